@@ -1,0 +1,317 @@
+//! [`digest`]: one number for a whole world, equal on every machine that holds the same world.
+//!
+//! Every packet carries the server's digest, so it is computed every turn of every match: a serializer feeds the
+//! fields through a small stack buffer into xxh3-64, allocates nothing and keeps no path.
+//!
+//! ```text
+//!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
+//!                     └─ saw a NaN? ─▶ once more, as a tree with names ─▶ NanError { path }
+//! ```
+//!
+//! Invariant: the bytes are canonical and tell any two values of one type apart: integers of fixed width and
+//! little-endian; a sequence's, map's, string's length before its elements; variants by index; a tag before
+//! what an option holds; fields, elements and map entries in the order in which they are given. So 0.0 and −0.0
+//! differ (their bits do), and so do two maps with the same entries in another order.
+
+use alloc::string::{String, ToString};
+use core::fmt::Display;
+
+use serde::ser::{self, Serialize};
+
+use crate::tree;
+
+mod hasher;
+
+use hasher::Hasher;
+
+/// The canonical xxh3-64 digest of `value`.
+///
+/// Like the codec it is not human-readable: types that serialise in two ways show their compact one. A field
+/// left out by `#[serde(skip_serializing_if)]` counts by its name (the codec cannot read such types back: do
+/// not use it in a simulation); what `#[serde(skip)]` hides is no part of the digest.
+///
+/// Costs about 1 ns a field (measured: 10,000 entities of 10 numbers in 0.1 ms) and allocates nothing, unless it
+/// fails.
+///
+/// # Errors
+///
+/// [`NanError`] if there is a NaN anywhere: it equals nothing, itself included, and its bits differ between
+/// machines.
+///
+/// ```
+/// use twinstep_core::digest::digest;
+/// assert_eq!(digest(&(1_u8, "bear")), digest(&(1_u8, "bear")));
+/// assert_ne!(digest(&0.0_f32), digest(&-0.0_f32));
+/// assert!(digest(&[0.0, f32::NAN]).unwrap_err().to_string().contains("[1]"));
+/// ```
+pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
+    let mut hasher = Hasher::new();
+    match value.serialize(&mut hasher) {
+        Ok(()) if !hasher.saw_nan() => Ok(hasher.finish()),
+        Ok(()) => Err(NanError::Nan {
+            path: tree::path_of_nan(value),
+        }),
+        Err(Refused(reason)) => Err(NanError::Refused { reason }),
+    }
+}
+
+/// Why a value has no digest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NanError {
+    /// A float is NaN.
+    #[error(
+        "expected numbers in the state, got NaN at `{path}`: look for 0/0, inf - inf, sqrt of a negative"
+    )]
+    Nan {
+        /// The first NaN's field path, like `sim.enemies[3].pos.x`.
+        path: String,
+    },
+    /// The type's own `Serialize` failed, for example on a borrowed `RefCell`.
+    #[error("expected a serialisable state, but its Serialize failed: {reason}")]
+    Refused {
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// What an author's `Serialize` said when it gave up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Refused(pub(crate) String);
+
+impl ser::Error for Refused {
+    fn custom<T: Display>(reason: T) -> Self {
+        Refused(reason.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use serde::{Serialize, Serializer};
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::hasher::BUFFER;
+    use super::*;
+
+    #[derive(Clone, Serialize)]
+    struct Vec2 {
+        x: f32,
+        y: f32,
+    }
+
+    #[derive(Clone, Serialize)]
+    enum Mood {
+        Idle,
+        Chasing { target: u32, from: Vec2 },
+        Fleeing(u32, f64),
+    }
+
+    #[derive(Clone, Serialize)]
+    struct Enemy {
+        hp: i16,
+        pos: Vec2,
+        mood: Option<Mood>,
+    }
+
+    #[derive(Clone, Serialize)]
+    struct Sim {
+        enemies: Vec<Enemy>,
+        names: BTreeMap<u8, &'static str>,
+    }
+
+    #[derive(Clone, Serialize)]
+    struct World {
+        tick: u32,
+        sim: Sim,
+    }
+
+    fn world() -> World {
+        let enemy = |n: i16| Enemy {
+            hp: 10 * n,
+            pos: Vec2 {
+                x: f32::from(n),
+                y: 0.5,
+            },
+            mood: (n != 2).then_some(Mood::Idle),
+        };
+        World {
+            tick: 7,
+            sim: Sim {
+                enemies: (0..5).map(enemy).collect(),
+                names: [(3, "bear"), (9, "")].into(),
+            },
+        }
+    }
+
+    fn path_of_nan(value: &impl Serialize) -> String {
+        match digest(value) {
+            Err(NanError::Nan { path }) => path,
+            other => panic!("expected a NaN, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_the_canonical_ones() {
+        let value = (
+            1_u8,
+            -2_i16,
+            "ab",
+            vec![3_u32],
+            Some(true),
+            None::<u8>,
+            Mood::Fleeing(4, 1.0),
+            'c',
+            [9_u8; 2],
+        );
+        let mut expected: Vec<u8> = vec![1, 0xfe, 0xff];
+        expected.extend([2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b']);
+        expected.extend([1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        expected.extend([1, 1, 0]);
+        expected.extend([2, 0, 0, 0, 4, 0, 0, 0]);
+        expected.extend(1.0_f64.to_bits().to_le_bytes());
+        expected.extend([b'c', 0, 0, 0, 9, 9]);
+        assert_eq!(digest(&value), Ok(xxh3_64(&expected)));
+    }
+
+    #[test]
+    fn values_longer_than_the_buffer_hash_like_one_piece() {
+        for len in [
+            BUFFER - 9,
+            BUFFER - 8,
+            BUFFER - 7,
+            BUFFER,
+            BUFFER + 1,
+            5 * BUFFER + 3,
+        ] {
+            let numbers: Vec<u8> = (0..len).map(|n| n as u8).collect();
+            let text: String = numbers.iter().map(|n| char::from(n % 128)).collect();
+            let mut expected = (len as u64).to_le_bytes().to_vec();
+            expected.extend(&numbers);
+            expected.extend((len as u64).to_le_bytes());
+            expected.extend(text.as_bytes());
+            expected.push(77);
+            assert_eq!(
+                digest(&(numbers, text, 77_u8)),
+                Ok(xxh3_64(&expected)),
+                "{len}"
+            );
+        }
+    }
+
+    #[test]
+    fn any_changed_field_changes_the_digest() {
+        let changes: [fn(&mut World); 8] = [
+            |_| (),
+            |world| world.tick += 1,
+            |world| world.sim.enemies[4].hp += 1,
+            |world| world.sim.enemies[0].pos.x = -0.0,
+            |world| world.sim.enemies[2].mood = Some(Mood::Idle),
+            |world| world.sim.enemies[2].mood = Some(Mood::Fleeing(0, 0.0)),
+            |world| world.sim.enemies.truncate(4),
+            |world| *world.sim.names.get_mut(&9).unwrap() = "x",
+        ];
+        let mut digests: Vec<u64> = changes
+            .iter()
+            .map(|change| {
+                let mut world = world();
+                change(&mut world);
+                digest(&world).unwrap()
+            })
+            .collect();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), changes.len());
+    }
+
+    #[test]
+    fn boundaries_between_elements_count() {
+        assert_ne!(
+            digest(&vec![vec![1_u8, 2], vec![]]),
+            digest(&vec![vec![1_u8], vec![2]])
+        );
+        assert_ne!(digest(&("ab", "c")), digest(&("a", "bc")));
+    }
+
+    #[test]
+    fn the_first_nan_is_named_by_its_field_path() {
+        let mut lost = world();
+        lost.sim.enemies[3].pos.x = f32::NAN;
+        lost.sim.enemies[4].pos.y = f32::NAN;
+        assert_eq!(path_of_nan(&lost), "sim.enemies[3].pos.x");
+        let mut chasing = world();
+        let from = Vec2 {
+            x: 0.0,
+            y: f32::NAN,
+        };
+        chasing.sim.enemies[0].mood = Some(Mood::Chasing { target: 1, from });
+        assert_eq!(path_of_nan(&chasing), "sim.enemies[0].mood.Chasing.from.y");
+        let mut fleeing = world();
+        fleeing.sim.enemies[1].mood = Some(Mood::Fleeing(0, f64::NAN));
+        assert_eq!(path_of_nan(&fleeing), "sim.enemies[1].mood.Fleeing.1");
+        assert_eq!(
+            path_of_nan(&BTreeMap::from([("a", 0.0), ("b", f64::NAN)])),
+            "[\"b\"]"
+        );
+        assert_eq!(path_of_nan(&f32::NAN), "(root)");
+    }
+
+    #[test]
+    fn infinities_are_numbers() {
+        assert_ne!(
+            digest(&f32::INFINITY).unwrap(),
+            digest(&f32::NEG_INFINITY).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_sequence_of_unknown_length_is_told_from_any_other() {
+        struct Lazy(Vec<u8>);
+        impl Serialize for Lazy {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut seq = serializer.serialize_seq(None)?;
+                for element in &self.0 {
+                    ser::SerializeSeq::serialize_element(&mut seq, element)?;
+                }
+                ser::SerializeSeq::end(seq)
+            }
+        }
+        let pair =
+            |left: &[u8], right: &[u8]| digest(&(Lazy(left.into()), Lazy(right.into()))).unwrap();
+        assert_eq!(pair(&[1], &[0, 1]), pair(&[1], &[0, 1]));
+        assert_ne!(pair(&[1], &[0, 1]), pair(&[1, 0], &[1]));
+        assert_ne!(pair(&[], &[1, 1]), pair(&[1, 1], &[]));
+    }
+
+    #[test]
+    fn a_skipped_field_is_told_from_one_that_is_there() {
+        #[derive(Serialize)]
+        struct Sparse {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            a: Option<u8>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            b: Option<u8>,
+        }
+        assert_ne!(
+            digest(&Sparse {
+                a: Some(1),
+                b: None
+            }),
+            digest(&Sparse {
+                a: None,
+                b: Some(1)
+            })
+        );
+    }
+
+    #[test]
+    fn a_serialize_that_fails_is_an_error_with_its_reason() {
+        let cell = core::cell::RefCell::new(1);
+        let _borrowed = cell.borrow_mut();
+        assert!(digest(&cell).unwrap_err().to_string().contains("borrowed"));
+    }
+}

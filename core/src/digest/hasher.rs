@@ -1,0 +1,346 @@
+//! [`Hasher`]: the serializer that turns a value into its canonical bytes and hashes them on the way.
+//!
+//! Invariant: the bytes are those that [`digest`](super) describes, wherever the buffer's ends happen to fall.
+
+use serde::ser::{self, Serialize, Serializer};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::Refused;
+
+/// Bytes that are gathered before they are hashed.
+pub(super) const BUFFER: usize = 1_024;
+
+pub(super) struct Hasher {
+    xxh3: Xxh3Default,
+    buffer: [u8; BUFFER],
+    used: usize,
+    saw_nan: bool,
+}
+
+impl Hasher {
+    pub(super) fn new() -> Hasher {
+        Hasher {
+            xxh3: Xxh3Default::new(),
+            buffer: [0; BUFFER],
+            used: 0,
+            saw_nan: false,
+        }
+    }
+
+    /// Whether a NaN went by.
+    pub(super) fn saw_nan(&self) -> bool {
+        self.saw_nan
+    }
+
+    pub(super) fn finish(mut self) -> u64 {
+        self.flush();
+        self.xxh3.digest()
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.xxh3.update(&self.buffer[..self.used]);
+        self.used = 0;
+    }
+
+    /// The width is known at compile time, so that this is a compare and a store.
+    #[inline]
+    fn put<const WIDTH: usize>(&mut self, bytes: [u8; WIDTH]) {
+        if self.used + WIDTH > BUFFER {
+            self.flush();
+        }
+        self.buffer[self.used..self.used + WIDTH].copy_from_slice(&bytes);
+        self.used += WIDTH;
+    }
+
+    fn put_len(&mut self, len: usize) {
+        self.put((len as u64).to_le_bytes());
+    }
+
+    fn put_slice(&mut self, bytes: &[u8]) {
+        self.put_len(bytes.len());
+        if self.used + bytes.len() > BUFFER {
+            self.flush();
+        }
+        if bytes.len() > BUFFER {
+            self.xxh3.update(bytes);
+        } else {
+            self.buffer[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+            self.used += bytes.len();
+        }
+    }
+}
+
+macro_rules! put_numbers {
+    ($($method:ident: $number:ty),*) => {$(
+        #[inline]
+        fn $method(self, number: $number) -> Result<(), Refused> {
+            self.put(number.to_le_bytes());
+            Ok(())
+        }
+    )*};
+}
+
+impl<'a> Serializer for &'a mut Hasher {
+    type Ok = ();
+    type Error = Refused;
+    type SerializeSeq = Elements<'a>;
+    type SerializeMap = Elements<'a>;
+    type SerializeTuple = Self;
+    type SerializeTupleStruct = Self;
+    type SerializeTupleVariant = Self;
+    type SerializeStruct = Self;
+    type SerializeStructVariant = Self;
+
+    put_numbers!(
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128,
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64, serialize_i128: i128
+    );
+
+    #[inline]
+    fn serialize_f32(self, number: f32) -> Result<(), Refused> {
+        self.saw_nan |= number.is_nan();
+        self.put(number.to_bits().to_le_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_f64(self, number: f64) -> Result<(), Refused> {
+        self.saw_nan |= number.is_nan();
+        self.put(number.to_bits().to_le_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_bool(self, flag: bool) -> Result<(), Refused> {
+        self.put([flag as u8]);
+        Ok(())
+    }
+
+    fn serialize_char(self, character: char) -> Result<(), Refused> {
+        self.put(u32::from(character).to_le_bytes());
+        Ok(())
+    }
+
+    fn serialize_str(self, text: &str) -> Result<(), Refused> {
+        self.put_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Refused> {
+        self.put_slice(bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_none(self) -> Result<(), Refused> {
+        self.put([0]);
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+        self.put([1]);
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Refused> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        index: u32,
+        _: &'static str,
+    ) -> Result<(), Refused> {
+        self.put(index.to_le_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        index: u32,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Refused> {
+        self.put(index.to_le_bytes());
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        index: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self, Refused> {
+        self.put(index.to_le_bytes());
+        Ok(self)
+    }
+
+    #[inline]
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        index: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self, Refused> {
+        self.put(index.to_le_bytes());
+        Ok(self)
+    }
+
+    // The type fixes how many elements these have.
+    #[inline]
+    fn serialize_tuple(self, _: usize) -> Result<Self, Refused> {
+        Ok(self)
+    }
+
+    #[inline]
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Refused> {
+        Ok(self)
+    }
+
+    #[inline]
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Refused> {
+        Ok(self)
+    }
+
+    fn serialize_seq(self, len: Option<usize>) -> Result<Elements<'a>, Refused> {
+        Ok(Elements::new(self, len))
+    }
+
+    fn serialize_map(self, len: Option<usize>) -> Result<Elements<'a>, Refused> {
+        Ok(Elements::new(self, len))
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// The elements of a sequence or the entries of a map. If their number is not known before, then `u64::MAX`
+/// stands for it, a 1 before each of them, and a 0 at the end.
+pub(super) struct Elements<'a> {
+    hasher: &'a mut Hasher,
+    counted: bool,
+}
+
+impl<'a> Elements<'a> {
+    #[inline]
+    fn new(hasher: &'a mut Hasher, len: Option<usize>) -> Elements<'a> {
+        hasher.put(len.map_or(u64::MAX, |len| len as u64).to_le_bytes());
+        Elements {
+            hasher,
+            counted: len.is_some(),
+        }
+    }
+
+    #[inline]
+    fn announce(&mut self, more: bool) {
+        if !self.counted {
+            self.hasher.put([more as u8]);
+        }
+    }
+}
+
+impl ser::SerializeSeq for Elements<'_> {
+    type Ok = ();
+    type Error = Refused;
+
+    #[inline]
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, element: &T) -> Result<(), Refused> {
+        self.announce(true);
+        element.serialize(&mut *self.hasher)
+    }
+
+    fn end(mut self) -> Result<(), Refused> {
+        self.announce(false);
+        Ok(())
+    }
+}
+
+impl ser::SerializeMap for Elements<'_> {
+    type Ok = ();
+    type Error = Refused;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+        self.announce(true);
+        key.serialize(&mut *self.hasher)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        value.serialize(&mut *self.hasher)
+    }
+
+    fn end(mut self) -> Result<(), Refused> {
+        self.announce(false);
+        Ok(())
+    }
+}
+
+macro_rules! put_in_order {
+    ($($compound:ident :: $method:ident),*) => {$(
+        impl ser::$compound for &mut Hasher {
+            type Ok = ();
+            type Error = Refused;
+
+            #[inline]
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+                value.serialize(&mut **self)
+            }
+
+            fn end(self) -> Result<(), Refused> {
+                Ok(())
+            }
+        }
+    )*};
+}
+
+macro_rules! put_fields {
+    ($($compound:ident),*) => {$(
+        impl ser::$compound for &mut Hasher {
+            type Ok = ();
+            type Error = Refused;
+
+            #[inline]
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), Refused> {
+                value.serialize(&mut **self)
+            }
+
+            fn skip_field(&mut self, name: &'static str) -> Result<(), Refused> {
+                self.put_slice(name.as_bytes());
+                Ok(())
+            }
+
+            fn end(self) -> Result<(), Refused> {
+                Ok(())
+            }
+        }
+    )*};
+}
+
+put_in_order!(
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field
+);
+put_fields!(SerializeStruct, SerializeStructVariant);
