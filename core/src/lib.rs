@@ -1,11 +1,62 @@
-//! Twinstep's core: under construction.
+//! Twinstep's core: the words, the step contract, and everything that server and client share.
+//!
+//! A game is a [`Simulation`]: a state with one method. Twinstep runs it twice in each client (an
+//! *authority* that steps only on frames confirmed by the server, and a *prediction* that runs ahead on
+//! assumed ones) and once on the server, which seals the frames.
+//!
+//! ```text
+//! authority  = fold(step, start, confirmed frames)
+//! prediction = fold(step, clone of authority, assumed frames)
+//! reconcile  = confirmed frame == assumed frame ?  keep  :  rebuild prediction from authority
+//! ```
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`words`] | tick, player, key |
+//! | [`simulation`] | the trait that a game implements |
+//! | [`frame`], [`effects`] | what a step is told, and what it tells |
+//! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
+//! | [`schedule`], [`rng`], [`table`] | what deterministic games are built of |
+//! | [`digest`], [`diff`] | one number for a world, and where two differ |
+//! | [`codec`], [`wire`], [`packet`] | values, integers and packets as bytes |
+//! | [`link`], [`lane`] | acks and round trips; whole messages over packets that get lost |
+//! | [`journal`] | the record format of a match's file |
+//! | [`simnet`] | a bad network from a seed |
+//! | [`bounds`] | every number of law *Bounded* |
+//! | [`testing`] | for authors' tests |
+//!
+//! Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc keeps it so.
 #![no_std]
+
 extern crate alloc;
 
+pub mod bounds;
+pub mod codec;
+pub mod diff;
+pub mod digest;
+pub mod effects;
+pub mod frame;
+pub mod journal;
+pub mod lane;
+pub mod link;
+pub mod packet;
+pub mod wire;
+pub mod rng;
+pub mod schedule;
+pub mod simnet;
+pub mod simulation;
+pub mod table;
+pub mod testing;
+mod tree;
+pub mod varint;
 pub mod words;
+pub mod world;
+
+pub use effects::Effects;
+pub use frame::{Frame, FrameData, Phase, PlayerSet, RosterChange};
+pub use rng::Mwc;
+pub use schedule::Schedule;
+pub use simulation::{Controls, Never, Simulation, Wire};
+pub use table::Table;
 pub use words::{Key, PlayerId, Tick};
-/// Bounds.
-pub mod bounds {
-    /// Players of one match.
-    pub const PLAYERS_MAX: usize = 16;
-}
+pub use world::{OpenQuery, Presence, World};

@@ -1,0 +1,262 @@
+//! What both ends keep of the link between them: sequences, acks, round trip, jitter, loss.
+//!
+//! ```text
+//! every packet:  [seq: low 16 bits][newest seq heard: low 16][how long ago, ms: 8]
+//! ```
+//!
+//! There is no resend here. A session packet repeats all that matters within its window, so that any
+//! newest packet makes every older one superfluous: if the peer has heard packet `s`, it knows all that
+//! stood in each packet from the first one to carry a thing up to `s`. Invariant: a round trip is measured
+//! at most once per packet heard, and never from a packet that overtook a newer one.
+
+use core::time::Duration;
+
+use crate::wire::{Reader, WireError, Writer, near16};
+
+/// Bytes that the link's header takes in each packet.
+pub const LINK_BYTES: usize = 5;
+
+/// Packets whose time of sending is remembered.
+const SENT: usize = 256;
+/// Wire value: it has been too long to measure by this packet.
+const STALE: u8 = u8::MAX;
+
+/// One end's knowledge of the link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    next_seq: u32,
+    sent_at: [Duration; SENT],
+    heard: Option<(u32, Duration)>,
+    heard_mask: u64,
+    acked: u32,
+    measured: u32,
+    rtt: Option<Duration>,
+    deviation: Duration,
+    received: u64,
+    missing: f32,
+}
+
+/// What a packet's header told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The packet's sequence.
+    pub seq: u32,
+    /// Whether no newer packet was heard before it.
+    pub newest: bool,
+    /// Whether this very packet was heard before.
+    pub repeated: bool,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Link {
+            next_seq: 1,
+            sent_at: [Duration::ZERO; SENT],
+            heard: None,
+            heard_mask: 0,
+            acked: 0,
+            measured: 0,
+            rtt: None,
+            deviation: Duration::ZERO,
+            received: 0,
+            missing: 0.0,
+        }
+    }
+}
+
+impl Link {
+    /// The sequence that the next packet will have; the first is 1.
+    #[must_use]
+    pub fn next_seq(&self) -> u32 {
+        self.next_seq
+    }
+
+    /// The newest of our packets that the peer has heard; 0: none.
+    #[must_use]
+    pub fn acked(&self) -> u32 {
+        self.acked
+    }
+
+    /// The smoothed round trip (an eighth of each new sample, after RFC 6298), without the peer's own wait.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    /// The mean deviation of the round trip (a quarter of each new sample, after RFC 6298).
+    #[must_use]
+    pub fn jitter(&self) -> Duration {
+        self.deviation
+    }
+
+    /// The share of the peer's packets that did not come, 0..=1, over about the last 100.
+    #[must_use]
+    pub fn loss(&self) -> f32 {
+        self.missing
+    }
+
+    /// When the newest packet was heard.
+    #[must_use]
+    pub fn heard_at(&self) -> Option<Duration> {
+        self.heard.map(|(_, at)| at)
+    }
+
+    /// Writes the header of the next packet.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
+        let (ack, wait_ms) = match self.heard {
+            Some((seq, at)) => {
+                let wait = now.saturating_sub(at).as_micros().saturating_add(500) / 1_000;
+                (seq, u8::try_from(wait).unwrap_or(STALE))
+            }
+            None => (0, STALE),
+        };
+        out.u16(self.next_seq as u16)?;
+        out.u16(ack as u16)?;
+        out.u8(wait_ms)?;
+        self.sent_at[self.next_seq as usize % SENT] = now;
+        self.next_seq += 1;
+        Ok(())
+    }
+
+    /// Reads the header of a packet heard now.
+    ///
+    /// # Errors
+    /// A truncated header, or an ack of a packet that was never sent (a protocol error).
+    pub fn read(&mut self, now: Duration, packet: &mut Reader<'_>) -> Result<Heard, WireError> {
+        let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
+        let seq = near16(packet.u16()?, newest_seq);
+        let ack = near16(packet.u16()?, self.acked);
+        let wait_ms = packet.u8()?;
+        if ack >= self.next_seq {
+            return Err(WireError::Malformed("it acknowledges a packet that was not sent"));
+        }
+        let newest = self.heard.is_none() || seq > newest_seq;
+        let repeated = self.note_heard(seq, newest, newest_seq);
+        if newest {
+            self.heard = Some((seq, now));
+        }
+        if newest && ack > self.acked {
+            self.acked = ack;
+        }
+        if newest && wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
+            self.measured = ack;
+            let wait = Duration::from_millis(u64::from(wait_ms));
+            self.measure(now.saturating_sub(self.sent_at[ack as usize % SENT]).saturating_sub(wait));
+        }
+        Ok(Heard { seq, newest, repeated })
+    }
+
+    /// Keeps which of the last 64 packets were heard; counts those that fall out unheard as lost.
+    fn note_heard(&mut self, seq: u32, newest: bool, newest_seq: u32) -> bool {
+        self.received += 1;
+        if !newest {
+            let back = newest_seq - seq;
+            let bit = 1u64.checked_shl(back).unwrap_or(0);
+            let repeated = self.heard_mask & bit != 0 || bit == 0;
+            self.heard_mask |= bit;
+            return repeated;
+        }
+        let ahead = if self.heard.is_none() { 1 } else { seq - newest_seq };
+        for _ in 0..ahead.min(64) {
+            let lost = self.received > 64 && self.heard_mask >> 63 == 0;
+            self.missing += (if lost { 1.0 } else { 0.0 } - self.missing) / 100.0;
+            self.heard_mask <<= 1;
+        }
+        self.heard_mask |= 1;
+        false
+    }
+
+    fn measure(&mut self, sample: Duration) {
+        let Some(rtt) = self.rtt else {
+            self.rtt = Some(sample);
+            self.deviation = sample / 8;
+            return;
+        };
+        self.deviation = (self.deviation * 3 + sample.abs_diff(rtt)) / 4;
+        self.rtt = Some((rtt * 7 + sample) / 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn header(link: &mut Link, now: Duration) -> [u8; LINK_BYTES] {
+        let mut bytes = [0; LINK_BYTES];
+        link.write(now, &mut Writer::new(&mut bytes)).unwrap();
+        bytes
+    }
+
+    fn hear(link: &mut Link, now: Duration, bytes: &[u8]) -> Result<Heard, WireError> {
+        link.read(now, &mut Reader::new(bytes))
+    }
+
+    #[test]
+    fn the_round_trip_excludes_the_peers_wait() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        let mut now = MS;
+        for _ in 0..200 {
+            let up = header(&mut a, now);
+            hear(&mut b, now + 40 * MS, &up).unwrap();
+            let down = header(&mut b, now + 57 * MS);
+            hear(&mut a, now + 97 * MS, &down).unwrap();
+            now += 100 * MS;
+        }
+        let rtt = a.rtt().unwrap();
+        assert!(rtt.abs_diff(80 * MS) < 2 * MS, "{rtt:?}");
+        assert!(a.jitter() < 2 * MS);
+    }
+
+    #[test]
+    fn loss_is_counted_once_per_missing_packet() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        for i in 0..1_000u32 {
+            let bytes = header(&mut a, i * MS);
+            if i % 5 != 0 {
+                hear(&mut b, i * MS, &bytes).unwrap();
+            }
+        }
+        assert!((b.loss() - 0.2).abs() < 0.05, "{}", b.loss());
+    }
+
+    #[test]
+    fn an_older_or_repeated_packet_is_told_apart() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        let packets: alloc::vec::Vec<_> = (0..4).map(|i| header(&mut a, i * MS)).collect();
+        assert!(hear(&mut b, MS, &packets[0]).unwrap().newest);
+        assert!(hear(&mut b, MS, &packets[3]).unwrap().newest);
+        let late = hear(&mut b, MS, &packets[1]).unwrap();
+        assert!(!late.newest && !late.repeated);
+        assert!(hear(&mut b, MS, &packets[1]).unwrap().repeated);
+        assert!(hear(&mut b, MS, &packets[3]).unwrap().repeated);
+    }
+
+    #[test]
+    fn an_ack_of_an_unsent_packet_is_a_protocol_error() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        let up = header(&mut a, MS);
+        hear(&mut b, MS, &up).unwrap();
+        let down = header(&mut b, MS);
+        let mut stranger = Link::default();
+        assert!(hear(&mut stranger, MS, &down).is_err());
+        assert_eq!(hear(&mut a, 2 * MS, &down).map(|h| h.newest), Ok(true));
+        assert_eq!(a.acked(), 1);
+    }
+
+    #[test]
+    fn sequences_never_wrap_inside() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        for i in 0..200_000u32 {
+            let up = header(&mut a, i * MS);
+            assert_eq!(hear(&mut b, i * MS, &up).unwrap().seq, i + 1);
+            let down = header(&mut b, i * MS);
+            hear(&mut a, i * MS, &down).unwrap();
+        }
+        assert_eq!(a.acked(), 200_000);
+    }
+}

@@ -1,0 +1,197 @@
+//! The handshake: what is compared before anything else, what a welcome says, and why sessions end.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use super::WIRE_VERSION;
+use crate::bounds::SEATS_MAX;
+use crate::digest;
+use crate::wire::{Reader, WireError, Writer};
+use crate::{PlayerId, Simulation};
+
+/// Both ends must agree on this, or their worlds would part. The build is told, not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`WIRE_VERSION`].
+    pub wire: u16,
+    /// [`Simulation::NAME`].
+    pub game: String,
+    /// [`Simulation::VERSION`].
+    pub version: u32,
+    /// The digest of the rules.
+    pub rules: u64,
+    /// Whatever the author calls this build.
+    pub build: String,
+}
+
+/// The longest string of a stranger that is kept, in bytes.
+const TEXT_MAX: usize = 128;
+
+impl Hello {
+    /// This end's own.
+    ///
+    /// # Errors
+    /// Rules that hold a NaN have no digest.
+    pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::NanError> {
+        Ok(Hello {
+            wire: WIRE_VERSION,
+            game: S::NAME.into(),
+            version: S::VERSION,
+            rules: digest::digest(rules)?,
+            build: clip(build).into(),
+        })
+    }
+
+    /// Why the other end may not play here; `None`: it may.
+    #[must_use]
+    pub fn refusal(&self, theirs: &Hello) -> Option<CloseCode> {
+        if self.wire != theirs.wire {
+            Some(CloseCode::WrongWire)
+        } else if self.game != theirs.game {
+            Some(CloseCode::WrongGame)
+        } else if self.version != theirs.version {
+            Some(CloseCode::WrongVersion)
+        } else if self.rules != theirs.rules {
+            Some(CloseCode::WrongRules)
+        } else {
+            None
+        }
+    }
+
+    /// Writes it. The wire version stands first, so that any version can read that much.
+    ///
+    /// # Errors
+    /// [`WireError::Full`].
+    pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
+        out.u16(self.wire)?;
+        out.value(&(&self.game, self.version, self.rules, &self.build))
+    }
+
+    /// Reads it. Of another wire version only the number is read.
+    ///
+    /// # Errors
+    /// A packet that is not a hello, or with texts over 128 bytes.
+    pub fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
+        let wire = packet.u16()?;
+        if wire != WIRE_VERSION {
+            return Ok(Hello { wire, game: String::new(), version: 0, rules: 0, build: String::new() });
+        }
+        let (game, version, rules, build) = packet.value::<(String, u32, u64, String)>()?;
+        if game.len() > TEXT_MAX || build.len() > TEXT_MAX {
+            return Err(WireError::Malformed("a name over 128 bytes"));
+        }
+        Ok(Hello { wire, game, version, rules, build })
+    }
+}
+
+fn clip(text: &str) -> &str {
+    let end = (0..=TEXT_MAX.min(text.len())).rev().find(|&i| text.is_char_boundary(i));
+    &text[..end.unwrap_or(0)]
+}
+
+/// The first message down the lane: who the session plays, and how the match is clocked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The player of each seat.
+    pub seats: arrayvec::ArrayVec<PlayerId, SEATS_MAX>,
+    /// The next command sequence of each seat.
+    pub next_seq: arrayvec::ArrayVec<u32, SEATS_MAX>,
+    /// The length of a tick in microseconds.
+    pub tick_us: u32,
+    /// Ticks sent at once.
+    pub turn_ticks: u8,
+    /// Ticks between an input's sampling and its use.
+    pub delay_ticks: u8,
+}
+
+/// Why a session ended, as a number on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseCode {
+    /// The wire versions differ.
+    #[error("the server speaks another version of the protocol: update the game")]
+    WrongWire,
+    /// The games differ.
+    #[error("the server runs another game")]
+    WrongGame,
+    /// The simulation versions differ.
+    #[error("the server runs another version of the game: update it")]
+    WrongVersion,
+    /// The rules differ.
+    #[error("the server plays by other rules (another level or tuning): use the server's content")]
+    WrongRules,
+    /// No seat is free.
+    #[error("the match is full: try again later")]
+    Full,
+    /// The join took too long.
+    #[error("joining took too long: the connection is too slow for this match")]
+    JoinTooSlow,
+    /// The player said goodbye.
+    #[error("you left")]
+    Left,
+    /// Another session of the same identity took the seat.
+    #[error("you joined from somewhere else")]
+    TakenOver,
+    /// No acknowledgement for too long.
+    #[error("the server heard no answer from you for too long")]
+    NoAcks,
+    /// Too many protocol errors.
+    #[error("the session broke the protocol too often")]
+    Strikes,
+    /// Too many heals.
+    #[error("this client's simulation kept differing from the server's")]
+    Desync,
+    /// The server is shutting down.
+    #[error("the server is shutting down")]
+    Draining,
+    /// The match is over.
+    #[error("the match is over")]
+    MatchOver,
+    /// Something in the game or the server broke.
+    #[error("the match was stopped by a fault in the game or the server")]
+    Fault,
+    /// The player was removed.
+    #[error("you were removed from the match")]
+    Kicked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Echo;
+
+    fn hello() -> Hello {
+        Hello::of::<Echo>(&(), "test build").unwrap()
+    }
+
+    #[test]
+    fn a_mismatch_is_named() {
+        let ours = hello();
+        assert_eq!(ours.refusal(&hello()), None);
+        assert_eq!(ours.refusal(&Hello { build: "other".into(), ..hello() }), None, "the build is only told");
+        assert_eq!(ours.refusal(&Hello { wire: 9, ..hello() }), Some(CloseCode::WrongWire));
+        assert_eq!(ours.refusal(&Hello { game: "chess".into(), ..hello() }), Some(CloseCode::WrongGame));
+        assert_eq!(ours.refusal(&Hello { version: 2, ..hello() }), Some(CloseCode::WrongVersion));
+        assert_eq!(ours.refusal(&Hello { rules: 1, ..hello() }), Some(CloseCode::WrongRules));
+    }
+
+    #[test]
+    fn a_hello_of_another_wire_version_is_still_understood_as_one() {
+        let mut bytes = [0; 64];
+        let mut out = Writer::new(&mut bytes);
+        out.u16(999).unwrap();
+        out.bytes(b"who knows what").unwrap();
+        let theirs = Hello::read(&mut Reader::new(&bytes)).unwrap();
+        assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
+    }
+
+    #[test]
+    fn a_hello_comes_back() {
+        let mut bytes = [0; 128];
+        let mut out = Writer::new(&mut bytes);
+        hello().write(&mut out).unwrap();
+        let len = out.len();
+        assert_eq!(Hello::read(&mut Reader::new(&bytes[..len])), Ok(hello()));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a game author writes: one trait with one method, and serde derives.
+//!
+//! ```text
+//!            rules (read-only)
+//!              │
+//!   frame ──▶ step ──▶ the next state          Law Pure: nothing else goes in,
+//!              │                               nothing else comes out.
+//!              └─────▶ effects: asks, cues, claims
+//! ```
+
+use core::fmt::Debug;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::INPUT_REPEAT_TICKS;
+use crate::{Effects, Frame};
+
+/// What can cross the wire and be compared: a blanket trait, nobody implements it by hand.
+///
+/// `Eq` bars floats on purpose: quantise what travels. Types must not be recursive, and must not hold
+/// lists of zero-sized elements (a few bytes could then claim a huge list). Prefer
+/// `arrayvec::ArrayVec` to `Vec`: a bounded inline list costs no allocation.
+pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
+impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
+
+/// What a player's controls hold during one tick. `Default` is neutral: nothing pressed.
+///
+/// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from
+/// the input that it kept. At most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes encoded.
+pub trait Controls: Wire + Default {
+    /// What is held `age_ticks` (1..) after the last known input: the server fills missing inputs with
+    /// it, and clients guess with it, so that a filled tick is guessed right.
+    ///
+    /// The default holds for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
+    #[must_use]
+    fn repeat(&self, age_ticks: u32) -> Self {
+        if age_ticks <= INPUT_REPEAT_TICKS { self.clone() } else { Self::default() }
+    }
+}
+
+/// Controls of a few buttons, as bits.
+impl Controls for u8 {}
+
+/// A game, as Twinstep sees it: a state that is stepped by frames.
+///
+/// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock,
+/// no system randomness, no thread, no file, no hash-ordered map. Law **One door**: what is not
+/// deterministic is asked for by [`Effects::ask`] and comes back in a later frame.
+pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The game's name, at most 32 bytes; compared in the handshake.
+    const NAME: &'static str;
+    /// Raised by the author whenever `step` changes its results; compared in the handshake.
+    const VERSION: u32;
+
+    /// Read-only content (level, tuning): shared, never sent; its digest is compared in the handshake.
+    type Rules: Serialize + Send + Sync + 'static;
+    /// What a player's controls hold.
+    type Input: Controls;
+    /// A discrete order of a player. [`Never`] where a game has none.
+    type Command: Wire;
+    /// A question that the simulation may not answer itself.
+    type Query: Wire;
+    /// Its answer.
+    type Outcome: Wire;
+    /// Something to show or play once.
+    type Cue: Wire;
+
+    /// One tick.
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>);
+}
+
+/// Fills an associated type that a game does not use: it has no values, so nothing of it can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Never {}

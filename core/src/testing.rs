@@ -1,0 +1,315 @@
+//! For authors' tests: build a frame, step a state, read what it did, with no network in sight.
+//!
+//! ```
+//! # use twinstep_core::testing::doc::Counter;
+//! use twinstep_core::testing::Solo;
+//! use twinstep_core::PlayerId;
+//!
+//! let mut game = Solo::new(Counter::default(), ());
+//! game.join(PlayerId(0)).hold(PlayerId(0), 3).step();
+//! assert_eq!(game.sim().total, 3);
+//! ```
+
+use alloc::vec::Vec;
+
+use crate::frame::{Answer, FrameData, Learned, Order, Perspective, PlayerSet, RosterChange};
+use crate::world::{Stepper, World};
+use crate::{Effects, Key, PlayerId, Simulation, Tick};
+
+/// One world, stepped by hand: what is said before [`step`](Solo::step) goes into the next frame.
+///
+/// Players hold their last input until told otherwise. Queries stay open until they are answered by
+/// [`answer`](Solo::answer) or refused by [`refuse`](Solo::refuse).
+pub struct Solo<S: Simulation> {
+    world: World<S>,
+    rules: S::Rules,
+    next: FrameData<S>,
+    holding: Vec<(PlayerId, S::Input)>,
+    stepper: Stepper<S>,
+    screen: Option<(PlayerSet, Tick, Learned)>,
+}
+
+impl<S: Simulation> Solo<S> {
+    /// A state at tick 0 with nobody in it, on the authority's side.
+    #[must_use]
+    pub fn new(sim: S, rules: S::Rules) -> Self {
+        Solo {
+            world: World::new(sim, Tick(0)),
+            rules,
+            next: FrameData::empty(Tick(0)),
+            holding: Vec::new(),
+            stepper: Stepper::default(),
+            screen: None,
+        }
+    }
+
+    /// From now on steps are a client's prediction: `locals` sit at it, `confirmed` is its authority's
+    /// tick, and remote inputs are known from the ticks noted in `learned`.
+    pub fn predict(&mut self, locals: PlayerSet, confirmed: Tick, learned: Learned) -> &mut Self {
+        self.screen = Some((locals, confirmed, learned));
+        self
+    }
+
+    /// From now on steps are the authority's again.
+    pub fn confirm(&mut self) -> &mut Self {
+        self.screen = None;
+        self
+    }
+
+    /// A player joins with the next frame, holding neutral.
+    pub fn join(&mut self, player: PlayerId) -> &mut Self {
+        self.holding.push((player, S::Input::default()));
+        self.change(player, RosterChange::Joined)
+    }
+
+    /// A player leaves with the next frame.
+    pub fn leave(&mut self, player: PlayerId) -> &mut Self {
+        self.holding.retain(|(p, _)| *p != player);
+        self.change(player, RosterChange::Left)
+    }
+
+    fn change(&mut self, player: PlayerId, change: RosterChange) -> &mut Self {
+        self.next.roster.push((player, change));
+        self.next.roster.sort_by_key(|r| r.0);
+        self
+    }
+
+    /// What a player holds from the next frame on.
+    ///
+    /// # Panics
+    /// If the player has not joined.
+    pub fn hold(&mut self, player: PlayerId, input: S::Input) -> &mut Self {
+        let held = self.holding.iter_mut().find(|(p, _)| *p == player);
+        held.unwrap_or_else(|| panic!("{player} holds something but has not joined")).1 = input;
+        self
+    }
+
+    /// A command in the next frame.
+    pub fn command(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
+        let mine = self.next.commands.iter().filter(|o| o.player == player).count() as u32;
+        let seq = self.world.next_seq(player) + mine;
+        self.next.commands.push(Order { player, seq, command });
+        self.next.commands.sort_by_key(|o| (o.player, o.seq));
+        self
+    }
+
+    /// An admitted claim in the next frame.
+    pub fn claim(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
+        self.next.claims.push(Order { player, seq: self.world.tick().0, command });
+        self.next.claims.sort_by_key(|o| (o.player, o.seq));
+        self
+    }
+
+    /// Answers an open query in the next frame.
+    ///
+    /// # Panics
+    /// If no query is open under that key.
+    pub fn answer(&mut self, key: Key, outcome: S::Outcome) -> &mut Self {
+        self.settle(key, Some(outcome))
+    }
+
+    /// Lets an open query go unanswered: the next frame says `None`.
+    ///
+    /// # Panics
+    /// If no query is open under that key.
+    pub fn refuse(&mut self, key: Key) -> &mut Self {
+        self.settle(key, None)
+    }
+
+    fn settle(&mut self, key: Key, outcome: Option<S::Outcome>) -> &mut Self {
+        let open = self.world.open_queries().iter().find(|open| open.key == key);
+        let asked = open.unwrap_or_else(|| panic!("no query is open under {key}")).asked;
+        self.next.outcomes.push(Answer { asked, key, outcome });
+        self.next.outcomes.sort_by_key(|a| (a.asked, a.key));
+        self
+    }
+
+    /// Steps once and says what the step asked, showed and claimed.
+    ///
+    /// # Panics
+    /// If the frame does not fit the world (a command of a player who is not there, say).
+    pub fn step(&mut self) -> &Effects<S> {
+        for (player, input) in &self.holding {
+            self.next.inputs.set(*player, Some(input.clone()));
+        }
+        let tick = self.world.tick();
+        let (perspective, claimants) = match &self.screen {
+            None => (Perspective::authority(tick), PlayerSet::default()),
+            Some((locals, confirmed, learned)) => (Perspective::prediction(*confirmed, *locals, learned), *locals),
+        };
+        let stepped = self.stepper.step(&mut self.world, &self.next, &self.rules, perspective, claimants);
+        if let Err(error) = stepped {
+            panic!("{error}");
+        }
+        self.next.reset(self.world.tick());
+        self.stepper.effects()
+    }
+
+    /// Steps `ticks` times.
+    pub fn run(&mut self, ticks: u32) -> &mut Self {
+        for _ in 0..ticks {
+            self.step();
+        }
+        self
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn sim(&self) -> &S {
+        self.world.sim()
+    }
+
+    /// The state, to be set up by hand.
+    #[must_use]
+    pub fn sim_mut(&mut self) -> &mut S {
+        self.world.corrupt()
+    }
+
+    /// The world around the state.
+    #[must_use]
+    pub fn world(&self) -> &World<S> {
+        &self.world
+    }
+
+    /// What the last step asked, showed and claimed.
+    #[must_use]
+    pub fn effects(&self) -> &Effects<S> {
+        self.stepper.effects()
+    }
+}
+
+/// A game small enough for examples in documentation.
+pub mod doc {
+    use serde::{Deserialize, Serialize};
+
+    use crate::{Effects, Frame, Never, Simulation};
+
+    /// Adds up what everybody holds.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Counter {
+        /// The sum of all inputs so far.
+        pub total: u64,
+    }
+
+    impl Simulation for Counter {
+        const NAME: &'static str = "counter";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = Never;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, frame: &Frame<'_, Self>, _fx: &mut Effects<Self>) {
+            self.total += frame.inputs().map(|(_, held)| u64::from(*held)).sum::<u64>();
+        }
+    }
+}
+
+/// A game that repeats whatever it hears: commands become cues, and any query that an input asks for.
+#[cfg(test)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Echo {
+    pub(crate) heard: Vec<(PlayerId, u8)>,
+    pub(crate) answers: Vec<(Key, Option<u8>)>,
+}
+
+#[cfg(test)]
+impl Simulation for Echo {
+    const NAME: &'static str = "echo";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = u8;
+    type Query = u8;
+    type Outcome = u8;
+    type Cue = u8;
+
+    fn step(&mut self, frame: &crate::Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (player, command) in frame.commands() {
+            self.heard.push((player, *command));
+            fx.cue(Key::player(player, frame.tick().0), *command);
+        }
+        for (key, _, outcome) in frame.outcomes() {
+            self.answers.push((key, outcome.copied()));
+        }
+        for (player, asks) in frame.inputs() {
+            for n in 0..u32::from(*asks) {
+                fx.ask(Key::player(player, frame.tick().0 * 256 + n), n as u8);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::{ASKS_PER_TICK, QUERIES_OPEN_MAX};
+
+    const P: PlayerId = PlayerId(1);
+
+    #[test]
+    fn commands_run_once_in_canonical_order() {
+        let mut game = Solo::new(Echo::default(), ());
+        game.join(P).join(PlayerId(0));
+        game.command(P, 5).command(P, 6).command(PlayerId(0), 9).step();
+        game.run(3);
+        assert_eq!(game.sim().heard, [(PlayerId(0), 9), (P, 5), (P, 6)]);
+        assert_eq!(game.world().next_seq(P), 2);
+    }
+
+    #[test]
+    fn every_ask_gets_exactly_one_entry_also_beyond_the_caps() {
+        let mut game = Solo::new(Echo::default(), ());
+        game.join(P).hold(P, 20).step();
+        assert_eq!(game.world().open_queries().len(), ASKS_PER_TICK);
+        game.hold(P, 0).step();
+        assert_eq!(game.sim().answers.len(), 20 - ASKS_PER_TICK, "the surplus is answered None at once");
+        let keys: Vec<Key> = game.world().open_queries().iter().map(|open| open.key).collect();
+        for key in &keys {
+            game.answer(*key, 1).step();
+        }
+        assert_eq!(game.sim().answers.len(), 20);
+        game.run(5);
+        assert_eq!(game.sim().answers.len(), 20);
+    }
+
+    #[test]
+    fn open_queries_never_exceed_their_cap() {
+        let mut game = Solo::new(Echo::default(), ());
+        game.join(P).hold(P, 16).run(10);
+        assert_eq!(game.world().open_queries().len(), QUERIES_OPEN_MAX);
+        game.hold(P, 0).step();
+        assert_eq!(game.sim().answers.len(), 160 - QUERIES_OPEN_MAX);
+    }
+
+    #[test]
+    fn a_frame_that_does_not_fit_leaves_the_world_as_it_was() {
+        let mut world = World::new(Echo::default(), Tick(4));
+        let before = world.digest().unwrap();
+        let mut frame = FrameData::<Echo>::empty(Tick(4));
+        frame.outcomes.push(Answer { asked: Tick(3), key: Key::new(1, 1), outcome: None });
+        let mut stepper = Stepper::default();
+        let step = stepper.step(&mut world, &frame, &(), Perspective::authority(Tick(4)), PlayerSet::default());
+        assert!(matches!(step, Err(crate::world::FrameError::UnknownQuery { .. })));
+        assert_eq!(world.digest().unwrap(), before);
+    }
+
+    #[test]
+    fn the_digest_ignores_whether_an_input_was_filled() {
+        let run = |filled: bool| {
+            let mut world = World::new(Echo::default(), Tick(0));
+            let mut stepper = Stepper::default();
+            let mut frame = FrameData::<Echo>::empty(Tick(0));
+            frame.roster.push((P, RosterChange::Joined));
+            frame.inputs.set(P, Some(0));
+            frame.filled.set(P, filled);
+            stepper.step(&mut world, &frame, &(), Perspective::authority(Tick(0)), PlayerSet::default()).unwrap();
+            (world.digest().unwrap(), world.held(P).1)
+        };
+        let (given, filled) = (run(false), run(true));
+        assert_eq!(given.0, filled.0);
+        assert_eq!((given.1, filled.1), (0, 1), "but the age of a held input is known");
+    }
+}
