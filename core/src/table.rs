@@ -196,7 +196,8 @@ impl<K: Clone, V: Clone> Clone for Table<K, V> {
         }
     }
 
-    /// Allocates only if the capacity is too small or `V::clone_from` does.
+    /// Allocates only if the capacity is too small or `V::clone_from` does (a `Vec`'s and a `String`'s do not; a
+    /// tuple's and a derived one do, for each part that owns heap).
     fn clone_from(&mut self, source: &Self) {
         self.keys.clone_from(&source.keys);
         self.values.clone_from(&source.values);

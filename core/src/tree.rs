@@ -274,9 +274,13 @@ struct Growing<T> {
 }
 
 impl<T> Growing<T> {
-    fn new(wrap: fn(Vec<T>) -> Node, variant: Option<&'static str>) -> Result<Growing<T>, Refused> {
+    fn new(
+        wrap: fn(Vec<T>) -> Node,
+        variant: Option<&'static str>,
+        len: usize,
+    ) -> Result<Growing<T>, Refused> {
         Ok(Growing {
-            children: Vec::new(),
+            children: Vec::with_capacity(len),
             wrap,
             variant,
         })
@@ -369,16 +373,16 @@ impl Serializer for Grow {
         Ok(Node::Variant(variant, Box::new(value.serialize(Grow)?)))
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Growing<Node>, Refused> {
-        Growing::new(Node::Seq, None)
+    fn serialize_seq(self, len: Option<usize>) -> Result<Growing<Node>, Refused> {
+        Growing::new(Node::Seq, None, len.unwrap_or(0))
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Growing<Node>, Refused> {
-        Growing::new(Node::Seq, None)
+    fn serialize_tuple(self, len: usize) -> Result<Growing<Node>, Refused> {
+        Growing::new(Node::Seq, None, len)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Growing<Node>, Refused> {
-        Growing::new(Node::Tuple, None)
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Growing<Node>, Refused> {
+        Growing::new(Node::Tuple, None, len)
     }
 
     fn serialize_tuple_variant(
@@ -386,21 +390,21 @@ impl Serializer for Grow {
         _: &'static str,
         _: u32,
         variant: &'static str,
-        _: usize,
+        len: usize,
     ) -> Result<Growing<Node>, Refused> {
-        Growing::new(Node::Tuple, Some(variant))
+        Growing::new(Node::Tuple, Some(variant), len)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Growing<(Node, Node)>, Refused> {
-        Growing::new(Node::Map, None)
+    fn serialize_map(self, len: Option<usize>) -> Result<Growing<(Node, Node)>, Refused> {
+        Growing::new(Node::Map, None, len.unwrap_or(0))
     }
 
     fn serialize_struct(
         self,
         _: &'static str,
-        _: usize,
+        len: usize,
     ) -> Result<Growing<(&'static str, Node)>, Refused> {
-        Growing::new(Node::Struct, None)
+        Growing::new(Node::Struct, None, len)
     }
 
     fn serialize_struct_variant(
@@ -408,9 +412,9 @@ impl Serializer for Grow {
         _: &'static str,
         _: u32,
         variant: &'static str,
-        _: usize,
+        len: usize,
     ) -> Result<Growing<(&'static str, Node)>, Refused> {
-        Growing::new(Node::Struct, Some(variant))
+        Growing::new(Node::Struct, Some(variant), len)
     }
 
     fn is_human_readable(&self) -> bool {
