@@ -1,0 +1,227 @@
+//! The client's end of its session, as a state machine without a socket.
+//!
+//! ```text
+//! Connecting ──▶ Connected ──▶ Closed { why }
+//!      └───────────────────────────▲
+//! ```
+//!
+//! Invariants: only datagrams from the server's address that the server's half of the ticket's keys sealed become
+//! packets. A closed endpoint stays closed: to return, make a new one with a newer ticket.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::PACKET_MAX;
+use crate::link::{Link, Refused};
+use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, requested_protocol, sane};
+use crate::ring::Ring;
+use crate::tickets::{Ticket, TicketError};
+use crate::words::{CloseReason, SendError, TransportCounters};
+
+/// Datagrams, and packets, that may wait.
+const QUEUE_MAX: usize = 1_024;
+
+/// What happened to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientEvent<'a> {
+    /// The server let the ticket in: packets can be sent.
+    Connected,
+    /// A packet from the server, at most [`PACKET_MAX`] bytes.
+    Packet(&'a [u8]),
+    /// The session is over; nothing follows.
+    Closed {
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportState {
+    /// The server has not let the ticket in yet.
+    Connecting,
+    /// Packets pass.
+    Connected,
+    /// The session is over.
+    Closed(CloseReason),
+}
+
+/// The client's end of its session. See the [module](self).
+pub struct ClientEndpoint {
+    guest: Guest,
+    link: Link,
+    now: Duration,
+    now_unix: Duration,
+    expires_unix_s: u64,
+    state: TransportState,
+    told_connected: bool,
+    told_closed: bool,
+    outbox: Outbox,
+    inbox: Ring<()>,
+    counters: TransportCounters,
+    scratch: Box<[u8; DATAGRAM_MAX]>,
+}
+
+impl ClientEndpoint {
+    /// Begins to connect; `now` is the session time that belongs to the wall clock `now_unix`.
+    ///
+    /// # Errors
+    /// [`TicketError::Expired`].
+    pub fn new(
+        ticket: &Ticket,
+        now: Duration,
+        now_unix: Duration,
+    ) -> Result<ClientEndpoint, TicketError> {
+        ticket.check_alive(now_unix)?;
+        Ok(ClientEndpoint {
+            guest: Guest::new(ticket.token(), now_unix),
+            link: Link::new(),
+            now,
+            now_unix,
+            expires_unix_s: ticket.expires_unix_s(),
+            state: TransportState::Connecting,
+            told_connected: false,
+            told_closed: false,
+            outbox: Ring::new(QUEUE_MAX),
+            inbox: Ring::new(QUEUE_MAX),
+            counters: TransportCounters::default(),
+            scratch: Box::new([0; DATAGRAM_MAX]),
+        })
+    }
+
+    /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
+    pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+        self.counters.datagrams += 1;
+        if datagram.len() > DATAGRAM_MAX {
+            self.counters.oversize += 1;
+            return;
+        }
+        let for_us =
+            from == self.guest.server() && sane(datagram) && requested_protocol(datagram).is_none();
+        if !for_us || self.is_closed() {
+            self.counters.junk += 1;
+            return;
+        }
+        let copy = &mut self.scratch[..datagram.len()];
+        copy.copy_from_slice(datagram);
+        if let Some(payload) = self.guest.handle(copy) {
+            let (inbox, counters) = (&mut self.inbox, &mut self.counters);
+            let unwrapped = self.link.unwrap(now, payload, |packet| {
+                if inbox.push((), packet) {
+                    counters.packets += 1;
+                } else {
+                    counters.queue_full += 1;
+                }
+            });
+            match unwrapped {
+                Ok(()) => {}
+                Err(Refused::Fenced) => self.counters.fenced += 1,
+                Err(Refused::Oversize) => self.counters.oversize += 1,
+            }
+        }
+        self.settle();
+    }
+
+    /// Moves time on: requests, keep-alives, time-outs. Call it at least every 50 ms.
+    pub fn advance(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.now);
+        self.now += elapsed;
+        self.now_unix += elapsed;
+        if self.state == TransportState::Connecting
+            && self.now_unix.as_secs() >= self.expires_unix_s
+        {
+            self.close(CloseReason::Expired);
+        }
+        if !self.is_closed() {
+            self.guest.advance(elapsed, &mut self.outbox);
+            self.settle();
+        }
+    }
+
+    /// Queues a packet.
+    ///
+    /// # Errors
+    /// [`SendError`]: too large, not connected, or the queue is full.
+    pub fn send(&mut self, packet: &[u8]) -> Result<(), SendError> {
+        if packet.len() > PACKET_MAX {
+            return Err(SendError::Oversize {
+                bytes: packet.len(),
+            });
+        }
+        if self.state != TransportState::Connected {
+            return Err(SendError::NotConnected);
+        }
+        let wrapped = self.link.wrap(self.now, packet);
+        if self.guest.seal(wrapped, &mut self.outbox) {
+            Ok(())
+        } else {
+            Err(SendError::QueueFull)
+        }
+    }
+
+    /// Ends the session and tells the server; transmit what is queued afterwards.
+    pub fn disconnect(&mut self) {
+        if !self.is_closed() {
+            self.guest.disconnect(&mut self.outbox);
+            self.close(CloseReason::ByClient);
+        }
+    }
+
+    /// The next datagram for the socket; its bytes are readable until the next call.
+    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
+        self.outbox.pop()
+    }
+
+    /// The next event: `Connected` comes before every packet, `Closed` after them.
+    pub fn poll_event(&mut self) -> Option<ClientEvent<'_>> {
+        let was_connected = self.state == TransportState::Connected || self.counters.packets > 0;
+        if was_connected && !self.told_connected {
+            self.told_connected = true;
+            return Some(ClientEvent::Connected);
+        }
+        if let Some(((), packet)) = self.inbox.pop() {
+            return Some(ClientEvent::Packet(packet));
+        }
+        match self.state {
+            TransportState::Closed(reason) if !self.told_closed => {
+                self.told_closed = true;
+                Some(ClientEvent::Closed { reason })
+            }
+            _ => None,
+        }
+    }
+
+    /// How far the session has come.
+    #[must_use]
+    pub fn state(&self) -> TransportState {
+        self.state
+    }
+
+    /// The server's address that is tried now, or that answered.
+    #[must_use]
+    pub fn server(&self) -> SocketAddr {
+        self.guest.server()
+    }
+
+    /// What was dropped so far, and why.
+    #[must_use]
+    pub fn counters(&self) -> TransportCounters {
+        self.counters
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.state, TransportState::Closed(_))
+    }
+
+    fn settle(&mut self) {
+        match self.guest.state() {
+            GuestState::Connecting => {}
+            GuestState::Connected => self.state = TransportState::Connected,
+            GuestState::Closed(reason) => self.close(reason),
+        }
+    }
+
+    fn close(&mut self, reason: CloseReason) {
+        self.state = TransportState::Closed(reason);
+    }
+}

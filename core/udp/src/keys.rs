@@ -1,0 +1,276 @@
+//! The server's key: who has it mints tickets that the server lets in.
+//!
+//! A key file is three lines, mode 0600, and is never overwritten:
+//!
+//! ```text
+//! twinstep-key-1
+//! 5be1c0a97f20d4e6                                                    its generation: random, public
+//! 9f0c…64 hex digits…e1                                               the secret
+//! ```
+//!
+//! Two keys may be alive at once: the first mints, all verify. To rotate, put a new key before the old one, and
+//! drop the old one when its last ticket has expired. The generation names the key in each ticket (through
+//! the protocol id), so the server knows which key to try.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::secrets::{self, from_hex, random, random_u64, to_hex};
+
+const FIRST_LINE: &str = "twinstep-key-1";
+
+/// A secret of 32 bytes with its public generation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    generation: u64,
+    secret: [u8; 32],
+}
+
+impl Key {
+    /// A new key from the operating system's random bytes.
+    ///
+    /// # Panics
+    /// If the operating system has no random bytes.
+    #[must_use]
+    pub fn generate() -> Key {
+        Key {
+            generation: random_u64(),
+            secret: random(),
+        }
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// [`KeyError`]: the file is missing, cannot be read, may be opened by others, or is no key file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Key, KeyError> {
+        let path = path.as_ref().to_path_buf();
+        let (text, loose) = match secrets::read(&path, 1_024) {
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(KeyError::Missing { path });
+            }
+            Err(source) => return Err(KeyError::Unreadable { path, source }),
+        };
+        if let Some(mode) = loose {
+            return Err(KeyError::Permissions { path, mode });
+        }
+        parse(&text).map_err(|found| KeyError::NotAKey { path, found })
+    }
+
+    /// Writes a key file with mode 0600; a file that is already there is left alone.
+    ///
+    /// # Errors
+    /// [`KeyError::Exists`] or [`KeyError::Unwritable`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+        let path = path.as_ref();
+        let text = format!(
+            "{FIRST_LINE}\n{:016x}\n{}\n",
+            self.generation,
+            to_hex(&self.secret)
+        );
+        secrets::write_new(path, &text).map_err(|source| {
+            let path = path.to_path_buf();
+            match source.kind() {
+                io::ErrorKind::AlreadyExists => KeyError::Exists { path },
+                _ => KeyError::Unwritable { path, source },
+            }
+        })
+    }
+
+    /// The public random number that tells this key from others.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What a ticket must name to be for this game, this wire and this key.
+    pub(crate) fn protocol_id(&self, game: &str, wire_version: u32) -> u64 {
+        let mut named = Vec::with_capacity(game.len() + 12);
+        named.extend_from_slice(&self.generation.to_le_bytes());
+        named.extend_from_slice(&wire_version.to_le_bytes());
+        named.extend_from_slice(game.as_bytes());
+        xxhash_rust::xxh3::xxh3_64(&named)
+    }
+
+    pub(crate) fn secret(&self) -> &[u8; 32] {
+        &self.secret
+    }
+}
+
+/// Shows the generation, never the secret.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({:016x})", self.generation)
+    }
+}
+
+fn parse(text: &str) -> Result<Key, String> {
+    let mut lines = text.lines().map(str::trim_end);
+    let (first, generation, secret, rest) =
+        (lines.next(), lines.next(), lines.next(), lines.next());
+    match first {
+        None => return Err("an empty file".into()),
+        Some(FIRST_LINE) => {}
+        // What a wrong file says may itself be a secret, so it is not repeated.
+        Some(line) if line.starts_with("twinstep-") => return Err(format!("{line:.40?}")),
+        Some(_) => return Err("another kind of file".into()),
+    }
+    let generation = generation
+        .filter(|digits| digits.len() == 16)
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or("no generation of 16 hex digits in line 2")?;
+    let secret = secret
+        .and_then(from_hex)
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or("no secret of 64 hex digits in line 3")?;
+    if rest.is_some_and(|line| !line.is_empty()) {
+        return Err("more than three lines".into());
+    }
+    Ok(Key { generation, secret })
+}
+
+/// Why a key file was not read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// There is no such file.
+    #[error(
+        "expected a key file at {path}, but there is none; make one with Key::generate and Key::save"
+    )]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file is there but cannot be read.
+    #[error(
+        "cannot read the key file {path}: {source}; give it to the user that runs this program"
+    )]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Others than its owner may open the file.
+    #[error(
+        "expected the key file {path} to have mode 0600, but it has {mode:04o}: others can read it, so take it as \
+         known; make a new key, or, if nobody else has been on this machine, run: chmod 600 {path}"
+    )]
+    Permissions {
+        /// Which file.
+        path: PathBuf,
+        /// Its mode bits.
+        mode: u32,
+    },
+    /// The file is no key file.
+    #[error(
+        "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
+         make one with Key::generate and Key::save"
+    )]
+    NotAKey {
+        /// Which file.
+        path: PathBuf,
+        /// What was wrong.
+        found: String,
+    },
+    /// A file is already there.
+    #[error(
+        "{path} is already there and a key is never overwritten; move it away first, and remember that its tickets \
+         are only good with it"
+    )]
+    Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the key file {path}: {source}")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::tests::Folder;
+
+    #[test]
+    fn a_saved_key_comes_back_the_same_and_is_never_overwritten() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        let key = Key::generate();
+        key.save(&path).unwrap();
+        assert_eq!(Key::load(&path).unwrap(), key);
+        assert!(matches!(
+            Key::generate().save(&path),
+            Err(KeyError::Exists { .. })
+        ));
+        assert_eq!(Key::load(&path).unwrap(), key);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_file_that_others_can_read_is_refused_and_says_what_to_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new();
+        let path = folder.file("key");
+        Key::generate().save(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let error = Key::load(&path).unwrap_err();
+        assert!(matches!(error, KeyError::Permissions { mode: 0o640, .. }));
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_key_file_is_refused_with_what_was_found() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        let digits = "0123456789abcdef";
+        let cases = [
+            (String::new(), "an empty file"),
+            ("hello".into(), "another kind of file"),
+            ("twinstep-key-2\n".into(), "twinstep-key-2"),
+            (format!("{FIRST_LINE}\nxyz"), "line 2"),
+            (format!("{FIRST_LINE}\n{digits}\n{digits}"), "line 3"),
+            (
+                format!("{FIRST_LINE}\n{digits}\n{}\nmore", digits.repeat(4)),
+                "three lines",
+            ),
+        ];
+        for (text, expected) in cases {
+            std::fs::remove_file(&path).ok();
+            secrets::write_new(&path, &text).unwrap();
+            let error = Key::load(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?} gave {error}");
+        }
+        let missing = Key::load(folder.file("none")).unwrap_err();
+        assert!(
+            missing.to_string().contains("make one with Key::generate"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn debug_output_does_not_hold_the_secret() {
+        let key = Key::generate();
+        assert!(!format!("{key:?}").contains(&to_hex(key.secret())[..8]));
+    }
+
+    #[test]
+    fn game_wire_and_key_each_make_another_protocol() {
+        let (one, two) = (Key::generate(), Key::generate());
+        let id = one.protocol_id("powder", 3);
+        assert_eq!(id, one.protocol_id("powder", 3));
+        assert_ne!(id, one.protocol_id("powder", 4));
+        assert_ne!(id, one.protocol_id("keg", 3));
+        assert_ne!(id, two.protocol_id("powder", 3));
+    }
+}

@@ -1,0 +1,266 @@
+//! One session's packets through laminar. The only module that names laminar.
+//!
+//! ```text
+//! packet ──▶ ConnectionManager ──▶ pipe ──▶ the cipher          (wrap)
+//! packet ◀── ConnectionManager ◀── pipe ◀── fence ◀── the cipher (unwrap)
+//! ```
+//!
+//! Each session has a manager of its own, over a pipe in memory that holds one datagram: one packet in is one
+//! datagram out and the reverse, at once, so nothing queues here. A manager holds 1.7 MB from its first
+//! packet on (congestion tables), so one is made only for a session that may speak.
+//!
+//! Invariant: only whole unreliable packets, and heartbeats, pass the fence. What laminar would keep for a peer
+//! (fragments, ordered streams, acknowledged packets) can grow without bound or break, and never enters.
+//!
+//! laminar makes its own small buffers for each packet; that is the one place where a session in its steady
+//! state allocates.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, VirtualConnection};
+
+use crate::PACKET_MAX;
+
+/// What laminar logs under. If a bridge from `log` is installed, turn this target off: what a peer sends
+/// can make it write an error line a packet. Without a `log` logger nothing is written.
+pub const LINK_LOG_TARGET: &str = "laminar";
+
+/// The peer's name inside this manager, which has just the one.
+const PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
+const HEADER_BYTES: usize = 5;
+
+/// One session's laminar.
+pub(crate) struct Link {
+    manager: ConnectionManager<Pipe, VirtualConnection>,
+    /// laminar wants an `Instant`; it sees this one plus the session's time.
+    base: Instant,
+}
+
+/// Why a datagram did not become a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Neither a whole unreliable packet nor a heartbeat.
+    Fenced,
+    /// A packet above [`PACKET_MAX`].
+    Oversize,
+}
+
+impl Link {
+    pub(crate) fn new() -> Link {
+        let config = Config {
+            // The cipher alone decides who is alive.
+            idle_connection_timeout: Duration::MAX,
+            heartbeat_interval: None,
+            max_packets_in_flight: 4_096,
+            receive_buffer_max_size: 1_300,
+            ..Config::default()
+        };
+        Link {
+            manager: ConnectionManager::new(Pipe::default(), config),
+            base: base(),
+        }
+    }
+
+    /// Wraps a packet of at most [`PACKET_MAX`] bytes; the datagram is readable until the next call.
+    pub(crate) fn wrap(&mut self, now: Duration, packet: &[u8]) -> &[u8] {
+        assert!(packet.len() <= PACKET_MAX, "{} bytes", packet.len());
+        self.manager.socket_mut().outgoing.clear();
+        let queued = self
+            .manager
+            .event_sender()
+            .send(Packet::unreliable(PEER, packet.to_vec()));
+        queued.expect("the manager holds its own receiver");
+        self.manager.manual_poll(self.base + now);
+        let wrapped = &self.manager.socket().outgoing;
+        assert_eq!(wrapped.len(), HEADER_BYTES + packet.len());
+        wrapped
+    }
+
+    /// Gives the packet in `datagram` to `deliver`; a heartbeat holds none.
+    pub(crate) fn unwrap(
+        &mut self,
+        now: Duration,
+        datagram: &[u8],
+        deliver: impl FnOnce(&[u8]),
+    ) -> Result<(), Refused> {
+        if !passes(datagram) {
+            return Err(Refused::Fenced);
+        }
+        if datagram.len() > HEADER_BYTES + PACKET_MAX {
+            return Err(Refused::Oversize);
+        }
+        let incoming = &mut self.manager.socket_mut().incoming;
+        incoming.clear();
+        incoming.extend_from_slice(datagram);
+        self.manager.manual_poll(self.base + now);
+        let mut packet = None;
+        while let Ok(event) = self.manager.event_receiver().try_recv() {
+            // The others tell of laminar's own connection, which holds nothing for unreliable packets.
+            if let SocketEvent::Packet(arrived) = event {
+                packet = Some(arrived);
+            }
+        }
+        match packet {
+            Some(packet) => deliver(packet.payload()),
+            None if datagram[2] == 2 => {}
+            // Another version of laminar's protocol.
+            None => return Err(Refused::Fenced),
+        }
+        Ok(())
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "laminar never acts on the absolute time, so any base will do; `now` stays an argument"
+)]
+fn base() -> Instant {
+    Instant::now()
+}
+
+/// The fence: bytes 2, 3 and 4 are kind (packet, fragment, heartbeat), delivery and ordering.
+fn passes(datagram: &[u8]) -> bool {
+    match datagram.get(2..HEADER_BYTES) {
+        Some([0, 0, 0]) => true,
+        Some([2, 0, 0]) => datagram.len() == HEADER_BYTES,
+        _ => false,
+    }
+}
+
+/// A socket in memory that holds one datagram each way; empty means none.
+#[derive(Debug, Default)]
+struct Pipe {
+    incoming: Vec<u8>,
+    outgoing: Vec<u8>,
+}
+
+impl DatagramSocket for Pipe {
+    fn send_packet(&mut self, _: &SocketAddr, payload: &[u8]) -> io::Result<usize> {
+        self.outgoing.extend_from_slice(payload);
+        Ok(payload.len())
+    }
+
+    fn receive_packet<'a>(&mut self, buffer: &'a mut [u8]) -> io::Result<(&'a [u8], SocketAddr)> {
+        if self.incoming.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let held = &mut buffer[..self.incoming.len()];
+        held.copy_from_slice(&self.incoming);
+        self.incoming.clear();
+        Ok((held, PEER))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(PEER)
+    }
+
+    fn is_blocking_mode(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(5);
+
+    fn unwrapped(link: &mut Link, datagram: &[u8]) -> Result<Option<Vec<u8>>, Refused> {
+        let mut packet = None;
+        link.unwrap(NOW, datagram, |bytes| packet = Some(bytes.to_vec()))?;
+        Ok(packet)
+    }
+
+    /// What a peer's laminar makes of a packet, fenced by nothing.
+    fn datagrams_of(packet: Packet) -> Vec<Vec<u8>> {
+        #[derive(Debug, Default)]
+        struct Tap(Vec<Vec<u8>>);
+        impl DatagramSocket for Tap {
+            fn send_packet(&mut self, _: &SocketAddr, payload: &[u8]) -> io::Result<usize> {
+                self.0.push(payload.to_vec());
+                Ok(payload.len())
+            }
+            fn receive_packet<'a>(
+                &mut self,
+                _: &'a mut [u8],
+            ) -> io::Result<(&'a [u8], SocketAddr)> {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            fn local_addr(&self) -> io::Result<SocketAddr> {
+                Ok(PEER)
+            }
+            fn is_blocking_mode(&self) -> bool {
+                false
+            }
+        }
+        let mut manager: ConnectionManager<Tap, VirtualConnection> =
+            ConnectionManager::new(Tap::default(), Config::default());
+        manager.event_sender().send(packet).unwrap();
+        manager.manual_poll(base());
+        manager.socket().0.clone()
+    }
+
+    #[test]
+    fn a_packet_of_every_size_comes_out_as_it_went_in() {
+        let (mut one, mut other) = (Link::new(), Link::new());
+        for size in [0, 1, 2, 100, PACKET_MAX - 1, PACKET_MAX] {
+            let packet: Vec<u8> = (0..size).map(|i| i as u8).collect();
+            let datagram = one.wrap(NOW, &packet).to_vec();
+            assert_eq!(datagram.len(), size + 5);
+            assert_eq!(unwrapped(&mut other, &datagram), Ok(Some(packet)));
+        }
+    }
+
+    #[test]
+    fn the_fence_lets_only_whole_unreliable_packets_and_heartbeats_in() {
+        let mut link = Link::new();
+        let bytes = vec![7; 100];
+        let refused = [
+            Packet::unreliable_sequenced(PEER, bytes.clone(), None),
+            Packet::reliable_unordered(PEER, bytes.clone()),
+            Packet::reliable_ordered(PEER, bytes.clone(), Some(3)),
+            Packet::reliable_sequenced(PEER, bytes.clone(), Some(3)),
+            Packet::reliable_unordered(PEER, vec![7; 3_000]),
+        ];
+        for packet in refused {
+            let datagrams = datagrams_of(packet);
+            assert!(!datagrams.is_empty());
+            for datagram in datagrams {
+                assert_eq!(unwrapped(&mut link, &datagram), Err(Refused::Fenced));
+            }
+        }
+
+        let whole = datagrams_of(Packet::unreliable(PEER, bytes.clone())).remove(0);
+        assert_eq!(unwrapped(&mut link, &whole), Ok(Some(bytes)));
+        let mut heartbeat = whole[..5].to_vec();
+        heartbeat[2] = 2;
+        assert_eq!(unwrapped(&mut link, &heartbeat), Ok(None));
+        let mut other_version = whole.clone();
+        other_version[0] ^= 1;
+        assert_eq!(unwrapped(&mut link, &other_version), Err(Refused::Fenced));
+    }
+
+    #[test]
+    fn a_packet_above_the_bound_is_refused() {
+        let datagram = datagrams_of(Packet::unreliable(PEER, vec![7; PACKET_MAX + 1])).remove(0);
+        assert_eq!(
+            unwrapped(&mut Link::new(), &datagram),
+            Err(Refused::Oversize)
+        );
+    }
+
+    #[test]
+    fn a_link_that_was_silent_for_a_day_still_works() {
+        let (mut one, mut other) = (Link::new(), Link::new());
+        for day in 0..3 {
+            let now = Duration::from_secs(day * 86_400);
+            let datagram = one.wrap(now, b"packet").to_vec();
+            let mut arrived = Vec::new();
+            let taken = other.unwrap(now, &datagram, |packet| arrived.extend_from_slice(packet));
+            assert_eq!(taken, Ok(()));
+            assert_eq!(arrived, b"packet");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The server's end of every session, as a state machine without a socket.
+//!
+//! ```text
+//! datagram ─▶ sane? ─▶ whose? ─▶ gate (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
+//!               │        │             │                 │         │          │
+//!               └────────┴─── junk: one counter each, nothing else ┴──────────┘
+//! ```
+//!
+//! A session's life: a true and fresh ticket → [`Connected`](ServerEvent::Connected) → the host writes down that the
+//! ticket is used → [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
+//!
+//! Invariants: a ticket id opens at most one session, also across restarts if the host persists it before it
+//! admits. Until then no packet passes in either direction. A stranger's datagram costs a look-up, or, if it
+//! has the shape of a request, one decryption; it never costs memory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::PACKET_MAX;
+use crate::keys::Key;
+use crate::link::{Link, Refused};
+use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, requested_protocol, sane};
+use crate::rate::Bucket;
+use crate::ring::Ring;
+use crate::tickets::{TICKET_LIFE_MAX, TicketClaims};
+use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
+
+/// The most sessions of one server.
+pub const SESSIONS_MAX: usize = 1_024;
+/// The most keys that are alive at once.
+pub const KEYS_MAX: usize = 2;
+
+/// Outgoing datagrams that may wait: 16 for each of 1,024 sessions.
+const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
+/// Packets that may wait to be taken as events.
+const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
+/// A challenge is answered within this, or the peer asks again.
+const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
+/// Challenged peers that are remembered.
+const CHALLENGED_MAX: usize = 4 * SESSIONS_MAX;
+
+/// What a server endpoint starts from.
+#[derive(Clone, Debug)]
+pub struct ServerConfig<'a> {
+    /// One or two keys: tickets of each are good.
+    pub keys: &'a [Key],
+    /// The addresses that tickets name: what players dial, not what the socket is bound to.
+    pub public_addresses: &'a [SocketAddr],
+    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Memory: 3 KB each and key, and 1.8 MB for each that speaks.
+    pub sessions_max: usize,
+    /// The game's id.
+    pub game: &'a str,
+    /// The version of the wire format.
+    pub wire_version: u32,
+    /// Ticket ids that were used before this start.
+    pub consumed: Vec<u64>,
+    /// The wall clock at the start, since the unix epoch.
+    pub now_unix: Duration,
+}
+
+/// Why a server endpoint cannot start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerConfigError {
+    /// No key, or too many.
+    #[error("expected 1 to {KEYS_MAX} keys (the newest first), got {0}")]
+    Keys(usize),
+    /// No sessions, or too many.
+    #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
+    Sessions(usize),
+    /// No public address.
+    #[error(
+        "expected at least one public address, the one that players dial and that tickets name"
+    )]
+    NoAddress,
+}
+
+/// What happened to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A ticket was good and fresh. Persist its id, then [`admit`](ServerEndpoint::admit) (or
+    /// [`refuse`](ServerEndpoint::refuse)) the session.
+    Connected {
+        /// The new session.
+        session: SessionId,
+        /// What the ticket says.
+        ticket: TicketClaims,
+    },
+    /// A packet of an admitted session.
+    Packet {
+        /// Whose.
+        session: SessionId,
+        /// At most [`PACKET_MAX`] bytes, as a peer sent them: authentic, not sensible.
+        bytes: Vec<u8>,
+    },
+    /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
+    Disconnected {
+        /// Which one.
+        session: SessionId,
+        /// Why.
+        reason: LeaveReason,
+    },
+}
+
+/// The server's end of every session. See the [module](self).
+pub struct ServerEndpoint {
+    gates: Vec<Protocol>,
+    sessions_max: usize,
+    now: Duration,
+    now_unix: Duration,
+    sessions: BTreeMap<SessionId, Session>,
+    by_address: BTreeMap<SocketAddr, SessionId>,
+    challenged: BTreeMap<SocketAddr, Challenge>,
+    /// Used ticket ids, and the unix second from which on each can be forgotten.
+    consumed: BTreeMap<u64, u64>,
+    consumed_pruned_unix_s: u64,
+    outbox: Outbox,
+    events: VecDeque<ServerEvent>,
+    packets_waiting: usize,
+    counters: TransportCounters,
+    scratch: Box<[u8; DATAGRAM_MAX]>,
+}
+
+struct Protocol {
+    id: u64,
+    gate: Gate,
+}
+
+struct Challenge {
+    gate: usize,
+    since: Duration,
+}
+
+struct Session {
+    gate: usize,
+    slot: usize,
+    address: SocketAddr,
+    bucket: Bucket,
+    /// `None` until the session is admitted.
+    link: Option<Link>,
+}
+
+impl ServerEndpoint {
+    /// A server without sessions; `now` is the session time that belongs to `config.now_unix`.
+    ///
+    /// # Errors
+    /// [`ServerConfigError`] when the configuration is out of its ranges.
+    pub fn new(
+        config: ServerConfig<'_>,
+        now: Duration,
+    ) -> Result<ServerEndpoint, ServerConfigError> {
+        if !(1..=KEYS_MAX).contains(&config.keys.len()) {
+            return Err(ServerConfigError::Keys(config.keys.len()));
+        }
+        if !(1..=SESSIONS_MAX).contains(&config.sessions_max) {
+            return Err(ServerConfigError::Sessions(config.sessions_max));
+        }
+        if config.public_addresses.is_empty() {
+            return Err(ServerConfigError::NoAddress);
+        }
+        let protocol = |key: &Key| {
+            let id = key.protocol_id(config.game, config.wire_version);
+            let gate = Gate::new(
+                *key.secret(),
+                id,
+                config.public_addresses.to_vec(),
+                config.sessions_max,
+                config.now_unix,
+            );
+            Protocol { id, gate }
+        };
+        // When these expire is not known, but no ticket lives longer.
+        let forget_unix_s = (config.now_unix + TICKET_LIFE_MAX).as_secs();
+        Ok(ServerEndpoint {
+            gates: config.keys.iter().map(protocol).collect(),
+            sessions_max: config.sessions_max,
+            now,
+            now_unix: config.now_unix,
+            sessions: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            challenged: BTreeMap::new(),
+            consumed: config
+                .consumed
+                .into_iter()
+                .map(|id| (id, forget_unix_s))
+                .collect(),
+            consumed_pruned_unix_s: config.now_unix.as_secs(),
+            outbox: Ring::new(OUTBOX_MAX),
+            events: VecDeque::new(),
+            packets_waiting: 0,
+            counters: TransportCounters::default(),
+            scratch: Box::new([0; DATAGRAM_MAX]),
+        })
+    }
+
+    /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
+    pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+        self.counters.datagrams += 1;
+        if datagram.len() > DATAGRAM_MAX {
+            self.counters.oversize += 1;
+        } else if !sane(datagram) {
+            self.counters.junk += 1;
+        } else if let Some(protocol) = requested_protocol(datagram) {
+            self.handle_request(now, from, datagram, protocol);
+        } else if let Some(&session) = self.by_address.get(&from) {
+            let gate = self.sessions[&session].gate;
+            self.handle_sealed(now, from, datagram, gate);
+        } else if let Some(challenge) = self.challenged.get(&from) {
+            self.handle_sealed(now, from, datagram, challenge.gate);
+        } else {
+            self.counters.junk += 1;
+        }
+    }
+
+    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms; cost: a microsecond a
+    /// session.
+    pub fn advance(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.now);
+        self.now += elapsed;
+        self.now_unix += elapsed;
+        for protocol in &mut self.gates {
+            protocol.gate.advance(elapsed);
+        }
+
+        let mut silent = Vec::new();
+        for (&id, session) in &self.sessions {
+            let gate = &mut self.gates[session.gate].gate;
+            if !gate.tend(session.slot, id.0, &mut self.outbox) {
+                silent.push(id);
+            }
+        }
+        for session in silent {
+            self.end(session, LeaveReason::TimedOut);
+        }
+
+        let now = self.now;
+        self.challenged
+            .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
+        let unix_s = self.now_unix.as_secs();
+        if unix_s >= self.consumed_pruned_unix_s + 60 {
+            self.consumed.retain(|_, &mut forget| forget > unix_s);
+            self.consumed_pruned_unix_s = unix_s;
+        }
+    }
+
+    /// Lets a session speak: its ticket id is persisted. Unknown sessions are left alone.
+    pub fn admit(&mut self, session: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.link.get_or_insert_with(Link::new);
+        }
+    }
+
+    /// Ends a session that was not admitted: the same as [`disconnect`](Self::disconnect). Its ticket stays used.
+    pub fn refuse(&mut self, session: SessionId) {
+        self.disconnect(session);
+    }
+
+    /// Queues a packet for an admitted session.
+    ///
+    /// # Errors
+    /// [`SendError`]: too large, no such session or not admitted, or the queue is full.
+    pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
+        if packet.len() > PACKET_MAX {
+            return Err(SendError::Oversize {
+                bytes: packet.len(),
+            });
+        }
+        let id = session.0;
+        let session = self
+            .sessions
+            .get_mut(&session)
+            .ok_or(SendError::NotConnected)?;
+        let link = session.link.as_mut().ok_or(SendError::NotConnected)?;
+        let wrapped = link.wrap(self.now, packet);
+        let gate = &mut self.gates[session.gate].gate;
+        if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
+            Ok(())
+        } else {
+            Err(SendError::QueueFull)
+        }
+    }
+
+    /// Ends a session and tells its client. No event follows; packets of it that wait stay queued.
+    pub fn disconnect(&mut self, session: SessionId) {
+        if let Some(ended) = self.sessions.remove(&session) {
+            self.by_address.remove(&ended.address);
+            self.gates[ended.gate]
+                .gate
+                .disconnect(session.0, &mut self.outbox);
+        }
+    }
+
+    /// The next datagram for the socket; its bytes are readable until the next call.
+    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, &[u8])> {
+        self.outbox.pop()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        let event = self.events.pop_front()?;
+        if matches!(event, ServerEvent::Packet { .. }) {
+            self.packets_waiting -= 1;
+        }
+        Some(event)
+    }
+
+    /// Sessions now, admitted or not.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Where a session's datagrams come from.
+    #[must_use]
+    pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
+        self.sessions.get(&session).map(|session| session.address)
+    }
+
+    /// What was dropped so far, and why.
+    #[must_use]
+    pub fn counters(&self) -> TransportCounters {
+        self.counters
+    }
+
+    fn handle_request(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], protocol: u64) {
+        if self.by_address.contains_key(&from) {
+            // A late repetition, or a forgery: netcode would take it for a sign of life.
+            self.counters.junk += 1;
+            return;
+        }
+        let Some(gate) = self.gates.iter().position(|p| p.id == protocol) else {
+            self.counters.unknown_key += 1;
+            return;
+        };
+        let known = self.challenged.contains_key(&from);
+        let open = self.sessions.len() < self.sessions_max
+            && (known || self.challenged.len() < CHALLENGED_MAX);
+        let copy = &mut self.scratch[..datagram.len()];
+        copy.copy_from_slice(datagram);
+        let consumed = &self.consumed;
+        let used = |id| consumed.contains_key(&id);
+        let arrival = self.gates[gate]
+            .gate
+            .handle(from, copy, open, used, &mut self.outbox);
+        match arrival {
+            Arrival::Challenged => {
+                let challenge = Challenge { gate, since: now };
+                self.challenged.insert(from, challenge);
+            }
+            Arrival::Denied if open => self.counters.denied_used += 1,
+            Arrival::Denied => self.counters.denied_full += 1,
+            Arrival::Rejected => self.counters.rejected += 1,
+            _ => {}
+        }
+    }
+
+    fn handle_sealed(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], gate: usize) {
+        let copy = &mut self.scratch[..datagram.len()];
+        copy.copy_from_slice(datagram);
+        let arrival = self.gates[gate]
+            .gate
+            .handle(from, copy, true, |_| false, &mut self.outbox);
+        match arrival {
+            Arrival::Payload { id, bytes } => {
+                let id = SessionId(id);
+                let Some(session) = self.sessions.get_mut(&id) else {
+                    return;
+                };
+                let Some(link) = &mut session.link else {
+                    self.counters.unadmitted += 1;
+                    return;
+                };
+                if !session.bucket.take(now) {
+                    self.counters.rate_limited += 1;
+                    return;
+                }
+                if self.packets_waiting >= PACKETS_WAITING_MAX {
+                    self.counters.queue_full += 1;
+                    return;
+                }
+                let (events, waiting) = (&mut self.events, &mut self.packets_waiting);
+                let packets = &mut self.counters.packets;
+                let unwrapped = link.unwrap(now, bytes, |packet| {
+                    *waiting += 1;
+                    *packets += 1;
+                    events.push_back(ServerEvent::Packet {
+                        session: id,
+                        bytes: packet.to_vec(),
+                    });
+                });
+                match unwrapped {
+                    Ok(()) => {}
+                    Err(Refused::Fenced) => self.counters.fenced += 1,
+                    Err(Refused::Oversize) => self.counters.oversize += 1,
+                }
+            }
+            Arrival::Connected { id, slot, private } => {
+                self.challenged.remove(&from);
+                let claims = TicketClaims::from_bytes(&private).filter(|c| c.ticket_id == id);
+                self.connect(now, from, gate, id, slot, claims);
+            }
+            Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
+            Arrival::Rejected => self.counters.rejected += 1,
+            Arrival::Denied => self.counters.denied_full += 1,
+            Arrival::Nothing | Arrival::Challenged => {}
+        }
+    }
+
+    fn connect(
+        &mut self,
+        now: Duration,
+        from: SocketAddr,
+        gate: usize,
+        id: u64,
+        slot: usize,
+        claims: Option<TicketClaims>,
+    ) {
+        let counter = match &claims {
+            None => Some(&mut self.counters.bad_claims),
+            Some(_) if self.consumed.contains_key(&id) => Some(&mut self.counters.denied_used),
+            Some(_) if self.sessions.len() >= self.sessions_max => {
+                Some(&mut self.counters.denied_full)
+            }
+            Some(_) => None,
+        };
+        if let Some(counter) = counter {
+            *counter += 1;
+            self.gates[gate].gate.disconnect(id, &mut self.outbox);
+            return;
+        }
+        let ticket = claims.expect("counted above if it is none");
+        // Netcode refuses the ticket one second after its expiry at the latest.
+        self.consumed.insert(id, ticket.expires_unix_s + 2);
+        let session = SessionId(id);
+        self.by_address.insert(from, session);
+        self.sessions.insert(
+            session,
+            Session {
+                gate,
+                slot,
+                address: from,
+                bucket: Bucket::full(now),
+                link: None,
+            },
+        );
+        self.events
+            .push_back(ServerEvent::Connected { session, ticket });
+    }
+
+    fn end(&mut self, session: SessionId, reason: LeaveReason) {
+        if let Some(ended) = self.sessions.remove(&session) {
+            self.by_address.remove(&ended.address);
+            self.events
+                .push_back(ServerEvent::Disconnected { session, reason });
+        }
+    }
+}

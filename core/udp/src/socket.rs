@@ -1,0 +1,204 @@
+//! The client's real socket, non-blocking, with an optional bad network inside.
+//!
+//! ```text
+//!               ┌──────────── conditioner (optional) ────────────┐
+//! endpoint ────▶│ up leg:   delay, jitter, loss, reorder, …       │────▶ UDP
+//!          ◀────│ down leg                                        │◀────
+//!               └─────────────────────────────────────────────────┘
+//! ```
+//!
+//! The conditioner works on sealed datagrams, keep-alives and handshake included, so a game played through it on
+//! one machine meets what it would meet on a bad line.
+//!
+//! Invariant: no error of the socket ends a session. An ICMP "refused" may come from anyone on the path, and a
+//! full buffer or a network that changes is loss; what ends a session is the server's word or its silence.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use twinstep_core::simnet::{Link, LinkProfile};
+
+use crate::PACKET_MAX;
+use crate::client::{ClientEndpoint, ClientEvent, TransportState};
+use crate::netcode::DATAGRAM_MAX;
+use crate::tickets::{Ticket, TicketError};
+use crate::transport::Transport;
+use crate::words::{SendError, TransportCounters};
+
+/// Datagrams taken from the socket at one [`advance`](Transport::advance); the rest waits for the next one.
+pub const RECEIVE_BUDGET: usize = 256;
+
+/// A session over a UDP socket of its own.
+pub struct UdpClient {
+    endpoint: ClientEndpoint,
+    socket: UdpSocket,
+    conditioner: Option<Link>,
+    now: Duration,
+    io_errors: u64,
+}
+
+/// Why a session could not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The ticket is of no use.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// No socket is to be had.
+    #[error("cannot open a UDP socket: {0}")]
+    Socket(#[from] io::Error),
+}
+
+impl UdpClient {
+    /// Opens a socket and begins to connect; `now` is the session time that belongs to the wall clock `now_unix`.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: the ticket expired, or there is no socket.
+    pub fn connect(
+        ticket: &Ticket,
+        now: Duration,
+        now_unix: Duration,
+    ) -> Result<UdpClient, ConnectError> {
+        let endpoint = ClientEndpoint::new(ticket, now, now_unix)?;
+        Ok(UdpClient {
+            socket: open(endpoint.server())?,
+            endpoint,
+            conditioner: None,
+            now,
+            io_errors: 0,
+        })
+    }
+
+    /// Sends all datagrams, both ways, through a simulated bad network.
+    #[must_use]
+    pub fn with_conditioner(mut self, profile: LinkProfile, seed: u64) -> UdpClient {
+        self.conditioner = Some(Link::new(profile, seed));
+        self
+    }
+
+    /// Changes the simulated network for what is sent from now on; nothing without one.
+    pub fn set_profile(&mut self, profile: LinkProfile) {
+        if let Some(link) = &mut self.conditioner {
+            link.set_profile(profile);
+        }
+    }
+
+    /// What was dropped so far, and why.
+    #[must_use]
+    pub fn counters(&self) -> TransportCounters {
+        TransportCounters {
+            io_errors: self.io_errors,
+            ..self.endpoint.counters()
+        }
+    }
+
+    /// The server's address that is tried now, or that answered.
+    #[must_use]
+    pub fn server(&self) -> SocketAddr {
+        self.endpoint.server()
+    }
+
+    fn receive(&mut self, now: Duration) {
+        // One byte more than a datagram may have, so that a larger one is seen as such.
+        let mut buffer = [0; DATAGRAM_MAX + 1];
+        for _ in 0..RECEIVE_BUDGET {
+            let (bytes, from) = match self.socket.recv_from(&mut buffer) {
+                Ok(received) => received,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.io_errors += 1;
+                    continue;
+                }
+            };
+            match &mut self.conditioner {
+                None => self.endpoint.handle(now, from, &buffer[..bytes]),
+                Some(link) if from == self.endpoint.server() => {
+                    link.down.send(now, &buffer[..bytes]);
+                }
+                Some(_) => {}
+            }
+        }
+        let server = self.endpoint.server();
+        if let Some(link) = &mut self.conditioner {
+            while let Some(datagram) = link.down.poll(now) {
+                self.endpoint.handle(now, server, datagram);
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        let (socket, io_errors) = (&mut self.socket, &mut self.io_errors);
+        let mut send = |to: SocketAddr, datagram: &[u8]| {
+            let sent = reopen_for(socket, to).and_then(|()| socket.send_to(datagram, to));
+            *io_errors += u64::from(sent.is_err());
+        };
+        let server = self.endpoint.server();
+        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
+            match &mut self.conditioner {
+                None => send(to, datagram),
+                Some(link) => link.up.send(self.now, datagram),
+            }
+        }
+        if let Some(link) = &mut self.conditioner {
+            while let Some(datagram) = link.up.poll(self.now) {
+                send(server, datagram);
+            }
+        }
+    }
+}
+
+impl Transport for UdpClient {
+    fn advance(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+        self.receive(self.now);
+        self.endpoint.advance(self.now);
+        self.transmit();
+    }
+
+    fn poll(&mut self, buffer: &mut [u8; PACKET_MAX]) -> Option<usize> {
+        loop {
+            match self.endpoint.poll_event()? {
+                ClientEvent::Packet(packet) => {
+                    buffer[..packet.len()].copy_from_slice(packet);
+                    return Some(packet.len());
+                }
+                // `state` tells these.
+                ClientEvent::Connected | ClientEvent::Closed { .. } => {}
+            }
+        }
+    }
+
+    fn send(&mut self, packet: &[u8]) -> Result<(), SendError> {
+        self.endpoint.send(packet)?;
+        self.transmit();
+        Ok(())
+    }
+
+    fn disconnect(&mut self) {
+        self.endpoint.disconnect();
+        self.transmit();
+    }
+
+    fn state(&self) -> TransportState {
+        self.endpoint.state()
+    }
+}
+
+fn open(server: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// A ticket may name addresses of both families; a socket speaks one.
+fn reopen_for(socket: &mut UdpSocket, server: SocketAddr) -> io::Result<()> {
+    if socket.local_addr()?.is_ipv4() != server.is_ipv4() {
+        *socket = open(server)?;
+    }
+    Ok(())
+}

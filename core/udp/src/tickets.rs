@@ -1,0 +1,598 @@
+//! Tickets: what a player holds to get in, once.
+//!
+//! ```text
+//! twinstep-ticket-1:<hex of: game, wire version, token>
+//!                                                  │
+//!      public: protocol id, expiry, addresses, the session's keys (so hand a ticket out over a safe way)
+//!      sealed for the server: the same, and the claims: ticket id, identity, match, seats, expiry
+//! ```
+//!
+//! Invariant: claims come out of a token only after the server's key opened it. Their bytes are fixed (below),
+//! because tickets outlive the program that made them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::keys::Key;
+use crate::netcode::{PRIVATE_BYTES, Token, TokenSpec};
+use crate::secrets::{self, from_hex, random_u64, to_hex};
+
+/// The longest life of a ticket. Single use is kept for at most this long.
+pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
+/// The longest identity, in bytes of UTF-8.
+pub const IDENTITY_MAX_BYTES: usize = 32;
+/// The most seats of a session.
+pub const SEATS_MAX: u8 = 4;
+/// The most addresses of a server.
+pub const SERVERS_MAX: usize = 4;
+/// The longest game id, in bytes.
+pub const GAME_MAX_BYTES: usize = 64;
+
+const PREFIX: &str = "twinstep-ticket-";
+const VERSION: &str = "1";
+const FILE_MAX_BYTES: u64 = 16 * 1_024;
+const CLAIMS_VERSION: u8 = 1;
+
+/// What a ticket is made from.
+#[derive(Clone, Debug)]
+pub struct TicketSpec<'a> {
+    /// The game's id, at most [`GAME_MAX_BYTES`]; the server must be of the same game.
+    pub game: &'a str,
+    /// The version of the wire format; the server must speak the same.
+    pub wire_version: u32,
+    /// Who the player is: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
+    pub identity: &'a str,
+    /// Which match it is for.
+    pub match_id: u64,
+    /// Local players of the session, 1..=[`SEATS_MAX`].
+    pub seats: u8,
+    /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
+    pub servers: &'a [SocketAddr],
+    /// How long it can be used, 1 s to [`TICKET_LIFE_MAX`].
+    pub life: Duration,
+    /// After how long a silence a session made with it is over, whole seconds in 1..=60 (5 is a good one).
+    pub timeout: Duration,
+    /// The wall clock, since the unix epoch.
+    pub now_unix: Duration,
+}
+
+/// A ticket: opens one session, once.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket {
+    game: String,
+    wire_version: u32,
+    token: Token,
+}
+
+/// What a ticket says to the server, under the server's own seal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketClaims {
+    /// The ticket's id: random, used once.
+    pub ticket_id: u64,
+    /// Who the player is.
+    pub identity: String,
+    /// Which match the ticket is for.
+    pub match_id: u64,
+    /// Local players of the session, 1..=[`SEATS_MAX`].
+    pub seats: u8,
+    /// From when on the ticket is worthless, in seconds since the unix epoch.
+    pub expires_unix_s: u64,
+}
+
+impl Ticket {
+    /// Makes a ticket with a fresh random id.
+    ///
+    /// # Errors
+    /// [`TicketError::Spec`] when the spec is out of its ranges.
+    ///
+    /// # Panics
+    /// If the operating system has no random bytes.
+    pub fn issue(key: &Key, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
+        check(spec).map_err(TicketError::Spec)?;
+        let claims = TicketClaims {
+            ticket_id: random_u64(),
+            identity: spec.identity.to_string(),
+            match_id: spec.match_id,
+            seats: spec.seats,
+            expires_unix_s: spec.now_unix.as_secs() + spec.life.as_secs(),
+        };
+        let token = Token::mint(&TokenSpec {
+            secret: key.secret(),
+            protocol_id: key.protocol_id(spec.game, spec.wire_version),
+            id: claims.ticket_id,
+            now_unix: spec.now_unix,
+            life_s: spec.life.as_secs(),
+            timeout_s: spec.timeout.as_secs() as u8,
+            servers: spec.servers,
+            private: &claims.to_bytes(),
+        });
+        Ok(Ticket {
+            game: spec.game.to_string(),
+            wire_version: spec.wire_version,
+            token,
+        })
+    }
+
+    /// Reads a ticket file.
+    ///
+    /// Whether others can read it is not checked: a player may have got it by a browser.
+    ///
+    /// # Errors
+    /// [`TicketError`]: the file is missing, cannot be read, or holds no ticket.
+    pub fn load(path: impl AsRef<Path>) -> Result<Ticket, TicketError> {
+        let path = path.as_ref().to_path_buf();
+        match secrets::read(&path, FILE_MAX_BYTES) {
+            Ok((text, _)) => text.parse(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(TicketError::Missing { path }),
+            Err(source) => Err(TicketError::Unreadable { path, source }),
+        }
+    }
+
+    /// Writes the ticket to a file of mode 0600, replacing what is there at once.
+    ///
+    /// # Errors
+    /// [`TicketError::Unwritable`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketError> {
+        let path = path.as_ref();
+        secrets::write_over(path, &format!("{}\n", self.to_line())).map_err(|source| {
+            TicketError::Unwritable {
+                path: path.to_path_buf(),
+                source,
+            }
+        })
+    }
+
+    /// The ticket as one line of text, which [`str::parse`] reads back. It is a secret.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut bytes = vec![self.game.len() as u8];
+        bytes.extend_from_slice(self.game.as_bytes());
+        bytes.extend_from_slice(&self.wire_version.to_le_bytes());
+        bytes.extend_from_slice(&self.token.to_bytes());
+        format!("{PREFIX}{VERSION}:{}", to_hex(&bytes))
+    }
+
+    /// Checks that the ticket is for this program. (The server checks too, but can only stay silent.)
+    ///
+    /// # Errors
+    /// [`TicketError::OtherProgram`].
+    pub fn check_program(&self, game: &str, wire_version: u32) -> Result<(), TicketError> {
+        if (self.game.as_str(), self.wire_version) == (game, wire_version) {
+            return Ok(());
+        }
+        Err(TicketError::OtherProgram {
+            game: self.game.clone(),
+            wire_version: self.wire_version,
+            our_game: game.to_string(),
+            our_wire_version: wire_version,
+        })
+    }
+
+    /// Checks that the ticket can still be used at this wall clock.
+    ///
+    /// # Errors
+    /// [`TicketError::Expired`].
+    pub fn check_alive(&self, now_unix: Duration) -> Result<(), TicketError> {
+        let expires = self.expires_unix_s();
+        if now_unix.as_secs() < expires {
+            return Ok(());
+        }
+        Err(TicketError::Expired {
+            ago_s: now_unix.as_secs() - expires,
+        })
+    }
+
+    /// The ticket's id. It tells tickets apart and opens nothing.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.token.id()
+    }
+
+    /// From when on the ticket is worthless, in seconds since the unix epoch.
+    #[must_use]
+    pub fn expires_unix_s(&self) -> u64 {
+        self.token.expires_unix_s()
+    }
+
+    /// The server's addresses, in the order in which they are tried.
+    pub fn servers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.token.servers()
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = TicketError;
+
+    fn from_str(text: &str) -> Result<Ticket, TicketError> {
+        let (version, digits) = text
+            .trim()
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once(':'))
+            .ok_or(TicketError::NotATicket)?;
+        if version != VERSION {
+            let version = version.chars().take(8).collect();
+            return Err(TicketError::Version { version });
+        }
+        from_hex(digits)
+            .and_then(|bytes| parse(&bytes))
+            .ok_or(TicketError::Damaged)
+    }
+}
+
+/// Shows the id, the servers and the expiry, never the keys.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("id", &format_args!("{:016x}", self.id()))
+            .field("servers", &self.servers().collect::<Vec<_>>())
+            .field("expires_unix_s", &self.expires_unix_s())
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Ticket> {
+    let (&game_bytes, rest) = bytes.split_first()?;
+    let (game, rest) = rest.split_at_checked(usize::from(game_bytes))?;
+    let (wire_version, token) = rest.split_first_chunk::<4>()?;
+    Some(Ticket {
+        game: String::from_utf8(game.to_vec()).ok()?,
+        wire_version: u32::from_le_bytes(*wire_version),
+        token: Token::from_bytes(token)?,
+    })
+}
+
+fn check(spec: &TicketSpec<'_>) -> Result<(), String> {
+    if !is_identity(spec.identity) {
+        return Err(format!(
+            "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes without control characters, got {:?}",
+            spec.identity
+        ));
+    }
+    let ranges = [
+        (
+            "bytes of game id",
+            spec.game.len() as u64,
+            1,
+            GAME_MAX_BYTES as u64,
+        ),
+        ("seats", u64::from(spec.seats), 1, u64::from(SEATS_MAX)),
+        (
+            "server addresses",
+            spec.servers.len() as u64,
+            1,
+            SERVERS_MAX as u64,
+        ),
+        (
+            "seconds of life",
+            spec.life.as_secs(),
+            1,
+            TICKET_LIFE_MAX.as_secs(),
+        ),
+        ("seconds of timeout", spec.timeout.as_secs(), 1, 60),
+    ];
+    for (what, got, least, most) in ranges {
+        if !(least..=most).contains(&got) {
+            return Err(format!("expected {least} to {most} {what}, got {got}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_identity(text: &str) -> bool {
+    (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+// The claims' bytes: version 0, seats 1, identity's length 2, identity 3..35, match 35..43, ticket 43..51,
+// expiry 51..59, numbers little-endian, the rest zero.
+impl TicketClaims {
+    fn to_bytes(&self) -> [u8; PRIVATE_BYTES] {
+        let mut bytes = [0; PRIVATE_BYTES];
+        let identity = self.identity.as_bytes();
+        bytes[..3].copy_from_slice(&[CLAIMS_VERSION, self.seats, identity.len() as u8]);
+        bytes[3..3 + identity.len()].copy_from_slice(identity);
+        bytes[35..43].copy_from_slice(&self.match_id.to_le_bytes());
+        bytes[43..51].copy_from_slice(&self.ticket_id.to_le_bytes());
+        bytes[51..59].copy_from_slice(&self.expires_unix_s.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for claims of another version, or out of their ranges.
+    pub(crate) fn from_bytes(bytes: &[u8; PRIVATE_BYTES]) -> Option<TicketClaims> {
+        let [version, seats, identity_bytes, ..] = *bytes;
+        let identity = bytes[3..35].get(..usize::from(identity_bytes))?;
+        let identity = std::str::from_utf8(identity).ok()?;
+        let number =
+            |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let valid =
+            version == CLAIMS_VERSION && (1..=SEATS_MAX).contains(&seats) && is_identity(identity);
+        valid.then(|| TicketClaims {
+            ticket_id: number(43),
+            identity: identity.to_string(),
+            match_id: number(35),
+            seats,
+            expires_unix_s: number(51),
+        })
+    }
+}
+
+/// Why a ticket was not made, read or accepted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TicketError {
+    /// What it should be made from is out of range.
+    #[error("cannot make a ticket: {0}")]
+    Spec(String),
+    /// There is no such file.
+    #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file is there but cannot be read.
+    #[error("cannot read the ticket {path}: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the ticket {path}: {source}")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The text is no ticket.
+    #[error(
+        "expected a ticket (one line that starts with {PREFIX}{VERSION}:), but this is something else"
+    )]
+    NotATicket,
+    /// A ticket of another version.
+    #[error(
+        "expected a ticket of version {VERSION}, but this one is of version {version:?}; update this program, or ask \
+         for a new ticket"
+    )]
+    Version {
+        /// Its version.
+        version: String,
+    },
+    /// A ticket of the right version that is cut off or changed.
+    #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
+    Damaged,
+    /// The ticket can no longer be used.
+    #[error("the ticket expired {ago_s} s ago; ask for a new one (and check this machine's clock)")]
+    Expired {
+        /// How long ago, in seconds.
+        ago_s: u64,
+    },
+    /// The ticket is for another game or version.
+    #[error(
+        "the ticket is for {game:?} with wire version {wire_version}, but this program is {our_game:?} with wire \
+         version {our_wire_version}; use the program that the server runs"
+    )]
+    OtherProgram {
+        /// The ticket's game.
+        game: String,
+        /// The ticket's wire version.
+        wire_version: u32,
+        /// This program's game.
+        our_game: String,
+        /// This program's wire version.
+        our_wire_version: u32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::tests::Folder;
+
+    fn spec<'a>(servers: &'a [SocketAddr]) -> TicketSpec<'a> {
+        TicketSpec {
+            game: "powder",
+            wire_version: 3,
+            identity: "Zoë",
+            match_id: 9,
+            seats: 2,
+            servers,
+            life: Duration::from_secs(600),
+            timeout: Duration::from_secs(5),
+            now_unix: Duration::from_secs(1_700_000_000),
+        }
+    }
+
+    fn server() -> [SocketAddr; 1] {
+        ["127.0.0.1:7777".parse().unwrap()]
+    }
+
+    fn ticket() -> Ticket {
+        Ticket::issue(&Key::generate(), &spec(&server())).unwrap()
+    }
+
+    #[test]
+    fn a_ticket_comes_back_from_its_line_and_from_its_file() {
+        let ticket = ticket();
+        assert!(ticket.to_line().starts_with("twinstep-ticket-1:"));
+        assert_eq!(ticket.to_line().parse::<Ticket>().unwrap(), ticket);
+
+        let folder = Folder::new();
+        let path = folder.file("ticket");
+        ticket.save(&path).unwrap();
+        ticket.save(&path).unwrap();
+        assert_eq!(Ticket::load(&path).unwrap(), ticket);
+        assert_eq!(ticket.servers().collect::<Vec<_>>(), server());
+        assert_eq!(ticket.expires_unix_s(), 1_700_000_600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_ticket_file_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new();
+        let path = folder.file("ticket");
+        ticket().save(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_ticket_is_refused_in_words() {
+        let line = ticket().to_line();
+        let parse = |text: &str| text.parse::<Ticket>().unwrap_err();
+        assert!(matches!(parse(""), TicketError::NotATicket));
+        assert!(matches!(parse("twinstep-key-1"), TicketError::NotATicket));
+        assert!(matches!(
+            parse(&line.replace("ticket-1", "ticket-2")),
+            TicketError::Version { version } if version == "2"
+        ));
+        for cut in [19, 40, line.len() / 2, line.len() - 2, line.len() - 1] {
+            assert!(
+                matches!(parse(&line[..cut]), TicketError::Damaged),
+                "cut at {cut}"
+            );
+        }
+        assert!(matches!(
+            Ticket::load("/nonexistent/ticket"),
+            Err(TicketError::Missing { .. })
+        ));
+    }
+
+    #[test]
+    fn mutated_tickets_never_panic() {
+        let line = ticket().to_line();
+        for at in PREFIX.len() + 2..line.len() {
+            let mut bytes = line.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'f' { b'0' } else { b'f' };
+            // Some changes still read as a ticket; the server's key is what tells.
+            let _ = String::from_utf8(bytes).unwrap().parse::<Ticket>();
+        }
+    }
+
+    #[test]
+    fn claims_come_back_and_others_are_none() {
+        let claims = TicketClaims {
+            ticket_id: 0x0102_0304_0506_0708,
+            identity: "x".repeat(IDENTITY_MAX_BYTES),
+            match_id: u64::MAX,
+            seats: 4,
+            expires_unix_s: 77,
+        };
+        let bytes = claims.to_bytes();
+        assert_eq!(TicketClaims::from_bytes(&bytes), Some(claims));
+        for (at, value) in [
+            (0, 2),
+            (1, 0),
+            (1, 5),
+            (2, 0),
+            (2, 33),
+            (2, 255),
+            (3, 0xff),
+            (3, b'\n'),
+        ] {
+            let mut changed = bytes;
+            changed[at] = value;
+            assert_eq!(
+                TicketClaims::from_bytes(&changed),
+                None,
+                "byte {at} = {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_spec_out_of_range_is_refused() {
+        let (key, servers) = (Key::generate(), server());
+        let base = spec(&servers);
+        let many = [servers[0]; 5];
+        let wrong = [
+            TicketSpec {
+                identity: "",
+                ..base.clone()
+            },
+            TicketSpec {
+                identity: "a\nb",
+                ..base.clone()
+            },
+            TicketSpec {
+                identity: "a name of more than thirty-two bytes",
+                ..base.clone()
+            },
+            TicketSpec {
+                seats: 0,
+                ..base.clone()
+            },
+            TicketSpec {
+                seats: 5,
+                ..base.clone()
+            },
+            TicketSpec {
+                servers: &[],
+                ..base.clone()
+            },
+            TicketSpec {
+                servers: &many,
+                ..base.clone()
+            },
+            TicketSpec {
+                life: Duration::ZERO,
+                ..base.clone()
+            },
+            TicketSpec {
+                life: TICKET_LIFE_MAX * 2,
+                ..base.clone()
+            },
+            TicketSpec {
+                timeout: Duration::from_secs(61),
+                ..base.clone()
+            },
+            TicketSpec {
+                game: "",
+                ..base.clone()
+            },
+        ];
+        for spec in wrong {
+            assert!(
+                matches!(Ticket::issue(&key, &spec), Err(TicketError::Spec(_))),
+                "{spec:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_ticket_tells_its_holder_when_it_is_of_no_use() {
+        let ticket = ticket();
+        assert!(ticket.check_program("powder", 3).is_ok());
+        assert!(matches!(
+            ticket.check_program("powder", 4),
+            Err(TicketError::OtherProgram { .. })
+        ));
+        assert!(
+            ticket
+                .check_alive(Duration::from_secs(1_700_000_599))
+                .is_ok()
+        );
+        assert!(matches!(
+            ticket.check_alive(Duration::from_secs(1_700_000_603)),
+            Err(TicketError::Expired { ago_s: 3 })
+        ));
+    }
+
+    #[test]
+    fn debug_output_does_not_hold_the_session_keys() {
+        let ticket = ticket();
+        let line = ticket.to_line();
+        let keys = &line[line.len() - 128..];
+        assert!(!format!("{ticket:?}").contains(&keys[..16]));
+        assert!(format!("{ticket:?}").len() < 200);
+    }
+}

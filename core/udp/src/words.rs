@@ -1,0 +1,98 @@
+//! What both halves speak of: sessions, why they end, why a packet is not sent, and what was counted.
+
+/// One session of a server: the id of the ticket that opened it, so it is never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// Why a client's session ended, or never began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// Nothing came from the server for the ticket's timeout.
+    #[error("the server fell silent; try to return with the newest ticket")]
+    TimedOut,
+    /// The server never answered.
+    #[error(
+        "no answer from the server: it is down or cannot be reached, or it does not know this ticket (made with \
+         another key, for another address or version, or used before from elsewhere)"
+    )]
+    NoAnswer,
+    /// The server knows the ticket and does not let it in.
+    #[error("the server denied the ticket: it is full, or the ticket was used before")]
+    Denied,
+    /// The ticket ran out before the server answered.
+    #[error("the ticket expired before the server answered; ask for a new one")]
+    Expired,
+    /// The server ended the session.
+    #[error("the server ended the session")]
+    ByServer,
+    /// This side ended the session.
+    #[error("the session was ended here")]
+    ByClient,
+}
+
+/// Why a server's session ended without the server's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeaveReason {
+    /// Nothing true came from the client for the ticket's timeout.
+    TimedOut,
+    /// The client said goodbye.
+    Left,
+}
+
+/// Why a packet was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The packet is larger than [`PACKET_MAX`](crate::PACKET_MAX).
+    #[error(
+        "expected a packet of at most {max} bytes, got {bytes}; split it, so that each part can be read alone",
+        max = crate::PACKET_MAX
+    )]
+    Oversize {
+        /// Its size.
+        bytes: usize,
+    },
+    /// There is no such session, it is over, or it may not speak yet.
+    #[error("no session that may speak: wait until it is connected (and, on a server, admitted)")]
+    NotConnected,
+    /// The queue of outgoing datagrams is full; as on any network, the packet is lost.
+    #[error("the queue of outgoing datagrams is full; drain poll_transmit more often")]
+    QueueFull,
+}
+
+/// What a transport dropped, and why. All counters only grow.
+///
+/// Junk costs a counter and no log line: whoever can send datagrams could otherwise fill a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransportCounters {
+    /// Datagrams that arrived, of every kind.
+    pub datagrams: u64,
+    /// Packets handed to the layer above.
+    pub packets: u64,
+    /// Not of this protocol, or from a stranger that did not ask to connect.
+    pub junk: u64,
+    /// Larger than any datagram or packet may be.
+    pub oversize: u64,
+    /// Requests with a ticket for another key, game or wire version.
+    pub unknown_key: u64,
+    /// Sealed with the wrong key, expired, for another server, or a repetition of a datagram seen before.
+    pub rejected: u64,
+    /// Requests with a true ticket while the server was full.
+    pub denied_full: u64,
+    /// Requests with a true ticket that was used before.
+    pub denied_used: u64,
+    /// True tickets whose private data this version cannot read, or that name another id.
+    pub bad_claims: u64,
+    /// Datagrams above a session's rate.
+    pub rate_limited: u64,
+    /// Datagrams of a session that is not admitted yet.
+    pub unadmitted: u64,
+    /// Authenticated datagrams that are no whole unreliable packet.
+    pub fenced: u64,
+    /// Packets lost because the layer above did not drain its queue.
+    pub queue_full: u64,
+    /// Errors of the socket, each of which is treated as loss.
+    pub io_errors: u64,
+}
