@@ -1,0 +1,175 @@
+//! The shapes of walls and bodies, and the check that keeps NaN, infinity and nonsense out of the engine.
+
+use glam::Vec2;
+use rapier2d::math::Pose;
+use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine};
+
+/// Coordinates and sizes lie within ± this many units (2^18): beyond it an `f32` cannot hold a 64th.
+pub const COORDINATE_MAX: f32 = 262_144.0;
+
+/// A solid shape around its own origin; it is placed by a position and an angle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// A disc.
+    Ball {
+        /// Above 0, in units.
+        radius: f32,
+    },
+    /// A rectangle around its origin.
+    Box {
+        /// Half of width and height, both above 0, in units.
+        half: Vec2,
+    },
+    /// Everything within `radius` of the line from `a` to `b`.
+    Capsule {
+        /// One end, relative to the origin.
+        a: Vec2,
+        /// The other end.
+        b: Vec2,
+        /// Above 0, in units.
+        radius: f32,
+    },
+    /// A line without thickness.
+    Segment {
+        /// One end, relative to the origin.
+        a: Vec2,
+        /// The other end; not the same point.
+        b: Vec2,
+    },
+}
+
+/// What is wrong with a number that was to enter the mirror.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A position is NaN, infinite or too far out.
+    #[error("position {0} is not within ±{COORDINATE_MAX} units")]
+    Position(Vec2),
+    /// An angle is NaN or infinite.
+    #[error("angle {0} is not a finite number of radians")]
+    Angle(f32),
+    /// A radius, half extent or end point is NaN, infinite, too large, zero or negative.
+    #[error("{0:?} has a size that is not above 0 and within {COORDINATE_MAX} units")]
+    Size(Shape),
+    /// A direction is zero, NaN, or too long to be made a unit.
+    #[error("direction {0} has no usable length; expected a finite vector that is not zero")]
+    Direction(Vec2),
+    /// A length or radius of a question is NaN, infinite or negative.
+    #[error("length {0} is not a finite number of units from 0 on")]
+    Length(f32),
+}
+
+impl Shape {
+    /// Checks all numbers.
+    pub(super) fn placed(&self, at: Vec2, angle: f32) -> Result<Pose, Fault> {
+        let is_size = |size: f32| size > 0.0 && size <= COORDINATE_MAX;
+        let is_sound = match *self {
+            Shape::Ball { radius } => is_size(radius),
+            Shape::Box { half } => is_size(half.x) && is_size(half.y),
+            Shape::Capsule { a, b, radius } => is_position(a) && is_position(b) && is_size(radius),
+            Shape::Segment { a, b } => is_position(a) && is_position(b) && a != b,
+        };
+        if !is_sound {
+            return Err(Fault::Size(*self));
+        }
+        if !angle.is_finite() {
+            return Err(Fault::Angle(angle));
+        }
+        check_position(at)?;
+        Ok(Pose::new(at, angle))
+    }
+
+    /// Calls `f` with the engine's form of this shape, which lives on the stack.
+    pub(super) fn with<R>(&self, f: impl FnOnce(&dyn Engine) -> R) -> R {
+        match *self {
+            Shape::Ball { radius } => f(&Ball::new(radius)),
+            Shape::Box { half } => f(&Cuboid::new(half)),
+            Shape::Capsule { a, b, radius } => f(&Capsule::new(a, b, radius)),
+            Shape::Segment { a, b } => f(&Segment::new(a, b)),
+        }
+    }
+
+    /// The radius of a circle around the origin that holds the shape.
+    pub(super) fn bound(&self) -> f32 {
+        match *self {
+            Shape::Ball { radius } => radius,
+            Shape::Box { half } => half.length(),
+            Shape::Capsule { a, b, radius } => a.length().max(b.length()) + radius,
+            Shape::Segment { a, b } => a.length().max(b.length()),
+        }
+    }
+
+    /// The middle, and the two outermost points as seen from `eye`, which lies outside.
+    pub(super) fn outline(&self, pose: &Pose, eye: Vec2) -> [Vec2; 3] {
+        let place = |point: Vec2| pose.transform_point(point);
+        let (middle, [left, right]) = match *self {
+            Shape::Ball { radius } => (Vec2::ZERO, tangents(eye, pose.translation, radius)),
+            Shape::Box { half } => {
+                let corners = [
+                    half,
+                    Vec2::new(-half.x, half.y),
+                    -half,
+                    Vec2::new(half.x, -half.y),
+                ];
+                (Vec2::ZERO, outermost(eye, corners.map(place)))
+            }
+            Shape::Capsule { a, b, radius } => {
+                let ([p, q], [r, s]) = (
+                    tangents(eye, place(a), radius),
+                    tangents(eye, place(b), radius),
+                );
+                ((a + b) / 2.0, outermost(eye, [p, q, r, s]))
+            }
+            Shape::Segment { a, b } => ((a + b) / 2.0, [place(a), place(b)]),
+        };
+        [place(middle), left, right]
+    }
+}
+
+/// Where the two tangents from `eye` touch a circle: at the angle acos(radius / distance) from its center.
+fn tangents(eye: Vec2, center: Vec2, radius: f32) -> [Vec2; 2] {
+    let distance = center.distance(eye);
+    let cos = (radius / distance).min(1.0);
+    let sin = (1.0 - cos * cos).sqrt();
+    let toward = (eye - center) / distance * radius;
+    [
+        center + toward * cos + toward.perp() * sin,
+        center + toward * cos - toward.perp() * sin,
+    ]
+}
+
+/// The leftmost and the rightmost of the points, as seen from an eye outside of their hull.
+fn outermost(eye: Vec2, points: [Vec2; 4]) -> [Vec2; 2] {
+    let is_left = |of: Vec2, point: Vec2| (of - eye).perp_dot(point - eye) > 0.0;
+    let [first, ..] = points;
+    [
+        points.into_iter().fold(
+            first,
+            |best, point| if is_left(best, point) { point } else { best },
+        ),
+        points.into_iter().fold(
+            first,
+            |best, point| if is_left(point, best) { point } else { best },
+        ),
+    ]
+}
+
+pub(super) fn check_position(at: Vec2) -> Result<(), Fault> {
+    if is_position(at) {
+        Ok(())
+    } else {
+        Err(Fault::Position(at))
+    }
+}
+
+pub(super) fn check_length(length: f32) -> Result<(), Fault> {
+    if length.is_finite() && length >= 0.0 {
+        Ok(())
+    } else {
+        Err(Fault::Length(length))
+    }
+}
+
+fn is_position(at: Vec2) -> bool {
+    at.x.abs() <= COORDINATE_MAX && at.y.abs() <= COORDINATE_MAX // false for NaN
+}

@@ -1,0 +1,431 @@
+//! One rule of the mirror a test, in the smallest scene that shows it.
+
+use rapier2d::math::Pose;
+
+use super::*;
+
+fn ball(mirror: &mut Mirror<u32>, id: u32, x: f32, y: f32) {
+    let at = Vec2::new(x, y);
+    mirror.bodies.push(Solid {
+        id: Some(id),
+        shape: Shape::Ball { radius: 0.5 },
+        pose: Pose::from_translation(at),
+        layers: BODIES,
+    });
+}
+
+fn ids(hits: &[Hit<u32>]) -> Vec<u32> {
+    hits.iter().map(|hit| hit.id).collect()
+}
+
+#[test]
+fn a_refill_moves_keeps_inserts_and_removes() {
+    let mut mirror = Mirror::new();
+    let put = |mirror: &mut Mirror<u32>, bodies: &[(u32, f32)]| {
+        let mut fill = mirror.refill();
+        for (id, x) in bodies {
+            fill.put(
+                *id,
+                Shape::Ball { radius: 0.5 },
+                Vec2::new(*x, 0.0),
+                0.0,
+                BODIES,
+            )
+            .unwrap();
+        }
+    };
+    put(&mut mirror, &[(3, 0.0), (1, 1.0), (2, 50.0)]);
+    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [1, 3]);
+    put(&mut mirror, &[(1, 1.0), (2, 2.0), (4, 3.0)]);
+    assert_eq!(
+        ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()),
+        [1, 2, 4]
+    );
+    put(&mut mirror, &[(4, 3.0)]);
+    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [4]);
+    put(&mut mirror, &[]);
+    assert_eq!(ids(mirror.area(Vec2::ZERO, 5.0, BODIES).unwrap()), [0; 0]);
+    assert_eq!(
+        mirror.ray(Vec2::ZERO, Vec2::X, 9.0, Layers::ALL).unwrap(),
+        None
+    );
+}
+
+#[test]
+fn a_crowd_on_one_spot_is_found_whole() {
+    for count in 1..200 {
+        let mut mirror = Mirror::new();
+        (0..count)
+            .rev()
+            .for_each(|id| ball(&mut mirror, id, 1.0, 0.0));
+        assert_eq!(
+            ids(mirror.area(Vec2::ZERO, 1.0, BODIES).unwrap()),
+            (0..count).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            mirror
+                .ray(Vec2::ZERO, Vec2::X, 9.0, BODIES)
+                .unwrap()
+                .unwrap()
+                .id,
+            Some(0)
+        );
+    }
+}
+
+#[test]
+fn walls_stay_across_fills_and_block_and_are_in_no_area() {
+    let mut mirror = Mirror::new();
+    let (wall, body) = (
+        Shape::Segment {
+            a: Vec2::new(0.0, -3.0),
+            b: Vec2::new(0.0, 3.0),
+        },
+        Shape::Ball { radius: 0.5 },
+    );
+    mirror
+        .add_wall(wall, Vec2::new(2.0, 0.0), 0.0, WALLS)
+        .unwrap();
+    for _ in 0..3 {
+        let mut fill = mirror.refill();
+        fill.put(8, body, Vec2::new(4.0, 0.0), 0.0, BODIES).unwrap();
+        fill.put(5, body, Vec2::new(0.0, 2.0), 0.0, BODIES).unwrap();
+        assert_eq!(
+            ids(mirror.area(Vec2::ZERO, 9.0, Layers::ALL).unwrap()),
+            [5, 8]
+        );
+        assert_eq!(
+            ids(mirror
+                .area_visible(Vec2::ZERO, 9.0, Layers::ALL, WALLS)
+                .unwrap()),
+            [5]
+        );
+        let all = mirror
+            .ray_all(Vec2::ZERO, Vec2::X * 3.0, 9.0, Layers::ALL)
+            .unwrap();
+        let expected = [
+            Impact {
+                distance_64ths: 128,
+                id: None,
+                normal_127ths: [-127, 0],
+            },
+            Impact {
+                distance_64ths: 224,
+                id: Some(8),
+                normal_127ths: [-127, 0],
+            },
+        ];
+        assert_eq!(all, expected);
+        let slid = mirror
+            .cast(body, Vec2::ZERO, 0.0, Vec2::new(9.0, 0.0), Layers::ALL)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (slid.id, slid.distance_64ths, slid.normal_127ths),
+            (None, 96, [-127, 0])
+        );
+    }
+}
+
+#[test]
+fn who_peeks_out_beside_a_wall_is_seen() {
+    let mut mirror = Mirror::new();
+    mirror
+        .add_wall(
+            Shape::Box {
+                half: Vec2::new(0.1, 0.3),
+            },
+            Vec2::new(3.0, 0.0),
+            0.0,
+            WALLS,
+        )
+        .unwrap();
+    ball(&mut mirror, 1, 4.0, 0.0);
+    assert_eq!(
+        ids(mirror.area_visible(Vec2::ZERO, 9.0, BODIES, WALLS).unwrap()),
+        [1]
+    );
+    mirror
+        .add_wall(
+            Shape::Box {
+                half: Vec2::new(0.1, 0.5),
+            },
+            Vec2::new(2.0, 0.0),
+            0.0,
+            WALLS,
+        )
+        .unwrap();
+    assert_eq!(
+        ids(mirror.area_visible(Vec2::ZERO, 9.0, BODIES, WALLS).unwrap()),
+        [0; 0]
+    );
+}
+
+#[test]
+fn bodies_hide_others_but_neither_themselves_nor_when_excepted() {
+    let mut mirror = Mirror::new();
+    ball(&mut mirror, 1, 2.0, 0.0);
+    ball(&mut mirror, 2, 4.0, 0.0);
+    assert_eq!(
+        ids(mirror
+            .area_visible(Vec2::ZERO, 9.0, BODIES, BODIES)
+            .unwrap()),
+        [1]
+    );
+    assert_eq!(
+        ids(mirror
+            .area_visible(Vec2::ZERO, 9.0, BODIES.except(1), BODIES)
+            .unwrap()),
+        [2]
+    );
+    for step in 0..100 {
+        let mut alone = Mirror::new();
+        ball(
+            &mut alone,
+            3,
+            1.0 + 0.07 * step as f32,
+            4.0 - 0.09 * step as f32,
+        );
+        assert_eq!(
+            ids(alone.area_visible(Vec2::ZERO, 9.0, BODIES, BODIES).unwrap()),
+            [3]
+        );
+    }
+    // From inside of a body: it is seen, and nobody else.
+    assert_eq!(
+        ids(mirror
+            .area_visible(Vec2::new(2.1, 0.0), 9.0, BODIES, BODIES)
+            .unwrap()),
+        [1]
+    );
+}
+
+#[test]
+fn shapes_of_one_id_are_one_body() {
+    let mut mirror = Mirror::new();
+    for x in [5.0, 3.0, 4.0] {
+        ball(&mut mirror, 7, x, 0.0);
+    }
+    ball(&mut mirror, 6, 8.0, 0.0);
+    let nearest = Hit {
+        id: 7,
+        distance_64ths: 160,
+    };
+    assert_eq!(mirror.area(Vec2::ZERO, 6.0, BODIES).unwrap(), [nearest]);
+    let all = mirror.ray_all(Vec2::ZERO, Vec2::X, 20.0, BODIES).unwrap();
+    assert_eq!(
+        all.iter()
+            .map(|hit| (hit.id, hit.distance_64ths))
+            .collect::<Vec<_>>(),
+        [(Some(7), 160), (Some(6), 480)]
+    );
+}
+
+#[test]
+fn equal_distances_go_to_walls_first_and_then_to_the_smaller_id() {
+    let mut mirror = Mirror::new();
+    // 9 is nearer by less than rounding shows.
+    ball(&mut mirror, 4, 5.0, 0.0);
+    ball(&mut mirror, 9, 4.999, 0.0);
+    ball(&mut mirror, 6, 5.0, 0.0);
+    let order = |mirror: &mut Mirror<u32>| -> Vec<_> {
+        mirror
+            .ray_all(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
+            .unwrap()
+            .iter()
+            .map(|hit| hit.id)
+            .collect()
+    };
+    assert_eq!(order(&mut mirror), [Some(4), Some(6), Some(9)]);
+    assert_eq!(
+        mirror
+            .ray(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
+            .unwrap()
+            .unwrap()
+            .id,
+        Some(4)
+    );
+    mirror
+        .add_wall(Shape::Ball { radius: 0.5 }, Vec2::new(5.0, 0.0), 0.0, WALLS)
+        .unwrap();
+    assert_eq!(order(&mut mirror), [None, Some(4), Some(6), Some(9)]);
+    assert_eq!(
+        mirror
+            .ray(Vec2::ZERO, Vec2::X, 20.0, Layers::ALL)
+            .unwrap()
+            .unwrap()
+            .id,
+        None
+    );
+}
+
+#[test]
+fn distances_are_rounded_to_64ths() {
+    let steps = [
+        (0.0, 0),
+        (1.0 / 64.0, 1),
+        (0.49 / 64.0, 0),
+        (0.51 / 64.0, 1),
+        (1.0, 64),
+        (741_455.2, 47_453_132),
+    ];
+    for (units, expected) in steps {
+        assert_eq!(quantise(units), expected, "{units} units");
+    }
+    assert_eq!((quantise(f32::MAX), quantise(-1.0)), (u32::MAX, 0));
+}
+
+#[test]
+fn contact_at_the_start_is_at_distance_0_without_a_normal() {
+    let mut mirror = Mirror::new();
+    ball(&mut mirror, 1, 0.0, 0.0);
+    let touch = Some(Impact {
+        distance_64ths: 0,
+        id: Some(1),
+        normal_127ths: [0, 0],
+    });
+    assert_eq!(
+        mirror
+            .ray(Vec2::new(0.1, 0.0), Vec2::Y, 5.0, BODIES)
+            .unwrap(),
+        touch
+    );
+    for shape in [
+        Shape::Ball { radius: 0.5 },
+        Shape::Box {
+            half: Vec2::splat(0.5),
+        },
+    ] {
+        for motion in [Vec2::ZERO, Vec2::new(3.0, 1.0)] {
+            assert_eq!(
+                mirror
+                    .cast(shape, Vec2::new(0.2, 0.6), 0.3, motion, BODIES)
+                    .unwrap(),
+                touch
+            );
+        }
+        assert_eq!(
+            mirror
+                .cast(shape, Vec2::new(2.0, 0.6), 0.3, Vec2::ZERO, BODIES)
+                .unwrap(),
+            None
+        );
+    }
+}
+
+#[test]
+fn far_away_shots_are_as_exact_as_near_ones() {
+    let mut mirror = Mirror::new();
+    ball(&mut mirror, 1, 2_000.0, 0.0);
+    let grazing = mirror
+        .ray(Vec2::new(0.0, 0.49), Vec2::X, 5_000.0, BODIES)
+        .unwrap()
+        .unwrap();
+    let expected = 2_000.0 - (0.25 - 0.49f64 * 0.49).sqrt();
+    reference::assert_steps_match(grazing.distance_64ths, expected, "grazing");
+    assert_eq!(
+        mirror
+            .ray(Vec2::new(0.0, 0.51), Vec2::X, 5_000.0, BODIES)
+            .unwrap(),
+        None
+    );
+}
+
+#[test]
+fn what_is_not_finite_is_refused_by_name_and_leaves_no_trace() {
+    let mut mirror: Mirror<u32> = Mirror::new();
+    let shape = Shape::Ball { radius: 0.5 };
+    let nan = Vec2::new(f32::NAN, 0.0);
+    let mut fill = mirror.refill();
+    let error = fill.put(77, shape, nan, 0.0, BODIES).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "body 77: position [NaN, 0] is not within ±262144 units; look at the step that last changed it"
+    );
+    for at in [
+        Vec2::INFINITY,
+        Vec2::new(0.0, COORDINATE_MAX * 1.01),
+        Vec2::NEG_INFINITY,
+    ] {
+        assert!(matches!(
+            fill.put(1, shape, at, 0.0, BODIES),
+            Err(MirrorError::Body {
+                id: 1,
+                fault: Fault::Position(_)
+            })
+        ));
+    }
+    for angle in [f32::NAN, f32::INFINITY] {
+        assert!(matches!(
+            fill.put(1, shape, Vec2::ZERO, angle, BODIES),
+            Err(MirrorError::Body {
+                fault: Fault::Angle(_),
+                ..
+            })
+        ));
+    }
+    let bad_shapes = [
+        Shape::Ball { radius: 0.0 },
+        Shape::Ball { radius: f32::NAN },
+        Shape::Box {
+            half: Vec2::new(1.0, -1.0),
+        },
+        Shape::Capsule {
+            a: Vec2::ZERO,
+            b: nan,
+            radius: 1.0,
+        },
+        Shape::Segment {
+            a: Vec2::ONE,
+            b: Vec2::ONE,
+        },
+    ];
+    for shape in bad_shapes {
+        assert!(matches!(
+            fill.put(1, shape, Vec2::ZERO, 0.0, BODIES),
+            Err(MirrorError::Body {
+                fault: Fault::Size(_),
+                ..
+            })
+        ));
+        assert!(matches!(
+            mirror.add_wall(shape, Vec2::ZERO, 0.0, WALLS),
+            Err(MirrorError::Wall { index: 0, .. })
+        ));
+        assert!(matches!(
+            mirror.cast(shape, Vec2::ZERO, 0.0, Vec2::X, WALLS),
+            Err(MirrorError::Query { .. })
+        ));
+        fill = mirror.refill();
+    }
+    assert_eq!((mirror.bodies.len(), mirror.walls.len()), (0, 0));
+
+    assert!(mirror.area(nan, 1.0, BODIES).is_err());
+    assert!(mirror.area(Vec2::ZERO, -1.0, BODIES).is_err());
+    assert!(mirror.ray(Vec2::ZERO, Vec2::ZERO, 1.0, BODIES).is_err());
+    assert!(mirror.ray(Vec2::ZERO, nan, 1.0, BODIES).is_err());
+    assert!(
+        mirror
+            .ray_all(Vec2::ZERO, Vec2::X, f32::INFINITY, BODIES)
+            .is_err()
+    );
+    assert!(mirror.cast(shape, Vec2::ZERO, 0.0, nan, BODIES).is_err());
+}
+
+#[test]
+fn huge_but_finite_questions_have_answers() {
+    let mut mirror = Mirror::new();
+    ball(&mut mirror, 1, COORDINATE_MAX - 1.0, 1.0 - COORDINATE_MAX);
+    assert_eq!(ids(mirror.area(Vec2::ZERO, f32::MAX, BODIES).unwrap()), [1]);
+    let hit = mirror
+        .ray(Vec2::ZERO, Vec2::new(1.0, -1.0), f32::MAX, BODIES)
+        .unwrap()
+        .unwrap();
+    assert_eq!(hit.id, Some(1));
+}
+
+#[test]
+fn a_mirror_may_move_to_a_worker_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Mirror<u32>>();
+}
