@@ -1,0 +1,270 @@
+//! Reads records and says exactly where a journal stops being one.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::record::{Record, Start};
+use super::{CHAIN_START, FORMAT_VERSION, head_check, payload_check};
+use crate::varint::{self, VarintError};
+
+/// A record and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Where it begins, in bytes from the start of the journal.
+    pub offset: u64,
+    /// Its bytes in the journal, head and checks included.
+    pub bytes: usize,
+    /// What it says.
+    pub record: Record<'a>,
+}
+
+/// Where and why reading ends before the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The last record is incomplete, as a crash while writing leaves it.
+    #[error(
+        "the journal is torn at byte {offset}: expected a whole record, got its beginning; \
+         keep what is before it and go on from there"
+    )]
+    Torn {
+        /// Where the incomplete record begins: the length of what is whole.
+        offset: u64,
+    },
+    /// A record is not what was written.
+    #[error(
+        "the journal is corrupt at byte {offset}: {damage}; only what is before it can be used"
+    )]
+    Corrupt {
+        /// Where the record begins.
+        offset: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// The first record is no start.
+    #[error("expected a journal of Twinstep, got another kind of file")]
+    NotAJournal,
+    /// The journal is in a format of another version.
+    #[error(
+        "expected a journal of format {FORMAT_VERSION}, got format {found}; read it with the version that wrote it"
+    )]
+    FormatVersion {
+        /// The format's version.
+        found: u32,
+    },
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The head is no number.
+    #[error("its head: {0}")]
+    Head(VarintError),
+    /// The head names what is no kind.
+    #[error("expected a kind of record, got {kind}")]
+    Kind {
+        /// What it names.
+        kind: u8,
+    },
+    /// The head's check is wrong: the head, its place or something before it was altered.
+    #[error("expected {expected:#04x} as the check of its head, got {found:#04x}")]
+    HeadCheck {
+        /// The check that the head would have here.
+        expected: u8,
+        /// The check in the file.
+        found: u8,
+    },
+    /// The head claims more than its kind may have.
+    #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
+    Length {
+        /// The kind.
+        kind: u8,
+        /// The bytes that it claims.
+        bytes: u64,
+        /// The bytes that it may have.
+        max: usize,
+    },
+    /// The payload's check is wrong: the payload was altered.
+    #[error("expected {expected:#010x} as the check of its payload, got {found:#010x}")]
+    PayloadCheck {
+        /// The check that the payload would have here.
+        expected: u32,
+        /// The check in the file.
+        found: u32,
+    },
+    /// The checks are right, and yet the payload is not what its kind says.
+    #[error("expected a payload as of kind {kind}, got another")]
+    Payload {
+        /// The kind.
+        kind: u8,
+    },
+    /// A start that is not the first record.
+    #[error("expected the only start at byte 0, got a second one")]
+    SecondStart,
+}
+
+/// All records of a journal that lies in memory as a whole; ends after the first error.
+pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, JournalError>> {
+    let (mut reader, mut rest, mut failed) = (JournalReader::new(), journal, false);
+    core::iter::from_fn(move || {
+        if failed {
+            return None;
+        }
+        let next = reader.read(&mut rest).transpose();
+        failed = matches!(next, Some(Err(_)));
+        next
+    })
+}
+
+/// Reads a journal record by record, from pieces of any size.
+///
+/// It holds no bytes, only its place and the chain of checks. So a caller may read a large file through a
+/// small buffer: after [`Torn`](JournalError::Torn) nothing is consumed, and [`read`](Self::read) may be
+/// called again with more bytes; only at the end of the file is it a torn tail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalReader {
+    offset: u64,
+    chain: u64,
+}
+
+impl Default for JournalReader {
+    fn default() -> Self {
+        JournalReader::new()
+    }
+}
+
+impl JournalReader {
+    /// A reader at the start of a journal.
+    #[must_use]
+    pub fn new() -> JournalReader {
+        JournalReader {
+            offset: 0,
+            chain: CHAIN_START,
+        }
+    }
+
+    /// Where the next record begins, in bytes from the start of the journal.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Takes the next record from the front of `rest`, which must begin at [`offset`](Self::offset);
+    /// `None` if `rest` is empty.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then neither the reader nor `rest` has moved.
+    pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let corrupt = |damage| JournalError::Corrupt { offset, damage };
+        let Parsed {
+            kind,
+            payload,
+            chain,
+            behind,
+        } = self.frame(rest).map_err(|stop| match stop {
+            Stop::Torn => JournalError::Torn { offset },
+            // Whatever is wrong with the first head of all: this was never a journal.
+            Stop::Damaged(Damage::Head(_) | Damage::Kind { .. } | Damage::HeadCheck { .. })
+                if offset == 0 =>
+            {
+                JournalError::NotAJournal
+            }
+            Stop::Damaged(damage) => corrupt(damage),
+        })?;
+        if offset == 0 {
+            match Start::format_version(payload) {
+                Some(FORMAT_VERSION) => {}
+                Some(found) => return Err(JournalError::FormatVersion { found }),
+                None => return Err(JournalError::NotAJournal),
+            }
+        }
+        let record = Record::parse(kind, payload).ok_or(corrupt(Damage::Payload { kind }))?;
+        if matches!(record, Record::Start(_)) != (offset == 0) {
+            return Err(if offset == 0 {
+                JournalError::NotAJournal
+            } else {
+                corrupt(Damage::SecondStart)
+            });
+        }
+        let bytes = rest.len() - behind.len();
+        *rest = behind;
+        self.offset += bytes as u64;
+        self.chain = chain;
+        Ok(Some(Entry {
+            offset,
+            bytes,
+            record,
+        }))
+    }
+
+    pub(super) fn chain(&self) -> u64 {
+        self.chain
+    }
+
+    /// Finds the bounds of the record at the front of `bytes`, and checks its checks.
+    fn frame<'a>(&self, bytes: &'a [u8]) -> Result<Parsed<'a>, Stop> {
+        let mut rest = bytes;
+        let head = varint::take(&mut rest).map_err(|error| match error {
+            VarintError::Truncated => Stop::Torn,
+            error => Stop::Damaged(Damage::Head(error)),
+        })?;
+        let head_chain = xxh3_64_with_seed(&bytes[..bytes.len() - rest.len()], self.chain);
+        // A power loss may leave zeros where the last writes should be.
+        if head == 0 && rest.iter().all(|&byte| byte == 0) {
+            return Err(Stop::Torn);
+        }
+        let (&found, rest) = rest.split_first().ok_or(Stop::Torn)?;
+        let expected = head_check(head_chain);
+        if found != expected {
+            return Err(Stop::Damaged(Damage::HeadCheck { expected, found }));
+        }
+        let (kind, payload_bytes) = (head as u8, head >> 8);
+        let max = Record::payload_bytes_max(kind).ok_or(Stop::Damaged(Damage::Kind { kind }))?;
+        let payload_bytes = usize::try_from(payload_bytes)
+            .ok()
+            .filter(|&bytes| bytes <= max)
+            .ok_or(Stop::Damaged(Damage::Length {
+                kind,
+                bytes: payload_bytes,
+                max,
+            }))?;
+        if payload_bytes == 0 {
+            return Ok(Parsed {
+                kind,
+                payload: &[],
+                chain: head_chain,
+                behind: rest,
+            });
+        }
+        let (payload, rest) = rest.split_at_checked(payload_bytes).ok_or(Stop::Torn)?;
+        let (found, behind) = rest.split_first_chunk::<4>().ok_or(Stop::Torn)?;
+        let chain = xxh3_64_with_seed(payload, head_chain);
+        let (expected, found) = (payload_check(chain), u32::from_le_bytes(*found));
+        if found != expected {
+            return Err(Stop::Damaged(Damage::PayloadCheck { expected, found }));
+        }
+        Ok(Parsed {
+            kind,
+            payload,
+            chain,
+            behind,
+        })
+    }
+}
+
+struct Parsed<'a> {
+    kind: u8,
+    payload: &'a [u8],
+    /// The chain behind this record.
+    chain: u64,
+    behind: &'a [u8],
+}
+
+enum Stop {
+    Torn,
+    Damaged(Damage),
+}

@@ -1,0 +1,277 @@
+//! The records: what stands in each payload.
+
+use arrayvec::ArrayVec;
+
+use super::{FORMAT_VERSION, WriteError};
+use crate::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
+use crate::varint;
+use crate::words::{PlayerId, Tick};
+
+/// The encoded frames of one turn, in bytes.
+pub const TURN_BYTES_MAX: usize = 64 << 10;
+/// An identity, in bytes.
+pub const IDENTITY_BYTES_MAX: usize = 256;
+/// A game's name, in bytes.
+pub const GAME_BYTES_MAX: usize = 64;
+/// A build's name, in bytes.
+pub const BUILD_BYTES_MAX: usize = 128;
+/// Why a match ended, in bytes.
+pub const REASON_BYTES_MAX: usize = 256;
+/// The payload of a record of a kind that this version does not know, in bytes.
+pub const OTHER_BYTES_MAX: usize = 64 << 10;
+
+/// The first bytes of the first payload.
+const MAGIC: [u8; 4] = *b"TwJ\n";
+
+// 0 is no kind: a file system that lost power may leave a tail of zeros.
+const START: u8 = 1;
+const WORLD: u8 = 2;
+const TURN: u8 = 3;
+const IDLE: u8 = 4;
+const DIGEST: u8 = 5;
+const TICKET: u8 = 6;
+const SEAT: u8 = 7;
+const END: u8 = 8;
+
+/// One record. Its bytes are borrowed: from the caller when written, from the file when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Record<'a> {
+    /// What the journal is of; the first record and no other.
+    Start(Start<'a>),
+    /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
+    World {
+        /// The world's next tick.
+        tick: Tick,
+        /// The encoded world, opaque here.
+        bytes: &'a [u8],
+    },
+    /// The encoded frames of one turn, opaque here; at most [`TURN_BYTES_MAX`] bytes.
+    Turn(&'a [u8]),
+    /// A turn that is equal to the one before it, with nothing in it.
+    Idle,
+    /// The digest of the world before a tick.
+    Digest {
+        /// The world's next tick.
+        tick: Tick,
+        /// Its digest.
+        digest: u64,
+    },
+    /// A ticket that was used and never may be again.
+    Ticket {
+        /// The ticket's id.
+        id: u64,
+        /// Whose it was; at most [`IDENTITY_BYTES_MAX`] bytes.
+        identity: &'a [u8],
+    },
+    /// Who a player is, for as long as the match lives.
+    Seat {
+        /// The player's number.
+        player: PlayerId,
+        /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
+        identity: &'a [u8],
+    },
+    /// The match is over; nothing follows.
+    End {
+        /// Why, in words; at most [`REASON_BYTES_MAX`] bytes.
+        reason: &'a str,
+    },
+    /// A kind that this version does not know, and skips.
+    Other {
+        /// The kind.
+        kind: u8,
+        /// The payload; at most [`OTHER_BYTES_MAX`] bytes.
+        payload: &'a [u8],
+    },
+}
+
+/// What a journal is of: enough to refuse it in words when it does not fit the program that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start<'a> {
+    /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
+    pub game: &'a str,
+    /// The author's version of the simulation.
+    pub sim_version: u32,
+    /// The digest of the rules.
+    pub rules_digest: u64,
+    /// The build, for people; at most [`BUILD_BYTES_MAX`] bytes.
+    pub build: &'a str,
+    /// When the match began, in seconds since 1970, as the caller says.
+    pub started_unix_s: u64,
+}
+
+/// The small fields that stand before the one long part of a payload.
+pub(super) type Fields = ArrayVec<u8, 128>;
+
+impl<'a> Record<'a> {
+    /// The kind, as in the file.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Record::Start(_) => START,
+            Record::World { .. } => WORLD,
+            Record::Turn(_) => TURN,
+            Record::Idle => IDLE,
+            Record::Digest { .. } => DIGEST,
+            Record::Ticket { .. } => TICKET,
+            Record::Seat { .. } => SEAT,
+            Record::End { .. } => END,
+            Record::Other { kind, .. } => *kind,
+        }
+    }
+
+    /// The payload in two parts, within its limits.
+    pub(super) fn payload(&self) -> Result<(Fields, &'a [u8]), WriteError> {
+        let kind = self.kind();
+        let limit = |bytes: usize, max: usize| {
+            if bytes > max {
+                Err(WriteError::TooLong { kind, bytes, max })
+            } else {
+                Ok(())
+            }
+        };
+        let mut fields = Fields::new();
+        let tail = match *self {
+            Record::Start(start) => {
+                limit(start.game.len(), GAME_BYTES_MAX)?;
+                limit(start.build.len(), BUILD_BYTES_MAX)?;
+                fields.extend(MAGIC);
+                fields.extend(varint::encode(u64::from(FORMAT_VERSION)));
+                fields.extend(varint::encode(u64::from(start.sim_version)));
+                fields.extend(start.rules_digest.to_le_bytes());
+                fields.extend(varint::encode(start.started_unix_s));
+                fields.extend(varint::encode(start.game.len() as u64));
+                fields.extend(start.game.bytes());
+                start.build.as_bytes()
+            }
+            Record::World { tick, bytes } => {
+                limit(bytes.len(), WORLD_BYTES_MAX)?;
+                fields.extend(varint::encode(u64::from(tick.0)));
+                bytes
+            }
+            Record::Turn(bytes) => {
+                limit(bytes.len(), TURN_BYTES_MAX)?;
+                bytes
+            }
+            Record::Idle => &[],
+            Record::Digest { tick, digest } => {
+                fields.extend(digest.to_le_bytes());
+                fields.extend(varint::encode(u64::from(tick.0)));
+                &[]
+            }
+            Record::Ticket { id, identity } => {
+                limit(identity.len(), IDENTITY_BYTES_MAX)?;
+                fields.extend(id.to_le_bytes());
+                identity
+            }
+            Record::Seat { player, identity } => {
+                assert!(
+                    player.index() < PLAYERS_MAX,
+                    "{player} is no player of a match"
+                );
+                limit(identity.len(), IDENTITY_BYTES_MAX)?;
+                fields.push(player.0);
+                identity
+            }
+            Record::End { reason } => {
+                limit(reason.len(), REASON_BYTES_MAX)?;
+                reason.as_bytes()
+            }
+            Record::Other { kind, .. } if kind <= END => {
+                return Err(WriteError::Misplaced { kind });
+            }
+            Record::Other { payload, .. } => {
+                limit(payload.len(), OTHER_BYTES_MAX)?;
+                payload
+            }
+        };
+        Ok((fields, tail))
+    }
+
+    /// The longest payload of a kind, in bytes; `None` for what is no kind.
+    pub(super) fn payload_bytes_max(kind: u8) -> Option<usize> {
+        let start_bytes_max =
+            MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
+        Some(match kind {
+            0 => return None,
+            START => start_bytes_max,
+            WORLD => 5 + WORLD_BYTES_MAX,
+            TURN => TURN_BYTES_MAX,
+            IDLE => 0,
+            DIGEST => 5 + 8,
+            TICKET => 8 + IDENTITY_BYTES_MAX,
+            SEAT => 1 + IDENTITY_BYTES_MAX,
+            END => REASON_BYTES_MAX,
+            _ => OTHER_BYTES_MAX,
+        })
+    }
+
+    /// Reads a payload whose checks were right; `None` if it is still not what its kind says.
+    pub(super) fn parse(kind: u8, payload: &'a [u8]) -> Option<Record<'a>> {
+        let mut rest = payload;
+        Some(match kind {
+            START => Record::Start(Start::parse(payload)?),
+            WORLD => {
+                let tick = Tick(varint::take_u32(&mut rest).ok()?);
+                (rest.len() <= WORLD_BYTES_MAX).then_some(Record::World { tick, bytes: rest })?
+            }
+            TURN => Record::Turn(payload),
+            IDLE => Record::Idle,
+            DIGEST => {
+                let digest = take_u64(&mut rest)?;
+                let tick = Tick(varint::take_u32(&mut rest).ok()?);
+                rest.is_empty().then_some(Record::Digest { tick, digest })?
+            }
+            TICKET => Record::Ticket {
+                id: take_u64(&mut rest)?,
+                identity: rest,
+            },
+            SEAT => {
+                let (&number, identity) = rest.split_first()?;
+                let player = PlayerId(number);
+                (player.index() < PLAYERS_MAX).then_some(Record::Seat { player, identity })?
+            }
+            END => Record::End {
+                reason: core::str::from_utf8(payload).ok()?,
+            },
+            _ => Record::Other { kind, payload },
+        })
+    }
+}
+
+impl<'a> Start<'a> {
+    /// The format version of a payload of a start, if it is one of any version.
+    pub(super) fn format_version(payload: &[u8]) -> Option<u32> {
+        varint::take_u32(&mut payload.strip_prefix(&MAGIC)?).ok()
+    }
+
+    fn parse(payload: &'a [u8]) -> Option<Start<'a>> {
+        let mut rest = payload.strip_prefix(&MAGIC)?;
+        let _format_version = varint::take_u32(&mut rest).ok()?;
+        let sim_version = varint::take_u32(&mut rest).ok()?;
+        let rules_digest = take_u64(&mut rest)?;
+        let started_unix_s = varint::take(&mut rest).ok()?;
+        let game_bytes = usize::try_from(varint::take(&mut rest).ok()?).ok()?;
+        let (game, build) = rest.split_at_checked(game_bytes)?;
+        if game.len() > GAME_BYTES_MAX || build.len() > BUILD_BYTES_MAX {
+            return None;
+        }
+        let (game, build) = (
+            core::str::from_utf8(game).ok()?,
+            core::str::from_utf8(build).ok()?,
+        );
+        Some(Start {
+            game,
+            sim_version,
+            rules_digest,
+            build,
+            started_unix_s,
+        })
+    }
+}
+
+fn take_u64(rest: &mut &[u8]) -> Option<u64> {
+    let (number, behind) = rest.split_first_chunk::<8>()?;
+    *rest = behind;
+    Some(u64::from_le_bytes(*number))
+}

@@ -1,0 +1,252 @@
+//! The receiving half of the lane: takes chunks in any order, hands out messages in theirs.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
+use crate::varint;
+
+/// A whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it is, in the words of the layer above.
+    pub kind: u8,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// How far the message that is arriving has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receiving {
+    /// What it is.
+    pub kind: u8,
+    /// Bytes of it that have come in order.
+    pub received_bytes: usize,
+    /// Bytes of it in all.
+    pub total_bytes: usize,
+}
+
+/// Takes chunk frames, and hands out whole messages, in order, each once.
+#[derive(Clone, Debug)]
+pub struct LaneReceiver {
+    message_bytes_max: usize,
+    /// The first chunk that is not yet part of a message.
+    next: u32,
+    /// Bodies of the chunks from `next` on, at their number modulo the length; empty: has not come.
+    stash: Vec<Vec<u8>>,
+    /// Emptied bodies, to be filled again.
+    spare: Vec<Vec<u8>>,
+    arriving: Option<Arriving>,
+    complete: Option<Message>,
+    owes_ack: bool,
+    /// What the peer did wrong: the lane never goes on behind it.
+    broken: Option<LaneError>,
+}
+
+#[derive(Clone, Debug)]
+struct Arriving {
+    kind: u8,
+    total_bytes: usize,
+    bytes: Vec<u8>,
+}
+
+impl LaneReceiver {
+    /// A receiver that takes messages of at most so many bytes.
+    ///
+    /// Beside the message itself it holds at most as many bytes of chunks that came out of order as the
+    /// largest message has, and never more than the window of 512 KB. All of it grows with what arrives.
+    #[must_use]
+    pub fn new(message_bytes_max: usize) -> LaneReceiver {
+        // Chunks farther ahead than this are treated as lost: the sender resends them.
+        let ahead = (message_bytes_max / CHUNK_BYTES_MAX + 8).min(WINDOW_CHUNKS as usize);
+        let mut stash = Vec::new();
+        stash.resize_with(ahead, Vec::new);
+        LaneReceiver {
+            message_bytes_max,
+            next: 0,
+            stash,
+            spare: Vec::new(),
+            arriving: None,
+            complete: None,
+            owes_ack: false,
+            broken: None,
+        }
+    }
+
+    /// Takes one chunk frame: the whole slice. Then ask [`poll_message`](Self::poll_message) until it has none.
+    ///
+    /// # Errors
+    /// [`LaneError`], if the peer broke the protocol; close its session.
+    pub fn handle(&mut self, frame: &[u8]) -> Result<(), LaneError> {
+        let mut body = frame;
+        let seq = varint::take_u32(&mut body)?;
+        if body.is_empty() || body.len() > CHUNK_BYTES_MAX {
+            return Err(LaneError::ChunkSize { bytes: body.len() });
+        }
+        let end = self.next.saturating_add(WINDOW_CHUNKS);
+        if seq >= end {
+            return Err(LaneError::BeyondWindow { seq, end });
+        }
+        // Also a repeated chunk is answered: the ack of its first copy may be what got lost.
+        self.owes_ack = true;
+        if seq < self.next || (seq - self.next) as usize >= self.stash.len() {
+            return Ok(());
+        }
+        let slot = self.slot(seq - self.next);
+        if self.stash[slot].is_empty() {
+            let mut copy = self.spare.pop().unwrap_or_default();
+            copy.extend_from_slice(body);
+            self.stash[slot] = copy;
+        }
+        self.join()
+    }
+
+    /// The next whole message.
+    ///
+    /// # Errors
+    /// [`LaneError`], if a chunk that had come early turns out to break the protocol; close the session.
+    pub fn poll_message(&mut self) -> Result<Option<Message>, LaneError> {
+        let message = self.complete.take();
+        self.join()?;
+        Ok(message)
+    }
+
+    /// What has come so far.
+    #[must_use]
+    pub fn ack(&self) -> LaneAck {
+        let mut ack = LaneAck {
+            next: self.next,
+            mask: [0; MASK_BYTES],
+        };
+        for distance in 1..self.stash.len() as u32 {
+            if !self.stash[self.slot(distance)].is_empty() {
+                ack.set(distance);
+            }
+        }
+        ack
+    }
+
+    /// What has come so far, if anything came since the last one: nothing is owed on an idle lane.
+    #[must_use = "an ack that is not sent is asked for again only by a resend"]
+    pub fn poll_ack(&mut self) -> Option<LaneAck> {
+        mem::take(&mut self.owes_ack).then(|| self.ack())
+    }
+
+    /// How far the message that is arriving has come, if one is.
+    #[must_use]
+    pub fn progress(&self) -> Option<Receiving> {
+        self.arriving.as_ref().map(|arriving| Receiving {
+            kind: arriving.kind,
+            received_bytes: arriving.bytes.len(),
+            total_bytes: arriving.total_bytes,
+        })
+    }
+
+    /// Where the chunk that is so far from `next` is stashed.
+    fn slot(&self, distance: u32) -> usize {
+        let seq = u64::from(self.next) + u64::from(distance);
+        (seq % self.stash.len() as u64) as usize
+    }
+
+    /// Moves what has come in order into the message, until one is complete.
+    fn join(&mut self) -> Result<(), LaneError> {
+        while self.complete.is_none() {
+            if let Some(error) = self.broken {
+                return Err(error);
+            }
+            let slot = self.slot(0);
+            if self.stash[slot].is_empty() {
+                break;
+            }
+            let mut body = mem::take(&mut self.stash[slot]);
+            if let Err(error) = self.append(&body) {
+                self.broken = Some(error);
+                return Err(error);
+            }
+            body.clear();
+            self.spare.push(body);
+            self.next += 1;
+            self.owes_ack = true;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, mut body: &[u8]) -> Result<(), LaneError> {
+        let arriving = match &mut self.arriving {
+            Some(arriving) => arriving,
+            None => {
+                let opened = Arriving::open(&mut body, self.message_bytes_max)?;
+                self.arriving.insert(opened)
+            }
+        };
+        arriving.append(body)?;
+        if arriving.bytes.len() == arriving.total_bytes
+            && let Some(Arriving { kind, bytes, .. }) = self.arriving.take()
+        {
+            self.complete = Some(Message { kind, bytes });
+        }
+        Ok(())
+    }
+}
+
+impl Arriving {
+    fn open(body: &mut &[u8], message_bytes_max: usize) -> Result<Arriving, LaneError> {
+        let (&kind, mut rest) = body
+            .split_first()
+            .ok_or(LaneError::ChunkSize { bytes: 0 })?;
+        let bytes = varint::take(&mut rest)?;
+        let total_bytes = usize::try_from(bytes)
+            .ok()
+            .filter(|&total| total <= message_bytes_max)
+            .ok_or(LaneError::MessageTooLarge {
+                bytes,
+                max: message_bytes_max,
+            })?;
+        *body = rest;
+        Ok(Arriving {
+            kind,
+            total_bytes,
+            bytes: Vec::new(),
+        })
+    }
+
+    fn append(&mut self, data: &[u8]) -> Result<(), LaneError> {
+        let (had, expected) = (self.bytes.len(), self.total_bytes - self.bytes.len());
+        if data.len() > expected {
+            return Err(LaneError::MessageOverrun {
+                expected,
+                got: data.len(),
+            });
+        }
+        if data.len() > self.bytes.capacity() - had {
+            // The claimed size is only a claim: grow with what came, by doubling.
+            self.bytes
+                .reserve_exact(expected.min(had.max(16 * CHUNK_BYTES_MAX)));
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl LaneReceiver {
+    /// An idle lane that has received so many chunks.
+    pub(super) fn skip_to(&mut self, seq: u32) {
+        self.next = seq;
+    }
+
+    /// Bytes that are allocated for chunks and for the arriving message.
+    pub(super) fn held_bytes(&self) -> usize {
+        let chunks = self
+            .stash
+            .iter()
+            .chain(&self.spare)
+            .map(Vec::capacity)
+            .sum::<usize>();
+        chunks
+            + self
+                .arriving
+                .as_ref()
+                .map_or(0, |arriving| arriving.bytes.capacity())
+    }
+}

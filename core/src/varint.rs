@@ -1,0 +1,160 @@
+//! Unsigned numbers in as few bytes as they need (LEB128), shared by the lane and the journal.
+//!
+//! Invariant: a number has exactly one encoding. Seven bits a byte, lowest first; the top bit says that
+//! more follow; a last byte of zero after another byte would be a second spelling and is an error.
+//!
+//! ```text
+//! 300 = 0b10_0101100   ->   1|0101100  0|0000010
+//! ```
+
+use arrayvec::ArrayVec;
+
+/// The bytes of the longest number, `u64::MAX`.
+pub const BYTES_MAX: usize = 10;
+
+/// Why bytes are not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VarintError {
+    /// The bytes end before the number does.
+    #[error("expected more bytes of a number, got the end")]
+    Truncated,
+    /// The number is spelled with more bytes than it needs.
+    #[error("expected a number in its shortest form, got one with needless bytes")]
+    Overlong,
+    /// The number does not fit the type that is asked for.
+    #[error("expected a number of at most {max}, got a larger one")]
+    TooLarge {
+        /// The largest number of the type.
+        max: u64,
+    },
+}
+
+/// The bytes of `value`, at most [`BYTES_MAX`] and no heap.
+///
+/// ```
+/// use twinstep_core::varint;
+/// assert_eq!(varint::encode(300).as_slice(), [0xac, 0x02]);
+/// ```
+#[must_use]
+pub fn encode(mut value: u64) -> ArrayVec<u8, BYTES_MAX> {
+    let mut bytes = ArrayVec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// Takes a number from the front of `rest`, which then begins behind it; on an error `rest` is unchanged.
+///
+/// # Errors
+/// [`VarintError`], if `rest` does not begin with a number in its shortest form.
+pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
+    let mut value = 0u64;
+    for (i, &byte) in rest.iter().enumerate().take(BYTES_MAX) {
+        // The tenth byte has room for the last of the 64 bits only.
+        if i == BYTES_MAX - 1 && byte > 1 {
+            return Err(VarintError::TooLarge { max: u64::MAX });
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if byte & 0x80 == 0 {
+            if byte == 0 && i > 0 {
+                return Err(VarintError::Overlong);
+            }
+            *rest = &rest[i + 1..];
+            return Ok(value);
+        }
+    }
+    Err(VarintError::Truncated)
+}
+
+/// Takes a number of at most 32 bits; else as [`take`].
+///
+/// # Errors
+/// [`VarintError`], also if the number is larger than `u32::MAX`.
+pub fn take_u32(rest: &mut &[u8]) -> Result<u32, VarintError> {
+    let mut ahead = *rest;
+    let value = take(&mut ahead)?;
+    let value = u32::try_from(value).map_err(|_| VarintError::TooLarge {
+        max: u64::from(u32::MAX),
+    })?;
+    *rest = ahead;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Result<u64, VarintError>) {
+        let mut rest = bytes;
+        assert_eq!(take(&mut rest), expected, "{bytes:x?}");
+        if expected.is_err() {
+            assert_eq!(rest, bytes, "an error must consume nothing");
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_spelling() {
+        check(&[0x00], Ok(0));
+        check(&[0x7f], Ok(127));
+        check(&[0x80, 0x01], Ok(128));
+        check(&[0x80, 0x00], Err(VarintError::Overlong));
+        check(&[0xff, 0x80, 0x00], Err(VarintError::Overlong));
+    }
+
+    #[test]
+    fn a_cut_number_is_truncated_and_a_65th_bit_is_too_large() {
+        check(&[], Err(VarintError::Truncated));
+        check(&[0x80], Err(VarintError::Truncated));
+        check(&[0xff; 9], Err(VarintError::Truncated));
+        check(
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            Ok(u64::MAX),
+        );
+        let too_large = Err(VarintError::TooLarge { max: u64::MAX });
+        check(
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+            too_large,
+        );
+        check(&[0xff; 12], too_large);
+    }
+
+    #[test]
+    fn a_number_beyond_32_bits_is_refused_where_32_are_asked() {
+        let bytes = encode(1 << 32);
+        let mut rest = bytes.as_slice();
+        assert_eq!(
+            take_u32(&mut rest),
+            Err(VarintError::TooLarge {
+                max: u64::from(u32::MAX)
+            })
+        );
+        assert_eq!(rest, bytes.as_slice());
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_comes_back(value: u64, bits in 0u32..64, tail: [u8; 2]) {
+            let value = value >> bits;
+            let mut bytes = encode(value).to_vec();
+            bytes.extend(tail);
+            let mut rest = bytes.as_slice();
+            prop_assert_eq!(take(&mut rest), Ok(value));
+            prop_assert_eq!(rest, &tail);
+        }
+
+        #[test]
+        fn whatever_is_read_is_what_would_be_written(bytes: [u8; 12]) {
+            let mut rest = &bytes[..];
+            if let Ok(value) = take(&mut rest) {
+                let written = encode(value);
+                prop_assert_eq!(written.as_slice(), &bytes[..bytes.len() - rest.len()]);
+            }
+        }
+    }
+}
