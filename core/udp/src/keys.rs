@@ -97,6 +97,15 @@ impl Key {
     pub(crate) fn secret(&self) -> &[u8; 32] {
         &self.secret
     }
+
+    /// Another secret under this key's name.
+    #[cfg(test)]
+    pub(crate) fn forged(&self) -> Key {
+        Key {
+            generation: self.generation,
+            ..Key::generate()
+        }
+    }
 }
 
 /// Shows the generation, never the secret.

@@ -35,6 +35,9 @@ mod tickets;
 mod transport;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use consumed::{ConsumedError, ConsumedTickets};
 pub use keys::{Key, KeyError};

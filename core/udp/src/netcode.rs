@@ -35,6 +35,10 @@ pub(crate) const PRIVATE_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 
 const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + 1024;
 const TAG_BYTES: usize = 16;
+/// Kinds of datagrams: the low half of the first byte.
+const REQUEST: u8 = 0;
+const KEEP_ALIVE: u8 = 4;
+const DISCONNECT: u8 = 6;
 /// A goodbye is sent this often, for it is never acknowledged.
 const GOODBYES: usize = 3;
 
@@ -48,8 +52,8 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
     };
     let (kind, sequence_bytes) = (prefix & 15, usize::from(prefix >> 4));
     match kind {
-        0 => prefix == 0 && datagram.len() == REQUEST_BYTES,
-        1..=6 => {
+        REQUEST => prefix == REQUEST && datagram.len() == REQUEST_BYTES,
+        1..=DISCONNECT => {
             sequence_bytes <= 8
                 && datagram.len() >= (1 + sequence_bytes + TAG_BYTES).max(2 + TAG_BYTES)
                 && datagram.len() <= DATAGRAM_MAX
@@ -62,7 +66,7 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
 
 /// The protocol id that a connection request names; `None` for every other datagram.
 pub(crate) fn requested_protocol(sane: &[u8]) -> Option<u64> {
-    (sane[0] == 0).then(|| u64::from_le_bytes(sane[14..22].try_into().expect("eight bytes")))
+    (sane[0] == REQUEST).then(|| u64::from_le_bytes(sane[14..22].try_into().expect("eight bytes")))
 }
 
 /// What a ticket proves to the server and what its holder needs to speak with it.
@@ -138,6 +142,8 @@ pub(crate) struct Gate {
 pub(crate) enum Arrival<'a> {
     /// The protocol's own business.
     Nothing,
+    /// A keep-alive of a connected client.
+    KeptAlive,
     /// Not sealed with the right key, expired, for another server, or seen before.
     Rejected,
     /// A request that passed; its challenge is on the way.
@@ -191,8 +197,8 @@ impl Gate {
         used: impl Fn(u64) -> bool,
         out: &mut Outbox,
     ) -> Arrival<'a> {
-        let is_request = datagram[0] == 0;
-        if is_request {
+        let kind = datagram[0] & 15;
+        if kind == REQUEST {
             // With room for nobody, netcode answers a true request with a sealed "denied".
             self.netcode
                 .set_max_clients(if open { self.sessions_max } else { 0 });
@@ -257,6 +263,7 @@ impl Gate {
                 Arrival::Denied
             }
             ServerResult::Error { .. } => Arrival::Rejected,
+            _ if kind == KEEP_ALIVE => Arrival::KeptAlive,
             _ => Arrival::Nothing,
         }
     }

@@ -137,6 +137,8 @@ struct Session {
     slot: usize,
     address: SocketAddr,
     bucket: Bucket,
+    /// Whether the client has shown that it knows that it is connected.
+    is_confirmed: bool,
     /// `None` until the session is admitted.
     link: Option<Link>,
 }
@@ -258,8 +260,12 @@ impl ServerEndpoint {
 
     /// Queues a packet for an admitted session.
     ///
+    /// A client learns that it is connected by a keep-alive, and netcode sends none while packets flow. So none do
+    /// until the client was heard: with its first packet, or by itself a quarter second after it connected.
+    ///
     /// # Errors
-    /// [`SendError`]: too large, no such session or not admitted, or the queue is full.
+    /// [`SendError`]: too large, no session that may speak yet, or the queue is full. All but the first are like
+    /// loss.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {
@@ -271,7 +277,10 @@ impl ServerEndpoint {
             .sessions
             .get_mut(&session)
             .ok_or(SendError::NotConnected)?;
-        let link = session.link.as_mut().ok_or(SendError::NotConnected)?;
+        let link = match &mut session.link {
+            Some(link) if session.is_confirmed => link,
+            _ => return Err(SendError::NotConnected),
+        };
         let wrapped = link.wrap(self.now, packet);
         let gate = &mut self.gates[session.gate].gate;
         if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
@@ -323,6 +332,12 @@ impl ServerEndpoint {
         self.counters
     }
 
+    /// Addresses that something is kept for.
+    #[cfg(test)]
+    pub(crate) fn remembered_peers(&self) -> usize {
+        self.by_address.len() + self.challenged.len()
+    }
+
     fn handle_request(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], protocol: u64) {
         if self.by_address.contains_key(&from) {
             // A late repetition, or a forgery: netcode would take it for a sign of life.
@@ -367,6 +382,7 @@ impl ServerEndpoint {
                 let Some(session) = self.sessions.get_mut(&id) else {
                     return;
                 };
+                session.is_confirmed = true;
                 let Some(link) = &mut session.link else {
                     self.counters.unadmitted += 1;
                     return;
@@ -403,6 +419,13 @@ impl ServerEndpoint {
             Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
             Arrival::Rejected => self.counters.rejected += 1,
             Arrival::Denied => self.counters.denied_full += 1,
+            Arrival::KeptAlive => {
+                if let Some(id) = self.by_address.get(&from)
+                    && let Some(session) = self.sessions.get_mut(id)
+                {
+                    session.is_confirmed = true;
+                }
+            }
             Arrival::Nothing | Arrival::Challenged => {}
         }
     }
@@ -441,6 +464,7 @@ impl ServerEndpoint {
                 slot,
                 address: from,
                 bucket: Bucket::full(now),
+                is_confirmed: false,
                 link: None,
             },
         );

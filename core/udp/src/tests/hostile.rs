@@ -1,0 +1,293 @@
+//! What outsiders and cheaters can do: cost a counter.
+
+use std::time::Duration;
+
+use super::*;
+use crate::netcode::{DATAGRAM_MAX, Guest, Outbox};
+use crate::rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
+use crate::ring::Ring;
+use twinstep_core::rng::Mwc;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Both sides still speak, in the same session as ever.
+#[track_caller]
+fn assert_alive(world: &mut World, session: SessionId) {
+    world.packets.clear();
+    world.players[0].packets.clear();
+    world.players[0].endpoint.send(b"still").unwrap();
+    world.server.send(session, b"here").unwrap();
+    world.run(STEP);
+    assert_eq!(world.packets, [(session, b"still".to_vec())]);
+    assert_eq!(world.players[0].packets, [b"here"]);
+    assert_eq!((world.connected.len(), world.left.len()), (1, 0));
+}
+
+#[test]
+fn a_ticket_of_a_forged_key_never_connects() {
+    let mut world = World::new();
+    let forged = world.key.forged();
+    for key in [&forged, &Key::generate()] {
+        let ticket = world.ticket_of(key, server_address());
+        world.join(0, &ticket);
+    }
+    world.run(6 * SECOND);
+    assert!(
+        world
+            .players
+            .iter()
+            .all(|p| p.closed == Some(CloseReason::NoAnswer))
+    );
+    assert_eq!(world.connected, []);
+    let counters = world.server.counters();
+    assert!(
+        counters.rejected > 0 && counters.unknown_key > 0,
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn a_ticket_for_another_servers_address_is_rejected() {
+    let mut world = World::new();
+    let elsewhere = "192.0.2.99:7777".parse().unwrap();
+    let ticket = world.ticket_of(&world.key, elsewhere);
+    let mut client = ClientEndpoint::new(&ticket, world.now, EPOCH).unwrap();
+    client.advance(STEP);
+    // The holder carries it here by hand.
+    let (to, request) = client.poll_transmit().unwrap();
+    assert_eq!(to, elsewhere);
+    world.server.handle(STEP, player_address(0), request);
+    assert_eq!(world.server.counters().rejected, 1);
+    assert!(world.server.poll_transmit().is_none(), "no answer");
+}
+
+#[test]
+fn replayed_datagrams_are_dropped_at_both_ends() {
+    let (mut world, session) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    for n in 0..100_u8 {
+        world.players[0].endpoint.send(&[n]).unwrap();
+        world.server.send(session, &[n]).unwrap();
+        world.run(STEP);
+    }
+    let sent = world.sent.take().unwrap();
+    assert_eq!(
+        (world.packets.len(), world.players[0].packets.len()),
+        (100, 100)
+    );
+    for (from, to, bytes) in sent {
+        if to == server_address() {
+            world.server.handle(world.now, from, &bytes);
+        } else {
+            world.players[0].endpoint.handle(world.now, from, &bytes);
+        }
+    }
+    world.take_server_events();
+    world.step();
+    assert_eq!(
+        (world.packets.len(), world.players[0].packets.len()),
+        (100, 100)
+    );
+    assert!(world.server.counters().rejected >= 100);
+    assert_alive(&mut world, session);
+}
+
+#[test]
+fn a_replayed_handshake_opens_no_second_session() {
+    let mut world = World::new();
+    world.sent = Some(Vec::new());
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    world.players[0].endpoint.disconnect();
+    world.run(SECOND);
+    let sent = world.sent.take().unwrap();
+    for address in [player_address(0), player_address(1)] {
+        for (_, to, bytes) in &sent {
+            if *to == server_address() {
+                world.server.handle(world.now, address, bytes);
+            }
+        }
+    }
+    world.run(SECOND);
+    assert_eq!((world.connected.len(), world.server.sessions()), (1, 0));
+}
+
+#[test]
+fn strangers_cost_no_memory() {
+    let mut world = World::new();
+    let mut rng = Mwc::seed(11);
+    for _ in 0..100_000 {
+        let from = SocketAddr::from((rng.next_u32().to_le_bytes(), 1 + rng.below(60_000) as u16));
+        let mut bytes = [0; 64];
+        bytes.fill_with(|| rng.next_u32() as u8);
+        world.server.handle(world.now, from, &bytes);
+    }
+    assert!(world.server.poll_transmit().is_none());
+    assert!(world.server.poll_event().is_none());
+    assert_eq!(world.server.remembered_peers(), 0);
+    assert_eq!(world.server.counters().junk, 100_000);
+}
+
+/// A random datagram, or one that was sent once and is now changed, cut or lengthened.
+fn hostile_datagram(rng: &mut Mwc, seen: &[Sent], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    let random_len = rng.below(1 + DATAGRAM_MAX as u32 / 8) as usize;
+    match rng.below(4) {
+        0 => bytes.resize_with(random_len, || rng.next_u32() as u8),
+        1 => {
+            // The shape of a sealed datagram, with every prefix there is.
+            bytes.resize_with(random_len + 1, || rng.next_u32() as u8);
+            bytes[0] = (rng.below(10) << 4 | rng.below(8)) as u8;
+        }
+        _ => {
+            bytes.extend_from_slice(&seen[rng.below(seen.len() as u32) as usize].2);
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.below(bytes.len() as u32) as usize;
+                bytes[at] = rng.next_u32() as u8;
+            }
+            match rng.below(4) {
+                0 => bytes.truncate(rng.below(bytes.len() as u32) as usize),
+                1 => bytes.resize(bytes.len() + random_len, 0xff),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
+    let (mut world, session) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    let ticket = world.ticket();
+    let pending = world.join(1, &ticket);
+    for n in 0..50_u8 {
+        world.players[0].endpoint.send(&[n; 100]).unwrap();
+        world.server.send(session, &[n; 100]).unwrap();
+        world.run(STEP);
+    }
+    let seen = world.sent.take().unwrap();
+    // The second player said goodbye; its address is a stranger's again.
+    world.players[pending].endpoint.disconnect();
+    world.run(STEP);
+    world.players.truncate(1);
+    let (goodbyes, connected) = (world.left.len(), world.connected.len());
+    world.left.clear();
+    world.connected.truncate(1);
+    assert_eq!((goodbyes, connected), (1, 2));
+
+    let mut rng = Mwc::seed(12);
+    let mut bytes = Vec::new();
+    for n in 0..100_000_u32 {
+        hostile_datagram(&mut rng, &seen, &mut bytes);
+        let from = player_address(rng.below(3) as u16);
+        world.server.handle(world.now, from, &bytes);
+        hostile_datagram(&mut rng, &seen, &mut bytes);
+        let from = [server_address(), player_address(1)][rng.below(2) as usize];
+        world.players[0].endpoint.handle(world.now, from, &bytes);
+        if n % 100 == 0 {
+            world.run(STEP);
+        }
+        if n % 10_000 == 0 {
+            assert_alive(&mut world, session);
+        }
+    }
+    world.run(SECOND);
+    assert_alive(&mut world, session);
+    assert!(world.server.remembered_peers() <= 2);
+}
+
+/// A client whose cipher is true and whose packets are its own: what a cheater runs.
+struct Cheater {
+    guest: Guest,
+    out: Outbox,
+}
+
+impl Cheater {
+    fn connect(world: &mut World) -> Cheater {
+        let mut cheater = Cheater {
+            guest: Guest::new(world.ticket().token(), EPOCH + world.now),
+            out: Ring::new(1_024),
+        };
+        for _ in 0..3 {
+            cheater.guest.advance(SECOND / 3, &mut cheater.out);
+            cheater.flush(world);
+            world.take_server_events();
+            while let Some((_, bytes)) = world.server.poll_transmit() {
+                cheater.guest.handle(&mut bytes.to_vec());
+            }
+        }
+        assert_eq!(world.connected.len(), 1);
+        cheater
+    }
+
+    fn send(&mut self, world: &mut World, laminar: &[u8]) {
+        assert!(self.guest.seal(laminar, &mut self.out));
+        self.flush(world);
+    }
+
+    fn flush(&mut self, world: &mut World) {
+        while let Some((_, bytes)) = self.out.pop() {
+            world.server.handle(world.now, player_address(0), bytes);
+        }
+    }
+}
+
+#[test]
+fn a_cheaters_reliable_and_fragment_packets_stop_at_the_fence() {
+    let mut world = World::new();
+    let mut cheater = Cheater::connect(&mut world);
+    let header = crate::link::Link::new().wrap(SECOND, b"")[..2].to_vec();
+    let mut fenced = 0;
+    for kind in 0..4 {
+        for delivery in 0..3 {
+            for ordering in 0..4 {
+                let mut packet = [&header[..], &[kind, delivery, ordering]].concat();
+                packet.resize(60, 1);
+                cheater.send(&mut world, &packet);
+                fenced += u64::from((kind, delivery, ordering) != (0, 0, 0));
+            }
+        }
+        world.now += SECOND;
+    }
+    for size in 0..5 {
+        cheater.send(&mut world, &header.repeat(3)[..size]);
+        fenced += 1;
+    }
+    world.take_server_events();
+    assert_eq!(world.server.counters().fenced, fenced);
+    assert_eq!(world.packets.len(), 1);
+}
+
+#[test]
+fn what_a_session_sends_above_its_rate_is_dropped() {
+    let (mut world, session) = World::with_a_player();
+    for _ in 0..100 {
+        for _ in 0..20 {
+            world.players[0].endpoint.send(b"flood").unwrap();
+        }
+        world.run(STEP);
+    }
+    let passed = world.packets.len() as u64;
+    let allowed = DATAGRAMS_BURST + DATAGRAMS_PER_SECOND;
+    assert!((allowed - 2..=allowed).contains(&passed), "{passed} passed");
+    assert_eq!(world.server.counters().rate_limited, 2_000 - passed);
+    world.run(SECOND);
+    assert_alive(&mut world, session);
+}
+
+#[test]
+fn a_forged_request_from_a_players_address_is_no_sign_of_life() {
+    let (mut world, session) = World::with_a_player();
+    let ticket = world.ticket();
+    let mut other = ClientEndpoint::new(&ticket, world.now, EPOCH + world.now).unwrap();
+    world.players.clear();
+    for _ in 0..60 {
+        other.advance(world.now);
+        while let Some((_, request)) = other.poll_transmit() {
+            world.server.handle(world.now, player_address(0), request);
+        }
+        world.run(SECOND / 10);
+    }
+    assert_eq!(world.left, [(session, LeaveReason::TimedOut)]);
+}

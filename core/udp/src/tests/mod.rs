@@ -1,0 +1,195 @@
+//! Both endpoints in one world of virtual time, without sockets.
+
+mod hostile;
+mod sessions;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::keys::Key;
+use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
+use crate::tickets::{Ticket, TicketClaims, TicketSpec};
+use crate::words::{LeaveReason, SessionId};
+use crate::{ClientEndpoint, ClientEvent, CloseReason};
+
+const GAME: &str = "test";
+const WIRE: u32 = 1;
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+const STEP: Duration = Duration::from_millis(10);
+
+fn server_address() -> SocketAddr {
+    "192.0.2.1:7777".parse().expect("an address")
+}
+
+fn player_address(n: u16) -> SocketAddr {
+    SocketAddr::from(([198, 51, 100, 1], 10_000 + n))
+}
+
+/// A datagram that was under way: from, to, bytes.
+type Sent = (SocketAddr, SocketAddr, Vec<u8>);
+
+/// A server and its players; datagrams arrive at once.
+struct World {
+    key: Key,
+    server: ServerEndpoint,
+    players: Vec<Player>,
+    now: Duration,
+    /// Everything that was sent, when it is kept.
+    sent: Option<Vec<Sent>>,
+    admits: bool,
+    connected: Vec<(SessionId, TicketClaims)>,
+    left: Vec<(SessionId, LeaveReason)>,
+    packets: Vec<(SessionId, Vec<u8>)>,
+}
+
+struct Player {
+    address: SocketAddr,
+    endpoint: ClientEndpoint,
+    connected: bool,
+    closed: Option<CloseReason>,
+    packets: Vec<Vec<u8>>,
+}
+
+fn server_of(
+    keys: &[Key],
+    now: Duration,
+    consumed: Vec<u64>,
+    sessions_max: usize,
+) -> ServerEndpoint {
+    let config = ServerConfig {
+        keys,
+        public_addresses: &[server_address()],
+        sessions_max,
+        game: GAME,
+        wire_version: WIRE,
+        consumed,
+        now_unix: EPOCH + now,
+    };
+    ServerEndpoint::new(config, now).expect("a valid configuration")
+}
+
+impl World {
+    fn new() -> World {
+        let key = Key::generate();
+        World {
+            server: server_of(std::slice::from_ref(&key), Duration::ZERO, vec![], 8),
+            key,
+            players: Vec::new(),
+            now: Duration::ZERO,
+            sent: None,
+            admits: true,
+            connected: Vec::new(),
+            left: Vec::new(),
+            packets: Vec::new(),
+        }
+    }
+
+    /// A server process in place of the old one, which is gone without a word.
+    fn restart(&mut self, consumed: Vec<u64>) {
+        self.server = server_of(std::slice::from_ref(&self.key), self.now, consumed, 8);
+    }
+
+    fn ticket(&self) -> Ticket {
+        self.ticket_of(&self.key, server_address())
+    }
+
+    fn ticket_of(&self, key: &Key, server: SocketAddr) -> Ticket {
+        let spec = TicketSpec {
+            game: GAME,
+            wire_version: WIRE,
+            identity: "anna",
+            match_id: 4,
+            seats: 2,
+            servers: &[server],
+            life: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+            now_unix: EPOCH + self.now,
+        };
+        Ticket::issue(key, &spec).expect("a valid spec")
+    }
+
+    /// Adds a player at address `n` and answers its index.
+    fn join(&mut self, n: u16, ticket: &Ticket) -> usize {
+        let endpoint = ClientEndpoint::new(ticket, self.now, EPOCH + self.now);
+        self.add(n, endpoint.expect("a ticket that has not expired"))
+    }
+
+    fn add(&mut self, n: u16, endpoint: ClientEndpoint) -> usize {
+        self.players.push(Player {
+            address: player_address(n),
+            endpoint,
+            connected: false,
+            closed: None,
+            packets: Vec::new(),
+        });
+        self.players.len() - 1
+    }
+
+    /// A world with one connected player, and its session.
+    fn with_a_player() -> (World, SessionId) {
+        let mut world = World::new();
+        let ticket = world.ticket();
+        world.join(0, &ticket);
+        world.run(Duration::from_secs(1));
+        assert!(world.players[0].connected, "connected within a second");
+        let session = world.connected[0].0;
+        (world, session)
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += STEP;
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        for player in &mut self.players {
+            player.endpoint.advance(now);
+            while let Some((to, bytes)) = player.endpoint.poll_transmit() {
+                if let Some(sent) = &mut self.sent {
+                    sent.push((player.address, to, bytes.to_vec()));
+                }
+                if to == server_address() {
+                    self.server.handle(now, player.address, bytes);
+                }
+            }
+        }
+        self.server.advance(now);
+        self.take_server_events();
+        while let Some((to, bytes)) = self.server.poll_transmit() {
+            if let Some(sent) = &mut self.sent {
+                sent.push((server_address(), to, bytes.to_vec()));
+            }
+            for player in self.players.iter_mut().filter(|p| p.address == to) {
+                player.endpoint.handle(now, server_address(), bytes);
+            }
+        }
+        for player in &mut self.players {
+            while let Some(event) = player.endpoint.poll_event() {
+                match event {
+                    ClientEvent::Connected => player.connected = true,
+                    ClientEvent::Packet(bytes) => player.packets.push(bytes.to_vec()),
+                    ClientEvent::Closed { reason } => player.closed = Some(reason),
+                }
+            }
+        }
+    }
+
+    fn take_server_events(&mut self) {
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                ServerEvent::Connected { session, ticket } => {
+                    self.connected.push((session, ticket));
+                    if self.admits {
+                        self.server.admit(session);
+                    }
+                }
+                ServerEvent::Packet { session, bytes } => self.packets.push((session, bytes)),
+                ServerEvent::Disconnected { session, reason } => self.left.push((session, reason)),
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What a session does among honest peers.
+
+use std::time::Duration;
+
+use super::*;
+use crate::words::SendError;
+use crate::{PACKET_MAX, TicketError};
+use twinstep_core::simnet::{Link, LinkProfile};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_ticket_connects_and_packets_pass_both_ways() {
+    let (mut world, session) = World::with_a_player();
+    let ticket = &world.connected[0].1;
+    assert_eq!(ticket.identity, "anna");
+    assert_eq!((ticket.match_id, ticket.seats), (4, 2));
+    assert_eq!(SessionId(ticket.ticket_id), session);
+
+    world.server.send(session, b"down").unwrap();
+    world.players[0].endpoint.send(b"up").unwrap();
+    world.step();
+    assert_eq!(world.packets, [(session, b"up".to_vec())]);
+    assert_eq!(world.players[0].packets, [b"down"]);
+}
+
+#[test]
+fn nothing_passes_either_way_until_the_session_is_admitted() {
+    let mut world = World::new();
+    world.admits = false;
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    let session = world.connected[0].0;
+    assert_eq!(
+        world.server.send(session, b"x"),
+        Err(SendError::NotConnected)
+    );
+    world.players[0].endpoint.send(b"early").unwrap();
+    world.step();
+    assert_eq!(world.packets, []);
+    assert_eq!(world.server.counters().unadmitted, 1);
+
+    world.server.admit(session);
+    world.players[0].endpoint.send(b"now").unwrap();
+    world.step();
+    assert_eq!(world.packets, [(session, b"now".to_vec())]);
+}
+
+#[test]
+fn a_refused_session_ends_at_both_sides_and_its_ticket_stays_used() {
+    let mut world = World::new();
+    world.admits = false;
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    let session = world.connected[0].0;
+    world.server.refuse(session);
+    world.run(SECOND);
+    assert_eq!(world.players[0].closed, Some(CloseReason::ByServer));
+    assert_eq!(world.server.sessions(), 0);
+
+    world.join(0, &ticket);
+    world.run(SECOND);
+    assert_eq!(world.players[1].closed, Some(CloseReason::Denied));
+    assert_eq!(world.connected.len(), 1);
+}
+
+#[test]
+fn the_largest_packet_passes_and_a_larger_one_is_an_error_at_send() {
+    let (mut world, session) = World::with_a_player();
+    let (largest, larger) = (vec![7; PACKET_MAX], vec![7; PACKET_MAX + 1]);
+    let oversize = Err(SendError::Oversize {
+        bytes: PACKET_MAX + 1,
+    });
+    assert_eq!(world.server.send(session, &larger), oversize);
+    assert_eq!(world.players[0].endpoint.send(&larger), oversize);
+    world.server.send(session, &largest).unwrap();
+    world.players[0].endpoint.send(&largest).unwrap();
+    world.step();
+    assert_eq!(world.packets, [(session, largest.clone())]);
+    assert_eq!(world.players[0].packets, [largest]);
+}
+
+#[test]
+fn a_session_of_keep_alives_alone_lives_and_its_datagrams_stay_small() {
+    let (mut world, _) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    world.run(20 * SECOND);
+    assert_eq!((world.left.len(), world.players[0].closed), (0, None));
+    let sent = world.sent.unwrap();
+    assert!(sent.len() <= 2 * 20 * 4 + 4, "{} datagrams", sent.len());
+    assert!(sent.iter().all(|(_, _, bytes)| bytes.len() < 50));
+}
+
+#[test]
+fn the_largest_datagram_stays_below_1200_bytes() {
+    let (mut world, session) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    world.server.send(session, &[7; PACKET_MAX]).unwrap();
+    world.step();
+    let largest = world
+        .sent
+        .unwrap()
+        .iter()
+        .map(|(_, _, bytes)| bytes.len())
+        .max();
+    assert!(
+        largest.unwrap() + 28 < 1_200,
+        "{largest:?} bytes and headers"
+    );
+}
+
+#[test]
+fn silence_ends_a_session_at_both_sides() {
+    let (mut world, session) = World::with_a_player();
+    let mut player = world.players.remove(0);
+    world.run(6 * SECOND);
+    assert_eq!(world.left, [(session, LeaveReason::TimedOut)]);
+    player.endpoint.advance(world.now);
+    let mut last = None;
+    while let Some(event) = player.endpoint.poll_event() {
+        if let ClientEvent::Closed { reason } = event {
+            last = Some(reason);
+        }
+    }
+    assert_eq!(last, Some(CloseReason::TimedOut));
+}
+
+#[test]
+fn a_goodbye_of_either_side_ends_the_session_at_once() {
+    let (mut world, session) = World::with_a_player();
+    world.players[0].endpoint.disconnect();
+    world.run(STEP);
+    assert_eq!(world.left, [(session, LeaveReason::Left)]);
+    assert_eq!(world.players[0].closed, Some(CloseReason::ByClient));
+
+    let (mut world, session) = World::with_a_player();
+    world.server.disconnect(session);
+    world.run(STEP);
+    assert_eq!(world.players[0].closed, Some(CloseReason::ByServer));
+    assert_eq!((world.left.len(), world.server.sessions()), (0, 0));
+    assert_eq!(
+        world.server.send(session, b"x"),
+        Err(SendError::NotConnected)
+    );
+}
+
+#[test]
+fn a_player_who_left_returns_with_a_new_ticket_from_the_same_address() {
+    let (mut world, _) = World::with_a_player();
+    world.players[0].endpoint.disconnect();
+    world.step();
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    assert!(world.players[1].connected);
+}
+
+#[test]
+fn a_ticket_used_before_opens_nothing_from_any_address() {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    world.join(1, &ticket);
+    world.run(SECOND);
+    world.players[0].endpoint.disconnect();
+    world.run(SECOND);
+    world.join(0, &ticket);
+    world.join(2, &ticket);
+    world.run(6 * SECOND);
+    assert_eq!(world.connected.len(), 1);
+    assert!(world.players[1..].iter().all(|p| !p.connected));
+    let closed: Vec<_> = world.players[1..].iter().map(|p| p.closed).collect();
+    let (silent, denied) = (Some(CloseReason::NoAnswer), Some(CloseReason::Denied));
+    assert_eq!(closed, [silent, denied, silent]);
+    assert!(world.server.counters().denied_used >= 3);
+}
+
+#[test]
+fn a_ticket_used_before_a_restart_is_denied_if_the_host_kept_its_id() {
+    let (mut world, session) = World::with_a_player();
+    let ticket = world.ticket();
+    world.join(1, &ticket);
+    world.run(SECOND);
+    let used: Vec<u64> = world
+        .connected
+        .iter()
+        .map(|(session, _)| session.0)
+        .collect();
+    assert!(used.contains(&session.0) && used.len() == 2);
+
+    world.restart(used);
+    world.join(1, &ticket);
+    world.run(SECOND);
+    assert_eq!(world.players[2].closed, Some(CloseReason::Denied));
+    assert_eq!((world.connected.len(), world.server.sessions()), (2, 0));
+    assert!(world.server.counters().denied_used >= 1);
+
+    // It is the kept id that does it: a host that forgets lets the ticket in again.
+    world.restart(vec![]);
+    world.join(1, &ticket);
+    world.run(SECOND);
+    assert_eq!(world.connected.len(), 3);
+}
+
+#[test]
+fn a_full_server_denies_in_words_and_has_room_again_later() {
+    let mut world = World::new();
+    world.server = server_of(&[world.key.clone()], world.now, vec![], 1);
+    for n in 0..2 {
+        let ticket = world.ticket();
+        world.join(n, &ticket);
+        world.run(SECOND);
+    }
+    assert_eq!(world.players[1].closed, Some(CloseReason::Denied));
+    assert!(world.server.counters().denied_full >= 1);
+
+    world.players[0].endpoint.disconnect();
+    world.step();
+    let ticket = world.ticket();
+    world.join(2, &ticket);
+    world.run(SECOND);
+    assert!(world.players[2].connected);
+}
+
+#[test]
+fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
+    let mut world = World::new();
+    let (old, other) = (Key::generate(), Key::generate());
+    let keys = [world.key.clone(), old.clone()];
+    world.server = server_of(&keys, world.now, vec![], 2);
+    for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
+        let ticket = world.ticket_of(key, server_address());
+        world.join(n as u16, &ticket);
+        world.run(SECOND);
+    }
+    let connected: Vec<bool> = world.players.iter().map(|p| p.connected).collect();
+    assert_eq!(connected, [true, true, false, false]);
+    assert_eq!(world.players[3].closed, Some(CloseReason::Denied));
+    assert!(world.server.counters().unknown_key > 0);
+    for n in 0..2 {
+        world.players[n].endpoint.send(b"hello").unwrap();
+        world.server.send(world.connected[n].0, b"hello").unwrap();
+    }
+    world.step();
+    assert_eq!(world.packets.len(), 2);
+    assert!((0..2).all(|n| world.players[n].packets == [b"hello"]));
+}
+
+#[test]
+fn an_expired_ticket_is_refused_by_its_holder_and_by_the_server() {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    world.run(61 * SECOND);
+    let clock = EPOCH + world.now;
+    assert!(matches!(
+        ClientEndpoint::new(&ticket, world.now, clock),
+        Err(TicketError::Expired { .. })
+    ));
+
+    // A holder whose clock is slow only learns that there is no answer.
+    let slow = ClientEndpoint::new(&ticket, world.now, clock - 30 * SECOND).unwrap();
+    world.add(0, slow);
+    world.run(6 * SECOND);
+    assert_eq!(world.players[0].closed, Some(CloseReason::NoAnswer));
+    assert!(world.server.counters().rejected > 0);
+    assert_eq!(world.connected.len(), 0);
+}
+
+#[test]
+fn a_ticket_that_expires_while_it_waits_says_so() {
+    let mut world = World::new();
+    let ticket = world.ticket_of(&Key::generate(), server_address());
+    world.run(58 * SECOND);
+    world.join(0, &ticket);
+    world.run(3 * SECOND);
+    assert_eq!(world.players[0].closed, Some(CloseReason::Expired));
+}
+
+/// Plays for 10 s over a bad network, both sides sending from the first moment on: what came up, and down.
+fn play_over(profile: LinkProfile, seed: u64) -> (usize, usize) {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    let mut client = ClientEndpoint::new(&ticket, world.now, EPOCH).unwrap();
+    let mut link = Link::new(profile, seed);
+    let mut down = 0;
+    for tick in 0..1_000 {
+        let now = STEP * tick;
+        client.advance(now);
+        if let Some(&(session, _)) = world.connected.first() {
+            let _ = world.server.send(session, b"down");
+        }
+        let _ = client.send(b"up");
+        while let Some((_, bytes)) = client.poll_transmit() {
+            link.up.send(now, bytes);
+        }
+        while let Some(bytes) = link.up.poll(now) {
+            world.server.handle(now, player_address(0), bytes);
+        }
+        world.server.advance(now);
+        world.take_server_events();
+        while let Some((_, bytes)) = world.server.poll_transmit() {
+            link.down.send(now, bytes);
+        }
+        while let Some(bytes) = link.down.poll(now) {
+            client.handle(now, server_address(), bytes);
+        }
+        while let Some(event) = client.poll_event() {
+            down += usize::from(matches!(event, ClientEvent::Packet(_)));
+        }
+    }
+    (world.packets.len(), down)
+}
+
+#[test]
+fn a_bad_network_delays_the_handshake_but_does_not_prevent_it() {
+    // 100 packets a second, a tenth lost, in bursts: one seed loses eleven requests in a row.
+    for seed in 0..50 {
+        let (up, down) = play_over(LinkProfile::AWFUL, seed);
+        assert!(up > 400 && down > 400, "seed {seed}: {up} up, {down} down");
+    }
+}
+
+#[test]
+fn a_server_that_speaks_at_once_does_not_drown_the_word_that_lets_the_client_in() {
+    // Half of all is lost, so the first keep-alive often is.
+    let profile = "rtt=50,loss=50".parse().unwrap();
+    for seed in 0..50 {
+        let (up, down) = play_over(profile, seed);
+        assert!(up > 200 && down > 200, "seed {seed}: {up} up, {down} down");
+    }
+}
