@@ -46,7 +46,9 @@ pub enum TransportState {
     Closed(CloseReason),
 }
 
-/// The client's end of its session. See the [module](self).
+/// The client's end of its session: datagrams and time in, datagrams and events out.
+///
+/// Once closed it stays closed: to return, make a new one with a newer ticket.
 pub struct ClientEndpoint {
     guest: Guest,
     link: Link,
@@ -97,7 +99,7 @@ impl ClientEndpoint {
             return;
         }
         let for_us =
-            from == self.guest.server() && sane(datagram) && requested_protocol(datagram).is_none();
+            self.is_server(from) && sane(datagram) && requested_protocol(datagram).is_none();
         if !for_us || self.is_closed() {
             self.counters.junk += 1;
             return;
@@ -207,6 +209,12 @@ impl ClientEndpoint {
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters
+    }
+
+    /// Compares address and port alone: a scope id is a matter of the machine that sees it.
+    pub(crate) fn is_server(&self, from: SocketAddr) -> bool {
+        let server = self.guest.server();
+        (from.ip(), from.port()) == (server.ip(), server.port())
     }
 
     fn is_closed(&self) -> bool {

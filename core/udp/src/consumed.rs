@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::secrets::{owner_only, write_over};
+use crate::tickets::CLOCK_SLACK_S;
 
 /// The largest file that is read: two million tickets.
 const FILE_MAX_BYTES: u64 = 64 * 1_024 * 1_024;
@@ -30,7 +31,7 @@ pub struct ConsumedTickets {
 }
 
 impl ConsumedTickets {
-    /// Opens the file, or makes it; drops tickets that have expired by `now_unix`, which nobody can use.
+    /// Opens the file, or makes it; drops tickets that expired well before `now_unix`: nobody can use them.
     ///
     /// # Errors
     /// [`ConsumedError`]: the file cannot be opened, read or written, or is damaged.
@@ -52,7 +53,7 @@ impl ConsumedTickets {
                 path: path.clone(),
                 line: index + 1,
             })?;
-            if expires > now_unix.as_secs() {
+            if expires.saturating_add(CLOCK_SLACK_S) > now_unix.as_secs() {
                 ids.insert(id, expires);
             } else {
                 expired += 1;
@@ -206,7 +207,8 @@ mod tests {
         tickets.append(u64::MAX, 1_001).unwrap();
         drop(tickets);
         assert_eq!(ids(&path), [3, u64::MAX]);
-        let later = ConsumedTickets::open(&path, Duration::from_secs(1_500)).unwrap();
+        let later =
+            ConsumedTickets::open(&path, Duration::from_secs(1_001 + CLOCK_SLACK_S)).unwrap();
         assert_eq!(later.ids().collect::<Vec<_>>(), [3]);
     }
 

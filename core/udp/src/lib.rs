@@ -20,7 +20,52 @@
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client returns with a
 //!   newer ticket. From the very address of a session that still lives, a new ticket has to wait until that one
 //!   has timed out or said goodbye.
+//! - For each key a server remembers 2,048 tickets that were tried and have not expired, and denies new ones while
+//!   all places are taken. So tickets should not live longer than they need to.
+//!
+//! ```
+//! use std::time::Duration;
+//! use twinstep_udp::{
+//!     ClientEndpoint, Key, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketSpec, TransportState,
+//! };
+//!
+//! let now_unix = Duration::from_secs(1_700_000_000);
+//! let server_address = "203.0.113.7:7777".parse().unwrap();
+//! let client_address = "198.51.100.1:50000".parse().unwrap();
+//! let key = Key::generate();
+//! let ticket = Ticket::issue(&key, &TicketSpec {
+//!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address],
+//!     life: Duration::from_secs(600), timeout: Duration::from_secs(5), now_unix,
+//! })?;
+//!
+//! let config = ServerConfig {
+//!     keys: &[key], public_addresses: &[server_address], sessions_max: 64, game: "my-game", wire_version: 1,
+//!     consumed: vec![], now_unix,
+//! };
+//! let mut server = ServerEndpoint::new(config, Duration::ZERO)?;
+//! let mut client = ClientEndpoint::new(&ticket, Duration::ZERO, now_unix)?;
+//! for frame in 0..4 {
+//!     let now = Duration::from_millis(16) * frame;
+//!     client.advance(now);
+//!     while let Some((_to, datagram)) = client.poll_transmit() {
+//!         server.handle(now, client_address, datagram); // here: two sockets and a network
+//!     }
+//!     server.advance(now);
+//!     while let Some(event) = server.poll_event() {
+//!         if let ServerEvent::Connected { session, ticket } = event {
+//!             println!("{} is here", ticket.identity); // and: persist ticket.ticket_id
+//!             server.admit(session);
+//!         }
+//!     }
+//!     while let Some((_to, datagram)) = server.poll_transmit() {
+//!         client.handle(now, server_address, datagram);
+//!     }
+//! }
+//! assert_eq!(client.state(), TransportState::Connected);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod claims;
 mod client;
 mod consumed;
 mod keys;
@@ -38,6 +83,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use consumed::{ConsumedError, ConsumedTickets};
 pub use keys::{Key, KeyError};
@@ -48,10 +94,7 @@ pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{
-    GAME_MAX_BYTES, IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, TICKET_LIFE_MAX, Ticket,
-    TicketClaims, TicketError, TicketSpec,
-};
+pub use tickets::{GAME_MAX_BYTES, SERVERS_MAX, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
 pub use words::{CloseReason, LeaveReason, SendError, SessionId, TransportCounters};
 

@@ -18,12 +18,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::PACKET_MAX;
+use crate::claims::TicketClaims;
 use crate::keys::Key;
 use crate::link::{Link, Refused};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, requested_protocol, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
-use crate::tickets::{TICKET_LIFE_MAX, TicketClaims};
+use crate::tickets::{CLOCK_SLACK_S, TICKET_LIFE_MAX};
 use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
 
 /// The most sessions of one server.
@@ -103,7 +104,11 @@ pub enum ServerEvent {
     },
 }
 
-/// The server's end of every session. See the [module](self).
+/// The server's end of every session: datagrams and time in, datagrams and events out.
+///
+/// A session's life: [`Connected`](ServerEvent::Connected) → the host writes down that the ticket is used →
+/// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
+/// admitted, and a ticket id opens at most one session, also across restarts if the host keeps the ids.
 pub struct ServerEndpoint {
     gates: Vec<Protocol>,
     sessions_max: usize,
@@ -453,8 +458,8 @@ impl ServerEndpoint {
             return;
         }
         let ticket = claims.expect("counted above if it is none");
-        // Netcode refuses the ticket one second after its expiry at the latest.
-        self.consumed.insert(id, ticket.expires_unix_s + 2);
+        self.consumed
+            .insert(id, ticket.expires_unix_s + CLOCK_SLACK_S);
         let session = SessionId(id);
         self.by_address.insert(from, session);
         self.sessions.insert(

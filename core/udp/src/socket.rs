@@ -113,7 +113,7 @@ impl UdpClient {
             };
             match &mut self.conditioner {
                 None => self.endpoint.handle(now, from, &buffer[..bytes]),
-                Some(link) if from == self.endpoint.server() => {
+                Some(link) if self.endpoint.is_server(from) => {
                     link.down.send(now, &buffer[..bytes]);
                 }
                 Some(_) => {}

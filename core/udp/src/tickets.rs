@@ -7,8 +7,8 @@
 //!      sealed for the server: the same, and the claims: ticket id, identity, match, seats, expiry
 //! ```
 //!
-//! Invariant: claims come out of a token only after the server's key opened it. Their bytes are fixed (below),
-//! because tickets outlive the program that made them.
+//! Invariant: what a ticket says about a player, its [claims](TicketClaims), comes out only after the server's key
+//! opened it; what stands outside the seal is for the holder's convenience and proves nothing.
 
 use std::fmt;
 use std::io;
@@ -17,16 +17,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims, is_identity};
 use crate::keys::Key;
-use crate::netcode::{PRIVATE_BYTES, Token, TokenSpec};
+use crate::netcode::{Token, TokenSpec};
 use crate::secrets::{self, from_hex, random_u64, to_hex};
 
 /// The longest life of a ticket. Single use is kept for at most this long.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// The longest identity, in bytes of UTF-8.
-pub const IDENTITY_MAX_BYTES: usize = 32;
-/// The most seats of a session.
-pub const SEATS_MAX: u8 = 4;
+/// How long after its expiry a used ticket is remembered, lest a clock that is set back revive it.
+pub(crate) const CLOCK_SLACK_S: u64 = 600;
 /// The most addresses of a server.
 pub const SERVERS_MAX: usize = 4;
 /// The longest game id, in bytes.
@@ -35,7 +34,6 @@ pub const GAME_MAX_BYTES: usize = 64;
 const PREFIX: &str = "twinstep-ticket-";
 const VERSION: &str = "1";
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
-const CLAIMS_VERSION: u8 = 1;
 
 /// What a ticket is made from.
 #[derive(Clone, Debug)]
@@ -68,31 +66,16 @@ pub struct Ticket {
     token: Token,
 }
 
-/// What a ticket says to the server, under the server's own seal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TicketClaims {
-    /// The ticket's id: random, used once.
-    pub ticket_id: u64,
-    /// Who the player is.
-    pub identity: String,
-    /// Which match the ticket is for.
-    pub match_id: u64,
-    /// Local players of the session, 1..=[`SEATS_MAX`].
-    pub seats: u8,
-    /// From when on the ticket is worthless, in seconds since the unix epoch.
-    pub expires_unix_s: u64,
-}
-
 impl Ticket {
     /// Makes a ticket with a fresh random id.
     ///
     /// # Errors
-    /// [`TicketError::Spec`] when the spec is out of its ranges.
+    /// [`TicketError::Identity`] or [`TicketError::Range`] when the spec is out of its ranges.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
     pub fn issue(key: &Key, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
-        check(spec).map_err(TicketError::Spec)?;
+        check(spec)?;
         let claims = TicketClaims {
             ticket_id: random_u64(),
             identity: spec.identity.to_string(),
@@ -249,87 +232,51 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
     })
 }
 
-fn check(spec: &TicketSpec<'_>) -> Result<(), String> {
+fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
     if !is_identity(spec.identity) {
-        return Err(format!(
-            "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes without control characters, got {:?}",
-            spec.identity
-        ));
+        return Err(TicketError::Identity {
+            got: spec.identity.to_string(),
+        });
     }
+    let (seats, life_s) = (u64::from(spec.seats), spec.life.as_secs());
+    let (game_bytes, servers) = (spec.game.len() as u64, spec.servers.len() as u64);
     let ranges = [
-        (
-            "bytes of game id",
-            spec.game.len() as u64,
-            1,
-            GAME_MAX_BYTES as u64,
-        ),
-        ("seats", u64::from(spec.seats), 1, u64::from(SEATS_MAX)),
-        (
-            "server addresses",
-            spec.servers.len() as u64,
-            1,
-            SERVERS_MAX as u64,
-        ),
-        (
-            "seconds of life",
-            spec.life.as_secs(),
-            1,
-            TICKET_LIFE_MAX.as_secs(),
-        ),
-        ("seconds of timeout", spec.timeout.as_secs(), 1, 60),
+        ("bytes of game id", game_bytes, GAME_MAX_BYTES as u64),
+        ("seats", seats, u64::from(SEATS_MAX)),
+        ("server addresses", servers, SERVERS_MAX as u64),
+        ("seconds of life", life_s, TICKET_LIFE_MAX.as_secs()),
+        ("seconds of timeout", spec.timeout.as_secs(), 60),
     ];
-    for (what, got, least, most) in ranges {
-        if !(least..=most).contains(&got) {
-            return Err(format!("expected {least} to {most} {what}, got {got}"));
+    for (what, got, most) in ranges {
+        if !(1..=most).contains(&got) {
+            return Err(TicketError::Range { what, most, got });
         }
     }
     Ok(())
-}
-
-fn is_identity(text: &str) -> bool {
-    (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
-}
-
-// The claims' bytes: version 0, seats 1, identity's length 2, identity 3..35, match 35..43, ticket 43..51,
-// expiry 51..59, numbers little-endian, the rest zero.
-impl TicketClaims {
-    fn to_bytes(&self) -> [u8; PRIVATE_BYTES] {
-        let mut bytes = [0; PRIVATE_BYTES];
-        let identity = self.identity.as_bytes();
-        bytes[..3].copy_from_slice(&[CLAIMS_VERSION, self.seats, identity.len() as u8]);
-        bytes[3..3 + identity.len()].copy_from_slice(identity);
-        bytes[35..43].copy_from_slice(&self.match_id.to_le_bytes());
-        bytes[43..51].copy_from_slice(&self.ticket_id.to_le_bytes());
-        bytes[51..59].copy_from_slice(&self.expires_unix_s.to_le_bytes());
-        bytes
-    }
-
-    /// `None` for claims of another version, or out of their ranges.
-    pub(crate) fn from_bytes(bytes: &[u8; PRIVATE_BYTES]) -> Option<TicketClaims> {
-        let [version, seats, identity_bytes, ..] = *bytes;
-        let identity = bytes[3..35].get(..usize::from(identity_bytes))?;
-        let identity = std::str::from_utf8(identity).ok()?;
-        let number =
-            |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let valid =
-            version == CLAIMS_VERSION && (1..=SEATS_MAX).contains(&seats) && is_identity(identity);
-        valid.then(|| TicketClaims {
-            ticket_id: number(43),
-            identity: identity.to_string(),
-            match_id: number(35),
-            seats,
-            expires_unix_s: number(51),
-        })
-    }
 }
 
 /// Why a ticket was not made, read or accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// What it should be made from is out of range.
-    #[error("cannot make a ticket: {0}")]
-    Spec(String),
+    /// A ticket cannot be made for this name.
+    #[error(
+        "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes without control characters, got {got:?}"
+    )]
+    Identity {
+        /// The name.
+        got: String,
+    },
+    /// A ticket cannot be made with this number.
+    #[error("expected 1 to {most} {what} for a ticket, got {got}")]
+    Range {
+        /// Of what.
+        what: &'static str,
+        /// The most there may be.
+        most: u64,
+        /// What the spec said.
+        got: u64,
+    },
     /// There is no such file.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
     Missing {
@@ -479,91 +426,39 @@ mod tests {
     }
 
     #[test]
-    fn claims_come_back_and_others_are_none() {
-        let claims = TicketClaims {
-            ticket_id: 0x0102_0304_0506_0708,
-            identity: "x".repeat(IDENTITY_MAX_BYTES),
-            match_id: u64::MAX,
-            seats: 4,
-            expires_unix_s: 77,
-        };
-        let bytes = claims.to_bytes();
-        assert_eq!(TicketClaims::from_bytes(&bytes), Some(claims));
-        for (at, value) in [
-            (0, 2),
-            (1, 0),
-            (1, 5),
-            (2, 0),
-            (2, 33),
-            (2, 255),
-            (3, 0xff),
-            (3, b'\n'),
-        ] {
-            let mut changed = bytes;
-            changed[at] = value;
-            assert_eq!(
-                TicketClaims::from_bytes(&changed),
-                None,
-                "byte {at} = {value}"
-            );
-        }
-    }
-
-    #[test]
     fn a_spec_out_of_range_is_refused() {
-        let (key, servers) = (Key::generate(), server());
-        let base = spec(&servers);
-        let many = [servers[0]; 5];
-        let wrong = [
-            TicketSpec {
-                identity: "",
-                ..base.clone()
-            },
-            TicketSpec {
-                identity: "a\nb",
-                ..base.clone()
-            },
-            TicketSpec {
-                identity: "a name of more than thirty-two bytes",
-                ..base.clone()
-            },
-            TicketSpec {
-                seats: 0,
-                ..base.clone()
-            },
-            TicketSpec {
-                seats: 5,
-                ..base.clone()
-            },
-            TicketSpec {
-                servers: &[],
-                ..base.clone()
-            },
-            TicketSpec {
-                servers: &many,
-                ..base.clone()
-            },
-            TicketSpec {
-                life: Duration::ZERO,
-                ..base.clone()
-            },
-            TicketSpec {
-                life: TICKET_LIFE_MAX * 2,
-                ..base.clone()
-            },
-            TicketSpec {
-                timeout: Duration::from_secs(61),
-                ..base.clone()
-            },
-            TicketSpec {
-                game: "",
-                ..base.clone()
-            },
+        let key = Key::generate();
+        let servers = server();
+        let identities = ["", "a\nb", "a name of more than thirty-two bytes"];
+        for identity in identities {
+            let wrong = TicketSpec {
+                identity,
+                ..spec(&servers)
+            };
+            let error = Ticket::issue(&key, &wrong).unwrap_err();
+            assert!(matches!(error, TicketError::Identity { got } if got == identity));
+        }
+
+        type Break = fn(&mut TicketSpec<'_>);
+        let breaks: [(&str, Break); 8] = [
+            ("seats", |s| s.seats = 0),
+            ("seats", |s| s.seats = 5),
+            ("server addresses", |s| s.servers = &[]),
+            ("seconds of life", |s| s.life = Duration::from_millis(999)),
+            ("seconds of life", |s| s.life = TICKET_LIFE_MAX * 2),
+            ("seconds of timeout", |s| s.timeout = Duration::ZERO),
+            ("seconds of timeout", |s| {
+                s.timeout = Duration::from_secs(61)
+            }),
+            ("bytes of game id", |s| s.game = ""),
         ];
-        for spec in wrong {
+        for (expected, break_it) in breaks {
+            let mut wrong = spec(&servers);
+            break_it(&mut wrong);
+            let error = Ticket::issue(&key, &wrong).unwrap_err();
             assert!(
-                matches!(Ticket::issue(&key, &spec), Err(TicketError::Spec(_))),
-                "{spec:?}"
+                matches!(error, TicketError::Range { what, .. } if what == expected),
+                "{error}"
             );
         }
     }

@@ -129,7 +129,7 @@ fn strangers_cost_no_memory() {
     assert_eq!(world.server.counters().junk, 100_000);
 }
 
-/// A random datagram, or one that was sent once and is now changed, cut or lengthened.
+/// A random datagram, or one that was sent once and is now repeated, changed, cut or lengthened.
 fn hostile_datagram(rng: &mut Mwc, seen: &[Sent], bytes: &mut Vec<u8>) {
     bytes.clear();
     let random_len = rng.below(1 + DATAGRAM_MAX as u32 / 8) as usize;
@@ -142,7 +142,7 @@ fn hostile_datagram(rng: &mut Mwc, seen: &[Sent], bytes: &mut Vec<u8>) {
         }
         _ => {
             bytes.extend_from_slice(&seen[rng.below(seen.len() as u32) as usize].2);
-            for _ in 0..1 + rng.below(3) {
+            for _ in 0..rng.below(4) {
                 let at = rng.below(bytes.len() as u32) as usize;
                 bytes[at] = rng.next_u32() as u8;
             }
@@ -166,7 +166,15 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
         world.server.send(session, &[n; 100]).unwrap();
         world.run(STEP);
     }
-    let seen = world.sent.take().unwrap();
+    let mut seen = world.sent.take().unwrap();
+    // A request that was never answered: its repetitions make the server challenge.
+    let ticket = world.ticket();
+    let mut third = ClientEndpoint::new(&ticket, world.now, EPOCH + world.now).unwrap();
+    third.advance(world.now);
+    let (to, request) = third.poll_transmit().unwrap();
+    for _ in 0..10 {
+        seen.push((player_address(2), to, request.to_vec()));
+    }
     // The second player said goodbye; its address is a stranger's again.
     world.players[pending].endpoint.disconnect();
     world.run(STEP);
@@ -178,7 +186,7 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
 
     let mut rng = Mwc::seed(12);
     let mut bytes = Vec::new();
-    for n in 0..100_000_u32 {
+    for n in 0..200_000_u32 {
         hostile_datagram(&mut rng, &seen, &mut bytes);
         let from = player_address(rng.below(3) as u16);
         world.server.handle(world.now, from, &bytes);

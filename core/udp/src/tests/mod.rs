@@ -6,9 +6,10 @@ mod sessions;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::claims::TicketClaims;
 use crate::keys::Key;
 use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
-use crate::tickets::{Ticket, TicketClaims, TicketSpec};
+use crate::tickets::{Ticket, TicketSpec};
 use crate::words::{LeaveReason, SessionId};
 use crate::{ClientEndpoint, ClientEvent, CloseReason};
 
@@ -68,6 +69,20 @@ fn server_of(
     ServerEndpoint::new(config, now).expect("a valid configuration")
 }
 
+fn spec_at(now_unix: Duration) -> TicketSpec<'static> {
+    TicketSpec {
+        game: GAME,
+        wire_version: WIRE,
+        identity: "anna",
+        match_id: 4,
+        seats: 2,
+        servers: &[],
+        life: Duration::from_secs(60),
+        timeout: Duration::from_secs(5),
+        now_unix,
+    }
+}
+
 impl World {
     fn new() -> World {
         let key = Key::generate();
@@ -95,15 +110,8 @@ impl World {
 
     fn ticket_of(&self, key: &Key, server: SocketAddr) -> Ticket {
         let spec = TicketSpec {
-            game: GAME,
-            wire_version: WIRE,
-            identity: "anna",
-            match_id: 4,
-            seats: 2,
             servers: &[server],
-            life: Duration::from_secs(60),
-            timeout: Duration::from_secs(5),
-            now_unix: EPOCH + self.now,
+            ..spec_at(EPOCH + self.now)
         };
         Ticket::issue(key, &spec).expect("a valid spec")
     }

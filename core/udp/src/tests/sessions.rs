@@ -279,6 +279,30 @@ fn a_ticket_that_expires_while_it_waits_says_so() {
     assert_eq!(world.players[0].closed, Some(CloseReason::Expired));
 }
 
+#[test]
+fn the_second_address_is_tried_when_the_first_is_silent() {
+    let mut world = World::new();
+    let spec = TicketSpec {
+        servers: &["192.0.2.55:1".parse().unwrap(), server_address()],
+        ..spec_at(EPOCH)
+    };
+    let ticket = Ticket::issue(&world.key, &spec).unwrap();
+    world.join(0, &ticket);
+    world.run(5 * SECOND);
+    assert!(!world.players[0].connected);
+    world.run(SECOND);
+    assert!(world.players[0].connected);
+}
+
+#[test]
+fn endpoints_can_be_moved_between_threads_and_kept_as_an_engines_resource() {
+    fn check<T: Send + Sync>() {}
+    check::<ServerEndpoint>();
+    check::<ClientEndpoint>();
+    check::<crate::UdpClient>();
+    check::<crate::SimulatedTransport>();
+}
+
 /// Plays for 10 s over a bad network, both sides sending from the first moment on: what came up, and down.
 fn play_over(profile: LinkProfile, seed: u64) -> (usize, usize) {
     let mut world = World::new();
