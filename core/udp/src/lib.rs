@@ -88,7 +88,7 @@ pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use consumed::{ConsumedError, ConsumedTickets};
 pub use keys::{Key, KeyError};
 pub use link::LINK_LOG_TARGET;
-pub use netcode::CIPHER_LOG_TARGET;
+pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,

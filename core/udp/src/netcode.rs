@@ -28,8 +28,8 @@ use crate::words::CloseReason;
 /// installed, turn this target off. Without a `log` logger nothing is written.
 pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 
-/// The largest datagram there is.
-pub(crate) const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
+/// The largest datagram there is, in bytes. A socket's buffer needs one more to see that one is too large.
+pub const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
 /// Bytes of a ticket's private data.
 pub(crate) const PRIVATE_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 

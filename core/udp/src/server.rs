@@ -10,7 +10,7 @@
 //! ticket is used → [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
 //!
 //! Invariants: a ticket id opens at most one session, also across restarts if the host persists it before it
-//! admits. Until then no packet passes in either direction. A stranger's datagram costs a look-up, or, if it
+//! admits. (A second one would not only be a guest too many: it would seal with the same keys and numbers again.) Until then no packet passes in either direction. A stranger's datagram costs a look-up, or, if it
 //! has the shape of a request, one decryption; it never costs memory.
 
 use std::collections::{BTreeMap, VecDeque};

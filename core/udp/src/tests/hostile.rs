@@ -93,6 +93,22 @@ fn replayed_datagrams_are_dropped_at_both_ends() {
 }
 
 #[test]
+fn a_client_listens_to_its_servers_address_alone() {
+    let (mut world, session) = World::with_a_player();
+    world.server.send(session, b"true").unwrap();
+    let (_, sealed) = world.server.poll_transmit().unwrap();
+    let client = &mut world.players[0].endpoint;
+    let junk = client.counters().junk;
+    client.handle(world.now, player_address(5), sealed);
+    assert_eq!(
+        (client.poll_event(), client.counters().junk),
+        (None, junk + 1)
+    );
+    client.handle(world.now, server_address(), sealed);
+    assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
+}
+
+#[test]
 fn a_replayed_handshake_opens_no_second_session() {
     let mut world = World::new();
     world.sent = Some(Vec::new());

@@ -250,6 +250,21 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
 }
 
 #[test]
+fn two_handshakes_at_once_do_not_share_the_last_place() {
+    let mut world = World::new();
+    let keys = [world.key.clone(), Key::generate()];
+    world.server = server_of(&keys, world.now, vec![], 1);
+    for (n, key) in keys.iter().enumerate() {
+        let ticket = world.ticket_of(key, server_address());
+        world.join(n as u16, &ticket);
+    }
+    world.run(SECOND);
+    assert_eq!((world.connected.len(), world.server.sessions()), (1, 1));
+    let closed = |p: &&Player| p.closed == Some(CloseReason::ByServer);
+    assert_eq!(world.players.iter().filter(closed).count(), 1);
+}
+
+#[test]
 fn an_expired_ticket_is_refused_by_its_holder_and_by_the_server() {
     let mut world = World::new();
     let ticket = world.ticket();
