@@ -1,1 +1,4 @@
 //! Under construction.
+
+pub mod cues;
+pub mod pace;

@@ -1,0 +1,501 @@
+//! [`Pace`]: steers the input tick I, so that each input reaches the server shortly before it is sealed.
+//!
+//! ```text
+//!   own time ──▶ × rate (0.9 ..= 1.1) ──▶ position ──▶ sample ticks first..end     at most A + INPUT_WINDOW
+//!                     ▲                                     │ sent
+//!   target − margin ──┘                                     ▼
+//!      ▲      └──── margin as it will be ◀── the server: "newest held − next to seal"
+//!      └──── jitter measured
+//! ```
+//!
+//! A telling is old when it comes: it speaks of an input sampled a round trip ago, at another rate. So each
+//! sampled tick remembers the *offset* (own position minus nominal time) with which it was sampled, and a
+//! telling is kept as `margin − offset then`. Adding the offset of *now* gives the margin that an input
+//! sampled now will have; steering on it has no dead time, hence no oscillation. What cannot be told from a
+//! telling, because nothing was sampled after its input (a hold, a freeze), is ignored.
+//!
+//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %; it
+//! makes up for no time that it waited.
+//!
+//! | what happens | what the pace does |
+//! |---|---|
+//! | margin off by ≤ 2 ticks; more | rate within ±5 %; up to ±10 % |
+//! | margin > target + 12 (the server stood still) | *holds*: stands still for exactly the excess |
+//! | 12 too few, or I behind a sealed tick (this client stood still, or the way got longer) | *jumps* ahead; the server fills what is skipped |
+//! | I at A + `INPUT_WINDOW` | waits there |
+
+use core::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::bounds::INPUT_WINDOW;
+
+/// Frames that take longer than this are not sampled after the fact: the input tick skips them.
+const FREEZE: Duration = Duration::from_millis(250);
+/// Errors up to this many ticks are left alone...
+const DEAD_BAND_TICKS: f64 = 0.75;
+/// ...unless steering has begun: it ends here.
+const CALM_TICKS: f64 = 0.25;
+/// An error of more ticks than this is held or jumped over: ±10 % would take more than 2 s.
+const LEAP_TICKS: f64 = 12.0;
+/// The smallest target: one tick of safety and half of one because margins are whole.
+const TARGET_MIN_TICKS: f64 = 1.5;
+/// The largest target; more jitter than that is played with fills.
+const TARGET_MAX_TICKS: f64 = 20.0;
+/// What the target sinks per quarter of a second when the way becomes quieter; it rises at once.
+const TARGET_FALL_TICKS: f64 = 0.125;
+/// The median is over the tellings of this long (or of four turns, if longer), so that a spike of less
+/// than half of it moves nothing.
+const MEDIAN_OVER: Duration = Duration::from_millis(500);
+/// What counts as near the median.
+const NEAR_TICKS: f64 = 1.5;
+/// Jitter is measured in pieces of at least this long...
+const PIECE: Duration = Duration::from_millis(250);
+/// ...of which so many are remembered (2 s), and the two worst are forgiven: one spike, cut in two.
+const PIECES: usize = 8;
+const PIECES_FORGIVEN: usize = 2;
+/// Tellings remembered; at 60/s more than `MEDIAN_OVER`.
+const TELLINGS: usize = 40;
+/// Tellings that must agree before the clock is held or jumps: a server that stumbles is no reason.
+const LEAP_AFTER: usize = 4;
+
+/// What the pace must know of the match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaceConfig {
+    /// Length of a tick; not zero.
+    pub tick: Duration,
+    /// Ticks that the server sends at once.
+    pub turn_ticks: u32,
+}
+
+/// What an [`advance`](Pace::advance) asks for: sample the ticks `first..end`, each once. Ticks between the
+/// last `end` and `first` are skipped for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Beat {
+    /// The first tick to sample now.
+    pub first: Tick,
+    /// One past the last tick to sample now: the input tick I.
+    pub end: Tick,
+    /// Whether the input tick stands at its cap and waits for the authority.
+    pub capped: bool,
+    /// Whether the input tick jumped ahead in this advance.
+    pub jumped: bool,
+}
+
+/// How a tick was sampled.
+#[derive(Clone, Copy)]
+struct Sampled {
+    tick: Tick,
+    /// Position minus nominal time, in ticks.
+    offset: f64,
+}
+
+/// One telling of the server: the margin that it would have told at offset 0, in ticks.
+#[derive(Clone, Copy)]
+struct Telling {
+    at: Duration,
+    base: f64,
+}
+
+/// See the [module](self). All times are durations since one arbitrary start, and never go back.
+pub struct Pace {
+    config: PaceConfig,
+    last: Duration,
+    /// Position = whole ticks + nanoseconds into the next one. Integers, so that at rate 1 nothing drifts.
+    whole: Tick,
+    nanos: u64,
+    /// I: all before it is sampled or skipped.
+    input: Tick,
+    /// Whether the next sampled tick is that of the position, whatever lies between.
+    skip: bool,
+    /// All that this clock ran faster or slower than nominal, in ticks.
+    offset: f64,
+    rate: f64,
+    steering: bool,
+    hold: Duration,
+    sampled: [Option<Sampled>; INPUT_WINDOW as usize],
+    sampled_at: Duration,
+    /// The first tick since when ticks were sampled in time. A telling about an earlier one may have found it
+    /// held for long, so it says nothing of the way.
+    unbroken_from: Tick,
+    /// Oldest first.
+    tellings: Vec<Telling>,
+    /// Bases of the piece being measured.
+    piece: Vec<f64>,
+    piece_began: Duration,
+    /// Median − minimum of each of the last pieces.
+    spreads: [f64; PIECES],
+    pieces: usize,
+    target: f64,
+    /// Mean of I − known when a turn arrives, while all is well.
+    reach: Option<f64>,
+    known: Tick,
+    rtt: Duration,
+    /// Since when tellings tell nothing but that the input is late.
+    late_since: Option<Duration>,
+    holds: u64,
+    jumps: u64,
+    jumps_told: u64,
+}
+
+impl Pace {
+    /// Starts with nothing measured: `known` is the first tick that no received turn covers, and the input
+    /// tick starts ahead of it by the round trip, the target and a turn.
+    ///
+    /// # Panics
+    /// If a tick has no length.
+    #[must_use]
+    pub fn start(config: PaceConfig, now: Duration, known: Tick, rtt: Duration) -> Pace {
+        assert!(!config.tick.is_zero(), "a tick has a length");
+        let mut pace = Pace {
+            config,
+            last: now,
+            whole: known,
+            nanos: 0,
+            input: known,
+            skip: false,
+            offset: 0.0,
+            rate: 1.0,
+            steering: false,
+            hold: Duration::ZERO,
+            sampled: [None; INPUT_WINDOW as usize],
+            sampled_at: now,
+            unbroken_from: known,
+            tellings: Vec::with_capacity(TELLINGS),
+            piece: Vec::with_capacity(TELLINGS),
+            piece_began: now,
+            spreads: [0.0; PIECES],
+            pieces: 0,
+            target: TARGET_MIN_TICKS,
+            reach: None,
+            known,
+            rtt,
+            late_since: None,
+            holds: 0,
+            jumps: 0,
+            jumps_told: 0,
+        };
+        pace.whole = known + (pace.reach() as u32).min(INPUT_WINDOW);
+        pace.input = pace.whole;
+        pace
+    }
+
+    /// I, the input tick: the next tick that has no local input yet.
+    #[must_use]
+    pub fn input_tick(&self) -> Tick {
+        self.input
+    }
+
+    /// How far the clock is into the tick after the last sampled one: for interpolation, in [0, 1).
+    #[must_use]
+    pub fn alpha(&self) -> f32 {
+        let alpha = self.nanos as f32 / self.tick_nanos() as f32;
+        if self.whole == self.input {
+            alpha.min(1.0 - f32::EPSILON)
+        } else {
+            0.0
+        }
+    }
+
+    /// The rate of the clock: 0.9 ..= 1.1; 0 while it holds.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        if self.hold.is_zero() { self.rate } else { 0.0 }
+    }
+
+    /// The margin aimed at, in ticks.
+    #[must_use]
+    pub fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// The margin that an input sampled now is expected to have at the server, in ticks.
+    #[must_use]
+    pub fn margin(&self) -> Option<f64> {
+        self.middle().map(|base| base + self.offset)
+    }
+
+    /// I − known at the arrival of a turn while all is well, in ticks: measured, else estimated.
+    #[must_use]
+    pub fn reach(&self) -> f64 {
+        let estimate = self.ticks(self.rtt) + self.target + f64::from(self.config.turn_ticks);
+        self.reach.unwrap_or(estimate).ceil()
+    }
+
+    /// How often the clock was held because the server had stood still.
+    #[must_use]
+    pub fn holds(&self) -> u64 {
+        self.holds
+    }
+
+    /// How often the input tick jumped ahead.
+    #[must_use]
+    pub fn jumps(&self) -> u64 {
+        self.jumps
+    }
+
+    /// Changes the length of ticks and turns (adaptive policies), at a turn's boundary.
+    pub fn set_config(&mut self, config: PaceConfig) {
+        assert!(!config.tick.is_zero(), "a tick has a length");
+        let fraction = self.nanos as f64 / self.tick_nanos() as f64;
+        self.config = config;
+        self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
+    }
+
+    /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers
+    /// (≥ A), so handle what arrived before.
+    pub fn advance(&mut self, now: Duration, authority: Tick, known: Tick) -> Beat {
+        let passed = now.saturating_sub(self.last);
+        self.last = self.last.max(now);
+        self.rate = self.steer(now);
+
+        let held = self.hold.min(passed);
+        self.hold -= held;
+        self.offset -= self.ticks(held);
+        let run = passed - held;
+        // After a freeze the server is just as much further: the clock goes on as if it had run.
+        let rate = if run > FREEZE { 1.0 } else { self.rate };
+        self.run(run, rate);
+
+        if known > self.known {
+            let reach = self.position() - f64::from(known.0);
+            let well = self.middle().is_some() && self.error().abs() < 3.0;
+            if well && self.hold.is_zero() {
+                self.reach = Some(
+                    self.reach
+                        .map_or(reach, |mean| mean + (reach - mean) / 16.0),
+                );
+            }
+            self.known = known;
+        }
+        if self.whole < known {
+            self.jump_to(known + self.reach() as u32);
+        }
+
+        let end_of_window = known.max(authority) + INPUT_WINDOW;
+        if self.whole >= end_of_window {
+            // The clock waits: what it does not run it never makes up for.
+            self.offset -= self.position() - f64::from(end_of_window.0);
+            (self.whole, self.nanos) = (end_of_window, 0);
+        }
+        let cap = authority + INPUT_WINDOW;
+        if !self.skip && self.whole - self.input > self.freeze_ticks() {
+            self.skip = true;
+            self.jumps += 1;
+        }
+        let end = match self.skip {
+            false => self.whole.min(cap).max(self.input),
+            true if self.whole > cap => self.input,
+            true => {
+                self.input = self.whole;
+                self.unbroken_from = self.input;
+                self.skip = false;
+                self.whole
+            }
+        };
+        let first = self.input;
+        for tick in first.0..end.0 {
+            self.note_sampled(Tick(tick), now);
+        }
+        self.input = end;
+        let jumped = self.jumps > self.jumps_told;
+        self.jumps_told = self.jumps;
+        Beat {
+            first,
+            end,
+            capped: self.whole >= cap,
+            jumped,
+        }
+    }
+
+    /// The server told at some moment: its newest input of this session was for `newest_held` (late ones
+    /// count too), which was `margin` ticks above the next tick that it would seal.
+    pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
+        self.rtt = rtt;
+        let Some(base) = self.base(now, margin, newest_held) else {
+            self.note_late(now, margin);
+            return;
+        };
+        self.late_since = None;
+        if self.tellings.len() == TELLINGS {
+            self.tellings.remove(0);
+        }
+        self.tellings.push(Telling { at: now, base });
+        self.measure(now, base);
+        self.leap();
+    }
+
+    /// The margin told, less the offset with which its input was sampled; `None` if that says nothing.
+    fn base(&self, now: Duration, margin: i32, newest_held: Tick) -> Option<f64> {
+        let sampled =
+            self.sampled[slot(newest_held)].filter(|sampled| sampled.tick == newest_held)?;
+        let frozen = now.saturating_sub(self.sampled_at) > FREEZE;
+        (newest_held >= self.unbroken_from && !frozen).then(|| f64::from(margin) - sampled.offset)
+    }
+
+    /// After a freeze or at a start, the inputs may be too late for the server to tell more: then the
+    /// known end of the turns is the best that there is to go by.
+    fn note_late(&mut self, now: Duration, margin: i32) {
+        if margin >= -1 || !self.hold.is_zero() {
+            self.late_since = None;
+            return;
+        }
+        let since = *self.late_since.get_or_insert(now);
+        if now.saturating_sub(since) > self.rtt + self.rtt / 2 + FREEZE {
+            let estimate = self.ticks(self.rtt) + self.target + f64::from(self.config.turn_ticks);
+            self.reach = Some(self.reach().max(estimate.ceil()));
+            self.jump_to(self.known + self.reach() as u32);
+            self.late_since = None;
+        }
+    }
+
+    /// Keeps the jitter, and from it the target.
+    fn measure(&mut self, now: Duration, base: f64) {
+        self.piece.push(base);
+        let lasted = now.saturating_sub(self.piece_began);
+        if (lasted < PIECE || self.piece.len() < 4) && self.piece.len() < TELLINGS {
+            return;
+        }
+        self.piece.sort_unstable_by(f64::total_cmp);
+        self.spreads[self.pieces % PIECES] = self.piece[self.piece.len() / 2] - self.piece[0];
+        self.pieces += 1;
+        self.piece.clear();
+        self.piece_began = now;
+        let mut spreads = self.spreads;
+        spreads.sort_unstable_by(f64::total_cmp);
+        let wanted =
+            (spreads[PIECES - 1 - PIECES_FORGIVEN] + 1.0).clamp(TARGET_MIN_TICKS, TARGET_MAX_TICKS);
+        self.target = wanted.max(self.target - TARGET_FALL_TICKS);
+    }
+
+    /// Holds or jumps if the error is too large for the rate.
+    fn leap(&mut self) {
+        if !self.hold.is_zero() {
+            return;
+        }
+        let Some(older) = self.tellings.len().checked_sub(LEAP_AFTER) else {
+            return;
+        };
+        let excess = || {
+            self.tellings[older..]
+                .iter()
+                .map(|t| t.base + self.offset - self.target)
+        };
+        let mean = excess().sum::<f64>() / LEAP_AFTER as f64;
+        if excess().all(|excess| excess > LEAP_TICKS) {
+            self.hold = self.config.tick.mul_f64(mean.round());
+            self.holds += 1;
+            self.unbroken_from = self.input;
+        } else if excess().all(|excess| excess < -LEAP_TICKS) && self.error() > LEAP_TICKS {
+            self.jump_to(self.whole + (-mean).round() as u32);
+        } else {
+            return;
+        }
+        // What was told before is not true of the way any more.
+        self.tellings.drain(..older);
+    }
+
+    fn jump_to(&mut self, tick: Tick) {
+        if tick > self.whole {
+            self.offset += f64::from(tick - self.whole);
+            self.whole = tick;
+            self.hold = Duration::ZERO;
+            self.skip = true;
+            self.unbroken_from = self.input;
+            self.jumps += 1;
+        }
+    }
+
+    /// The rate for the error that is left.
+    fn steer(&mut self, now: Duration) -> f64 {
+        let over = MEDIAN_OVER.max(self.config.tick * self.config.turn_ticks * 4);
+        self.tellings.retain(|telling| telling.at + over >= now);
+        let error = self.error();
+        self.steering = error.abs()
+            > if self.steering {
+                CALM_TICKS
+            } else {
+                DEAD_BAND_TICKS
+            };
+        if !self.steering {
+            return 1.0;
+        }
+        // 5 % from one tick to two, then up to 10 % at three.
+        let strength = error.abs().min(1.0) * 0.05 + (error.abs() - 2.0).clamp(0.0, 1.0) * 0.05;
+        1.0 + strength.copysign(error)
+    }
+
+    /// Ticks by which the margin is too small; 0 while nothing is known.
+    fn error(&self) -> f64 {
+        self.margin().map_or(0.0, |margin| self.target - margin)
+    }
+
+    /// The middle of the recent tellings' bases, if there are enough. Margins are whole, so the mean of what is
+    /// near the median is finer than the median, and as deaf to spikes.
+    fn middle(&self) -> Option<f64> {
+        if self.tellings.len() < 3 {
+            return None;
+        }
+        let mut sorted = [0.0; TELLINGS];
+        let sorted = &mut sorted[..self.tellings.len()];
+        for (sorted, telling) in sorted.iter_mut().zip(&self.tellings) {
+            *sorted = telling.base;
+        }
+        sorted.sort_unstable_by(f64::total_cmp);
+        let median = sorted[sorted.len() / 2];
+        let (mut sum, mut n) = (0.0, 0.0);
+        for base in sorted
+            .iter()
+            .filter(|base| (**base - median).abs() <= NEAR_TICKS)
+        {
+            (sum, n) = (sum + base, n + 1.0);
+        }
+        Some(sum / n)
+    }
+
+    fn run(&mut self, passed: Duration, rate: f64) {
+        let nanos = if rate == 1.0 {
+            passed.as_nanos() as u64
+        } else {
+            (passed.as_nanos() as f64 * rate) as u64
+        };
+        self.offset += (nanos as f64 - passed.as_nanos() as f64) / self.tick_nanos() as f64;
+        let nanos = self.nanos.saturating_add(nanos);
+        self.whole += u32::try_from(nanos / self.tick_nanos()).unwrap_or(u32::MAX);
+        self.nanos = nanos % self.tick_nanos();
+    }
+
+    fn note_sampled(&mut self, tick: Tick, now: Duration) {
+        if now.saturating_sub(self.sampled_at) > FREEZE {
+            self.unbroken_from = tick;
+        }
+        self.sampled_at = now;
+        self.sampled[slot(tick)] = Some(Sampled {
+            tick,
+            offset: self.offset,
+        });
+    }
+
+    fn position(&self) -> f64 {
+        f64::from(self.whole.0) + self.nanos as f64 / self.tick_nanos() as f64
+    }
+
+    fn ticks(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.tick_nanos() as f64
+    }
+
+    fn freeze_ticks(&self) -> u32 {
+        (self.ticks(FREEZE) as u32).max(1)
+    }
+
+    fn tick_nanos(&self) -> u64 {
+        self.config.tick.as_nanos() as u64
+    }
+}
+
+fn slot(tick: Tick) -> usize {
+    (tick.0 % INPUT_WINDOW) as usize
+}
+
+#[cfg(test)]
+mod tests;
