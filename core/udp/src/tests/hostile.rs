@@ -100,10 +100,8 @@ fn a_client_listens_to_its_servers_address_alone() {
     let client = &mut world.players[0].endpoint;
     let junk = client.counters().junk;
     client.handle(world.now, player_address(5), sealed);
-    assert_eq!(
-        (client.poll_event(), client.counters().junk),
-        (None, junk + 1)
-    );
+    assert_eq!(client.counters().junk, junk + 1);
+    assert_eq!(client.poll_event(), None);
     client.handle(world.now, server_address(), sealed);
     assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
 }
