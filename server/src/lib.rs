@@ -1,3 +1,35 @@
-//! Under construction.
+//! Twinstep's server: seals inputs into turns, runs the same simulation headless, and alone decides what
+//! is not deterministic.
+//!
+//! [`Match`](game::Match) is a state machine without I/O: packets and time go in, outputs come out in
+//! the order in which they must be done. A host moves them: the tokio host of this crate over UDP, or a
+//! test in virtual time.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`game`] | the match |
+//! | [`config`] | its policies |
+//! | [`hooks`] | what a game decides on the server: resolver, referee |
+//! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
+//!
+//! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
+//! **Journal first**: a turn is written before anybody hears of it.
 
+pub mod config;
+mod down;
+pub mod game;
+pub mod history;
+pub mod hooks;
+mod journalist;
+mod outbox;
+pub mod peer;
 pub mod physics;
+mod sealer;
+pub mod seat;
+mod up;
+
+pub use config::MatchConfig;
+pub use game::{Match, MatchStats};
+pub use hooks::{Look, Referee, Resolution, Resolver};
+pub use outbox::{JobId, Output};
+pub use peer::PeerId;

@@ -1,0 +1,290 @@
+//! What is told to one session: frames that it has not acknowledged, margins, fates, announcements.
+//!
+//! Every send repeats all that is unacknowledged, split over at most four packets, each decodable alone;
+//! so no packet ever needs to be sent again, and any newest one makes the older ones superfluous.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX};
+use twinstep_core::frame::{FrameData, Order, PlayerSet};
+use twinstep_core::lane;
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, frames};
+use twinstep_core::wire::{WireError, Writer};
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+use crate::config::Announce;
+use crate::history::History;
+use crate::outbox::Outbox;
+use crate::peer::{Peer, Stage};
+use crate::seat::Seat;
+
+/// Bytes of a digest and its place, which end a run of frames.
+const DIGEST_BYTES: usize = 5;
+/// Refusals of one packet at most.
+const REFUSALS: usize = 64;
+
+/// What sessions are told from.
+pub(crate) struct Telling<'a, S: Simulation> {
+    pub(crate) now: Duration,
+    /// The next tick to be sealed; all before it are sent.
+    pub(crate) next: Tick,
+    pub(crate) start: Tick,
+    pub(crate) turn_ticks: u32,
+    pub(crate) announce: Announce,
+    pub(crate) history: &'a History<S>,
+    pub(crate) seats: &'a [Seat<S>],
+    pub(crate) before: &'a mut FrameData<S>,
+    pub(crate) frame: &'a mut FrameData<S>,
+}
+
+impl<S: Simulation> Telling<'_, S> {
+    /// Sends all that the session has not acknowledged.
+    pub(crate) fn tell(&mut self, peer: &mut Peer, out: &mut Outbox<S::Outcome>) {
+        peer.forget_heard();
+        let mut from = peer.wanted.max(self.history.first());
+        for nth in 0..PACKETS_PER_SEND_MAX {
+            let mut reached = from;
+            let id = peer.id;
+            out.packet(id, PACKET_BYTES_MAX, |buffer| {
+                let mut packet = Writer::new(buffer);
+                reached = self.play(peer, &mut packet, from, nth == 0).ok()?;
+                Some(packet.len())
+            });
+            if reached == from || reached == self.next {
+                break;
+            }
+            from = reached;
+        }
+        peer.sent_at = self.now;
+    }
+
+    /// Writes one packet with the frames from `from` on; the tick after its last one.
+    fn play(
+        &mut self,
+        peer: &mut Peer,
+        out: &mut Writer<'_>,
+        from: Tick,
+        first: bool,
+    ) -> Result<Tick, WireError> {
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            ..ByteCounts::default()
+        };
+        let mut flags = down::PLAY;
+        out.u8(0)?;
+        peer.link.write(self.now, out)?;
+        bytes.headers += out.len() as u64;
+        let mut at = out.len();
+        let mut count = |out: &Writer<'_>, kind: &mut u64| {
+            *kind += (out.len() - at) as u64;
+            at = out.len();
+        };
+        let (margin, unbroken) = self.held(peer);
+        out.tick16(self.next)?;
+        out.u8(margin as u8)?;
+        out.u8(unbroken)?;
+        count(out, &mut bytes.acks);
+        if first && peer.acks_told_in.is_some() {
+            flags |= down::COMMAND_ACKS;
+            for player in &peer.players {
+                out.varint(self.seats[player.index()].next_seq)?;
+            }
+        }
+        if first && !peer.refusals.is_empty() {
+            flags |= down::REFUSALS;
+            write_refusals(peer, out)?;
+        }
+        count(out, &mut bytes.commands);
+        if first && let Some(ack) = peer.lane_in.poll_ack() {
+            flags |= down::LANE_ACK;
+            out.bytes(&ack.encode())?;
+        }
+        count(out, &mut bytes.bulk);
+        let mut reached = from;
+        if from < self.next {
+            flags |= down::FRAMES;
+            reached = self.frames(peer, out, from, &mut bytes)?;
+            at = out.len();
+            if reached == self.next
+                && peer.stage == Stage::Playing
+                && self.announce(peer.own(), out)?
+            {
+                flags |= down::ANNOUNCE;
+            }
+            bytes.announcements += (out.len() - at) as u64;
+        }
+        out.patch(0, flags);
+        let seq = peer.link.next_seq() - 1;
+        if peer.acks_told_in == Some(0) {
+            peer.acks_told_in = Some(seq);
+        }
+        for refusal in peer
+            .refusals
+            .iter_mut()
+            .take(REFUSALS)
+            .filter(|r| r.told_in == 0)
+        {
+            refusal.told_in = seq;
+        }
+        peer.bytes_down += bytes;
+        Ok(reached)
+    }
+
+    /// Newest input held minus the next tick to seal (−128: none is held), and how many are held without
+    /// a gap; of the worst seat.
+    fn held(&self, peer: &Peer) -> (i8, u8) {
+        let mut worst = (i8::MAX, u8::MAX);
+        for player in &peer.players {
+            let seat = &self.seats[player.index()];
+            let margin = seat.newest().map_or(i64::from(i8::MIN), |newest| {
+                i64::from(newest.0) - i64::from(self.next.0)
+            });
+            worst.0 = worst.0.min(margin.clamp(-128, 127) as i8);
+            worst.1 = worst.1.min(seat.unbroken(self.next) as u8);
+        }
+        worst
+    }
+
+    fn frames(
+        &mut self,
+        peer: &Peer,
+        out: &mut Writer<'_>,
+        from: Tick,
+        bytes: &mut ByteCounts,
+    ) -> Result<Tick, WireError> {
+        let own = peer.own();
+        let mut walk = self.history.frames(from);
+        let mut run = None;
+        let mut count = 0;
+        let start = out.len();
+        let mut spent = ByteCounts::default();
+        while count < frames::RUN_MAX && walk.next(self.frame) {
+            if run.is_none() {
+                run = Some(frames::begin(out, self.frame)?);
+            }
+            let end = out.len();
+            let as_sent = self.as_sent(peer);
+            let previous = (count > 0).then_some(&*self.before);
+            let before = spent;
+            if frames::write(out, previous, self.frame, own, as_sent, &mut spent).is_err() {
+                break;
+            }
+            if out.room() < DIGEST_BYTES {
+                out.truncate(end);
+                spent = before;
+                break;
+            }
+            count += 1;
+            std::mem::swap(self.before, self.frame);
+        }
+        let Some(run) = run else { return Ok(from) };
+        frames::end(out, &run, count);
+        let reached = from + count as u32;
+        let last = reached.back(1);
+        let newest_turn = last.back((last - self.start) % self.turn_ticks);
+        out.u8((reached - newest_turn) as u8)?;
+        out.u32(self.history.digest(newest_turn).unwrap_or_default() as u32)?;
+        *bytes += spent;
+        bytes.acks += DIGEST_BYTES as u64;
+        let rest = (out.len() - start) as u64 - DIGEST_BYTES as u64;
+        bytes.inputs += rest - spent.total();
+        Ok(reached)
+    }
+
+    /// The own players whose input in `self.frame` is the very one that this session sent.
+    fn as_sent(&self, peer: &Peer) -> PlayerSet {
+        let sent = peer
+            .players
+            .iter()
+            .zip(peer.first_input)
+            .filter(|(player, first)| {
+                self.frame.tick >= *first && !self.frame.filled.contains(**player)
+            });
+        sent.map(|(player, _)| *player).collect()
+    }
+
+    /// Announces what is held of other players for ticks to come; whether there was anything.
+    fn announce(&self, own: PlayerSet, out: &mut Writer<'_>) -> Result<bool, WireError> {
+        match self.announce {
+            Announce::Never => return Ok(false),
+            Announce::Ahead => {}
+        }
+        // The last frame written is the one that the announcements continue.
+        let last = &*self.before;
+        let others: PlayerSet = last
+            .inputs
+            .iter()
+            .map(|(p, _)| p)
+            .filter(|p| !own.contains(*p))
+            .collect();
+        let horizon = |player: PlayerId| {
+            let seat = &self.seats[player.index()];
+            let command = seat
+                .commands
+                .iter()
+                .map(|held| held.stamp.max(self.next))
+                .max();
+            seat.newest()
+                .max(command)
+                .map_or(0, |newest| (newest + 1) - self.next)
+        };
+        let ticks = others
+            .iter()
+            .map(horizon)
+            .max()
+            .unwrap_or(0)
+            .min(ANNOUNCE_TICKS);
+        if ticks == 0 {
+            return Ok(false);
+        }
+        let input = |player: PlayerId, tick: Tick| self.seats[player.index()].input(tick);
+        let commands = |tick: Tick, each: &mut dyn FnMut(&Order<S::Command>)| {
+            for player in others.iter() {
+                let held = &self.seats[player.index()].commands;
+                held.iter()
+                    .filter(|held| held.stamp.max(self.next) == tick)
+                    .for_each(|held| each(&held.order));
+            }
+        };
+        Ok(frames::announce(out, last, own, ticks, input, commands).is_ok())
+    }
+}
+
+fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {
+    let count = peer.refusals.len().min(REFUSALS);
+    out.u8(count as u8)?;
+    for refusal in peer.refusals.iter().take(count) {
+        out.u8(refusal.seat << 1 | u8::from(refusal.claim))?;
+        out.varint(refusal.seq)?;
+    }
+    Ok(())
+}
+
+/// Sends the chunks of the session's lane that are due.
+pub(crate) fn tell_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
+    let rtt = peer.link.rtt().unwrap_or(Duration::from_millis(200));
+    // One ack on the way there, whatever the state: an idle lane costs nothing.
+    while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
+        lane_packet(peer, now, rtt, buffer)
+    }) {
+        peer.sent_at = now;
+    }
+}
+
+fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8]) -> Option<usize> {
+    let mut chunk = [0; lane::FRAME_BYTES_MAX];
+    let len = peer.lane_out.poll(now, rtt, &mut chunk)?;
+    let mut packet = Writer::new(buffer);
+    packet.u8(down::LANE).ok()?;
+    peer.link.write(now, &mut packet).ok()?;
+    let headers = OUTER_BYTES + packet.len() as u64;
+    packet.bytes(&chunk[..len]).ok()?;
+    peer.bytes_down += ByteCounts {
+        packets: 1,
+        headers,
+        bulk: len as u64,
+        ..ByteCounts::default()
+    };
+    Some(packet.len())
+}

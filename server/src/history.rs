@@ -1,0 +1,213 @@
+//! What the match remembers: worlds of the last second, frames of the last half minute, their digests.
+//!
+//! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
+//! commands costs no list, and recording one allocates nothing once the queues have grown.
+
+use std::collections::VecDeque;
+
+use twinstep_core::bounds::{BACKLOG, HISTORY};
+use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+
+/// Worlds, frames and digests of the recent past.
+pub struct History<S: Simulation> {
+    worlds: Vec<World<S>>,
+    first: Tick,
+    ticks: VecDeque<Sealed<S>>,
+    roster: Flat<(PlayerId, RosterChange)>,
+    outcomes: Flat<Answer<S::Outcome>>,
+    claims: Flat<Order<S::Command>>,
+    commands: Flat<Order<S::Command>>,
+}
+
+/// What is kept of one sealed tick.
+struct Sealed<S: Simulation> {
+    /// The digest of the world before it.
+    digest: u64,
+    inputs: Inputs<S::Input>,
+    filled: PlayerSet,
+    lists: [u32; 4],
+}
+
+/// A queue whose front is forgotten with the oldest tick.
+struct Flat<T> {
+    items: VecDeque<T>,
+}
+
+impl<T: Clone> Flat<T> {
+    fn with_capacity(items: usize) -> Self {
+        Flat {
+            items: VecDeque::with_capacity(items),
+        }
+    }
+
+    fn push(&mut self, items: &[T]) -> u32 {
+        self.items.extend(items.iter().cloned());
+        items.len() as u32
+    }
+
+    fn forget(&mut self, count: u32) {
+        self.items.drain(..count as usize);
+    }
+}
+
+impl<S: Simulation> History<S> {
+    /// Begins at `first`.
+    pub fn new(first: Tick) -> Self {
+        History {
+            worlds: Vec::with_capacity(HISTORY as usize),
+            first,
+            ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
+            roster: Flat::with_capacity(256),
+            outcomes: Flat::with_capacity(1_024),
+            claims: Flat::with_capacity(1_024),
+            commands: Flat::with_capacity(4_096),
+        }
+    }
+
+    /// The oldest tick whose frame is kept.
+    pub fn first(&self) -> Tick {
+        self.first
+    }
+
+    /// The tick after the newest frame.
+    pub fn next(&self) -> Tick {
+        self.first + self.ticks.len() as u32
+    }
+
+    /// Keeps the world before its next tick is stepped.
+    pub fn keep_world(&mut self, world: &World<S>) {
+        let slot = (world.tick().0 % HISTORY) as usize;
+        match self.worlds.get_mut(slot) {
+            Some(kept) => kept.clone_from(world),
+            // Until the ring is full, its slots may be filled from anywhere.
+            None => self.worlds.resize_with(slot + 1, || world.clone()),
+        }
+    }
+
+    /// The world before `tick`, if it is one of the last [`HISTORY`].
+    pub fn world(&self, tick: Tick) -> Option<&World<S>> {
+        self.worlds
+            .get((tick.0 % HISTORY) as usize)
+            .filter(|world| world.tick() == tick)
+    }
+
+    /// Keeps a sealed frame, and the digest of the world before it.
+    ///
+    /// # Panics
+    /// If it is not the next one.
+    pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: u64) {
+        assert_eq!(frame.tick, self.next(), "frames are kept in order");
+        let lists = [
+            self.roster.push(&frame.roster),
+            self.outcomes.push(&frame.outcomes),
+            self.claims.push(&frame.claims),
+            self.commands.push(&frame.commands),
+        ];
+        self.ticks.push_back(Sealed {
+            digest,
+            inputs: frame.inputs.clone(),
+            filled: frame.filled,
+            lists,
+        });
+        if self.ticks.len() > BACKLOG as usize
+            && let Some(oldest) = self.ticks.pop_front()
+        {
+            self.first += 1;
+            self.roster.forget(oldest.lists[0]);
+            self.outcomes.forget(oldest.lists[1]);
+            self.claims.forget(oldest.lists[2]);
+            self.commands.forget(oldest.lists[3]);
+        }
+    }
+
+    fn sealed(&self, tick: Tick) -> Option<&Sealed<S>> {
+        if tick < self.first {
+            None
+        } else {
+            self.ticks.get((tick - self.first) as usize)
+        }
+    }
+
+    /// The digest of the world before `tick`, if its frame is kept.
+    pub fn digest(&self, tick: Tick) -> Option<u64> {
+        self.sealed(tick).map(|sealed| sealed.digest)
+    }
+
+    /// A walk over the kept frames from `tick` on.
+    pub fn frames(&self, tick: Tick) -> FrameWalk<'_, S> {
+        let mut at = [0; 4];
+        // Few are asked for, and nearly all from the end: count from there.
+        for sealed in self.ticks.iter().skip((tick - self.first) as usize) {
+            for (at, len) in at.iter_mut().zip(sealed.lists) {
+                *at += len as usize;
+            }
+        }
+        let ends = [
+            self.roster.items.len(),
+            self.outcomes.items.len(),
+            self.claims.items.len(),
+            self.commands.items.len(),
+        ];
+        for (at, end) in at.iter_mut().zip(ends) {
+            *at = end - *at;
+        }
+        FrameWalk {
+            history: self,
+            tick: tick.max(self.first),
+            at,
+        }
+    }
+}
+
+/// Hands out kept frames one after the other.
+pub struct FrameWalk<'a, S: Simulation> {
+    history: &'a History<S>,
+    tick: Tick,
+    at: [usize; 4],
+}
+
+impl<S: Simulation> FrameWalk<'_, S> {
+    /// Copies the next frame into `frame`; whether there was one.
+    pub fn next(&mut self, frame: &mut FrameData<S>) -> bool {
+        let Some(sealed) = self.history.sealed(self.tick) else {
+            return false;
+        };
+        frame.reset(self.tick);
+        frame.inputs.clone_from(&sealed.inputs);
+        frame.filled = sealed.filled;
+        let [roster, outcomes, claims, commands] = &mut self.at;
+        copy(
+            &self.history.roster,
+            roster,
+            sealed.lists[0],
+            &mut frame.roster,
+        );
+        copy(
+            &self.history.outcomes,
+            outcomes,
+            sealed.lists[1],
+            &mut frame.outcomes,
+        );
+        copy(
+            &self.history.claims,
+            claims,
+            sealed.lists[2],
+            &mut frame.claims,
+        );
+        copy(
+            &self.history.commands,
+            commands,
+            sealed.lists[3],
+            &mut frame.commands,
+        );
+        self.tick += 1;
+        true
+    }
+}
+
+fn copy<T: Clone>(from: &Flat<T>, at: &mut usize, len: u32, into: &mut Vec<T>) {
+    into.extend(from.items.range(*at..*at + len as usize).cloned());
+    *at += len as usize;
+}

@@ -1,0 +1,132 @@
+//! What a game tells its server: how to resolve queries, and what to admit.
+//!
+//! Law **One door**: whatever a hook decides enters the simulation as an action of a frame, on the
+//! server's own simulation too.
+
+use twinstep_core::world::World;
+use twinstep_core::{Key, PlayerId, Simulation, Tick};
+
+use crate::history::History;
+
+/// What a hook sees: the world at the tick just stepped, and 64 ticks back.
+pub struct Look<'a, S: Simulation> {
+    pub(crate) world: &'a World<S>,
+    pub(crate) rules: &'a S::Rules,
+    pub(crate) history: &'a History<S>,
+    pub(crate) views: &'a [Tick],
+}
+
+impl<'a, S: Simulation> Look<'a, S> {
+    /// The state now.
+    #[must_use]
+    pub fn sim(&self) -> &'a S {
+        self.world.sim()
+    }
+
+    /// The next tick to be sealed.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.world.tick()
+    }
+
+    /// The game's read-only content.
+    #[must_use]
+    pub fn rules(&self) -> &'a S::Rules {
+        self.rules
+    }
+
+    /// The state before `tick` was stepped, up to [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back.
+    #[must_use]
+    pub fn at(&self, tick: Tick) -> Option<&'a S> {
+        if tick == self.world.tick() {
+            Some(self.world.sim())
+        } else {
+            self.history.world(tick).map(World::sim)
+        }
+    }
+
+    /// The newest confirmed tick that `player`'s screen was built on, as its client told: monotone, at
+    /// most 15 ticks back (seed row 79). For outcomes that compensate for what the player saw.
+    #[must_use]
+    pub fn view(&self, player: PlayerId) -> Tick {
+        let told = self.views.get(player.index()).copied().unwrap_or_default();
+        told.clamp(self.world.tick().back(15), self.world.tick())
+    }
+}
+
+/// An outcome, or work that leads to one.
+pub enum Resolution<O> {
+    /// The outcome; it rides with the next tick.
+    Now(O),
+    /// A job that runs elsewhere and takes its time; unanswered after
+    /// [`ANSWER_TICKS`](twinstep_core::bounds::ANSWER_TICKS), the query gets `None`.
+    Later(Box<dyn FnOnce() -> O + Send>),
+}
+
+/// Answers queries: the one place where anything nondeterministic is decided.
+///
+/// A resolver that panics yields `None`. It must not keep memory that a repair after a crash cannot derive
+/// again: outcomes come from the journal then, and only open queries are asked anew, under the same key.
+pub trait Resolver<S: Simulation>: Send + 'static {
+    /// The answer to `query`, asked under `key` by the step just done.
+    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query)
+    -> Resolution<S::Outcome>;
+}
+
+impl<S: Simulation, F> Resolver<S> for F
+where
+    F: FnMut(&Look<'_, S>, Key, &S::Query) -> Resolution<S::Outcome> + Send + 'static,
+{
+    fn resolve(
+        &mut self,
+        look: &Look<'_, S>,
+        key: Key,
+        query: &S::Query,
+    ) -> Resolution<S::Outcome> {
+        self(look, key, query)
+    }
+}
+
+/// Admits what players order and claim.
+pub trait Referee<S: Simulation>: Send + 'static {
+    /// Whether this command (or claim) of `by` may enter the coming frame.
+    fn admit(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        command: &S::Command,
+        claimed: bool,
+    ) -> bool;
+
+    /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): what a player should have
+    /// claimed `within` ticks ago and did not; asked once per tick and player.
+    fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, within: u32) -> Option<S::Command> {
+        let _ = (look, player, within);
+        None
+    }
+}
+
+impl<S: Simulation, F> Referee<S> for F
+where
+    F: FnMut(&Look<'_, S>, PlayerId, &S::Command, bool) -> bool + Send + 'static,
+{
+    fn admit(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        command: &S::Command,
+        claimed: bool,
+    ) -> bool {
+        self(look, by, command, claimed)
+    }
+}
+
+/// The default referee: everything within the bounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmitAll;
+
+impl<S: Simulation> Referee<S> for AdmitAll {
+    fn admit(&mut self, _: &Look<'_, S>, _: PlayerId, _: &S::Command, _: bool) -> bool {
+        true
+    }
+}

@@ -1,0 +1,102 @@
+//! What a match wants done, in the order in which it must be done.
+//!
+//! Law **Journal first**: a turn's record is queued before the packets that tell of it, and whoever drains
+//! the queue keeps its order. The bytes lie in one buffer that is used again.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use twinstep_core::packet::hello::CloseCode;
+
+use crate::peer::PeerId;
+
+/// One thing to do.
+pub enum Output<'a, O> {
+    /// Append these bytes to the journal, before anything that follows is sent.
+    Journal(&'a [u8]),
+    /// Send this packet.
+    Packet {
+        /// To whom.
+        peer: PeerId,
+        /// What, at most `PACKET_BYTES_MAX` bytes.
+        bytes: &'a [u8],
+    },
+    /// Run this job elsewhere, and give what it returns (`None` if it panics) to `Match::complete`.
+    Job {
+        /// Which one.
+        id: JobId,
+        /// The job.
+        work: Box<dyn FnOnce() -> O + Send>,
+    },
+    /// The session is over: its transport may be closed. Packets for it were queued before this.
+    Closed {
+        /// Whose.
+        peer: PeerId,
+        /// Why.
+        code: CloseCode,
+    },
+}
+
+/// A job that a resolver handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobId(pub u64);
+
+pub(crate) enum Item<O> {
+    Journal(Range<usize>),
+    Packet(PeerId, Range<usize>),
+    Job(JobId, Box<dyn FnOnce() -> O + Send>),
+    Closed(PeerId, CloseCode),
+}
+
+/// The queue.
+pub(crate) struct Outbox<O> {
+    pub(crate) bytes: Vec<u8>,
+    items: VecDeque<Item<O>>,
+}
+
+impl<O> Outbox<O> {
+    pub(crate) fn new() -> Self {
+        Outbox {
+            bytes: Vec::with_capacity(64 << 10),
+            items: VecDeque::with_capacity(256),
+        }
+    }
+
+    pub(crate) fn push(&mut self, item: Item<O>) {
+        self.items.push_back(item);
+    }
+
+    /// Queues a packet of at most `room` bytes that `write` builds; it returns how long it became, or
+    /// `None` to send nothing.
+    pub(crate) fn packet(
+        &mut self,
+        peer: PeerId,
+        room: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> bool {
+        let start = self.bytes.len();
+        self.bytes.resize(start + room, 0);
+        let len = write(&mut self.bytes[start..]);
+        self.bytes.truncate(start + len.unwrap_or(0));
+        if let Some(len) = len {
+            self.items.push_back(Item::Packet(peer, start..start + len));
+        }
+        len.is_some()
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Output<'_, O>> {
+        let Some(item) = self.items.pop_front() else {
+            self.bytes.clear();
+            return None;
+        };
+        Some(match item {
+            Item::Journal(range) => Output::Journal(&self.bytes[range]),
+            Item::Packet(peer, range) => Output::Packet {
+                peer,
+                bytes: &self.bytes[range],
+            },
+            Item::Job(id, work) => Output::Job { id, work },
+            Item::Closed(peer, code) => Output::Closed { peer, code },
+        })
+    }
+}

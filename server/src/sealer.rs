@@ -1,0 +1,375 @@
+//! Seals one tick: builds its frame from what is held, in canonical order, within its bounds.
+//!
+//! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands
+//! by (player, sequence). What does not fit into a frame's bytes waits for the next tick, in that order.
+
+use twinstep_core::bounds::{
+    ANSWER_TICKS, COMMANDS_PER_TICK, DROP_AFTER_TICKS, FRAME_BYTES_MAX, OUTCOME_BYTES_MAX,
+    PLAYERS_MAX,
+};
+use twinstep_core::codec;
+use twinstep_core::frame::{Answer, FrameData, Order};
+use twinstep_core::world::Presence;
+use twinstep_core::{Key, PlayerId, RosterChange, Simulation, Tick};
+
+use crate::config::{Claims, MatchConfig, Sealing};
+use crate::hooks::{Look, Referee};
+use crate::outbox::JobId;
+use crate::seat::Seat;
+
+/// A player's roster changes at most once in so many ticks by silence and return (5 s at 60 Hz).
+const RETURN_AFTER_TICKS: u32 = 300;
+/// Bytes of a frame that are neither an input nor an entry of a list: masks, flags, counts.
+const FRAME_HEAD_BYTES: usize = 24;
+/// Bytes of an entry beside its value: the player and sequence, or the tick asked.
+const ENTRY_HEAD_BYTES: usize = 8;
+
+/// An order that was not admitted.
+pub(crate) struct Refused {
+    pub(crate) player: PlayerId,
+    pub(crate) claim: bool,
+    pub(crate) seq: u32,
+}
+
+/// Builds frames.
+pub(crate) struct Sealer<S: Simulation> {
+    roster: [Option<RosterChange>; PLAYERS_MAX],
+    pub(crate) refused: Vec<Refused>,
+    owed: Vec<Order<S::Command>>,
+}
+
+impl<S: Simulation> Default for Sealer<S> {
+    fn default() -> Self {
+        Sealer {
+            roster: Default::default(),
+            refused: Vec::with_capacity(64),
+            owed: Vec::with_capacity(16),
+        }
+    }
+}
+
+impl<S: Simulation> Sealer<S> {
+    /// A change of the roster, to be sealed with the next tick.
+    pub(crate) fn change(&mut self, player: PlayerId, change: RosterChange) {
+        let pending = &mut self.roster[player.index()];
+        *pending = match (*pending, change) {
+            // Came and went between two ticks: nobody needs to hear of it.
+            (Some(RosterChange::Joined), RosterChange::Left) => None,
+            _ => Some(change),
+        };
+    }
+
+    /// What silence, or its end, does to a player.
+    pub(crate) fn silence(
+        &self,
+        presence: Presence,
+        seat: &Seat<S>,
+        next: Tick,
+        speaks: bool,
+    ) -> Option<RosterChange> {
+        let settled = seat
+            .changed
+            .is_none_or(|at| next - at >= RETURN_AFTER_TICKS);
+        match presence {
+            Presence::Present if next - seat.given > DROP_AFTER_TICKS => {
+                Some(RosterChange::Dropped)
+            }
+            Presence::Dropped if speaks && settled => Some(RosterChange::Returned),
+            _ => None,
+        }
+    }
+
+    /// Builds the frame of the world's next tick from what is held.
+    pub(crate) fn seal(
+        &mut self,
+        frame: &mut FrameData<S>,
+        look: &Look<'_, S>,
+        seats: &mut [Seat<S>],
+        queries: &mut Queries<S>,
+        referee: &mut dyn Referee<S>,
+        config: &MatchConfig,
+    ) {
+        match config.sealing {
+            // Whoever is late is filled.
+            Sealing::Deadline => {}
+        }
+        frame.reset(look.tick());
+        self.take_roster(frame, look);
+        take_inputs(frame, look, seats);
+        let inputs: usize = frame
+            .inputs
+            .iter()
+            .map(|(_, input)| codec::size(input).unwrap_or(0))
+            .sum();
+        let mut room = (FRAME_BYTES_MAX - FRAME_HEAD_BYTES).saturating_sub(inputs);
+        queries.take(frame, look, &mut room);
+        self.take_claims(frame, look, seats, referee, config, &mut room);
+        self.take_commands(frame, look, seats, referee, &mut room);
+    }
+
+    fn take_roster(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>) {
+        for (i, pending) in self.roster.iter_mut().enumerate() {
+            let player = PlayerId(i as u8);
+            let Some(change) = pending.take() else {
+                continue;
+            };
+            let presence = look.world.presence(player);
+            let fits = match change {
+                RosterChange::Joined => presence == Presence::Absent,
+                RosterChange::Dropped => presence == Presence::Present,
+                RosterChange::Returned => presence == Presence::Dropped,
+                RosterChange::Left => presence != Presence::Absent,
+            };
+            if fits {
+                frame.roster.push((player, change));
+            }
+        }
+    }
+
+    fn take_claims(
+        &mut self,
+        frame: &mut FrameData<S>,
+        look: &Look<'_, S>,
+        seats: &mut [Seat<S>],
+        referee: &mut dyn Referee<S>,
+        config: &MatchConfig,
+        room: &mut usize,
+    ) {
+        for (i, seat) in seats.iter_mut().enumerate() {
+            let player = PlayerId(i as u8);
+            while let Some(held) = seat.claims.pop_front_if(|held| held.stamp <= frame.tick) {
+                let refused = Refused {
+                    player,
+                    claim: true,
+                    seq: held.order.seq,
+                };
+                if !is_seated(frame, look, player)
+                    || !referee.admit(look, player, &held.order.command, true)
+                {
+                    self.refused.push(refused);
+                    continue;
+                }
+                if !fits(room, &held.order.command) {
+                    seat.claims.push_front(held);
+                } else {
+                    seat.stats.claims += 1;
+                    frame.claims.push(held.order);
+                }
+                break;
+            }
+        }
+        let within = match config.claims {
+            Claims::OwnerOnly => return,
+            Claims::OwnerWithin(within) => within,
+        };
+        self.owed.clear();
+        for (player, _) in frame
+            .inputs
+            .iter()
+            .filter(|(p, _)| frame.claims.iter().all(|c| c.player != *p))
+        {
+            if let Some(command) = referee.owed(look, player, within)
+                && fits(room, &command)
+            {
+                self.owed.push(Order {
+                    player,
+                    seq: frame.tick.0,
+                    command,
+                });
+            }
+        }
+        frame.claims.append(&mut self.owed);
+        frame.claims.sort_unstable_by_key(|c| (c.player, c.seq));
+    }
+
+    fn take_commands(
+        &mut self,
+        frame: &mut FrameData<S>,
+        look: &Look<'_, S>,
+        seats: &mut [Seat<S>],
+        referee: &mut dyn Referee<S>,
+        room: &mut usize,
+    ) {
+        for (i, seat) in seats.iter_mut().enumerate() {
+            let player = PlayerId(i as u8);
+            let mut taken = 0;
+            while taken < COMMANDS_PER_TICK {
+                let Some(held) = seat.commands.pop_front_if(|held| held.stamp <= frame.tick) else {
+                    break;
+                };
+                let refused = Refused {
+                    player,
+                    claim: false,
+                    seq: held.order.seq,
+                };
+                if !is_seated(frame, look, player)
+                    || !referee.admit(look, player, &held.order.command, false)
+                {
+                    seat.stats.refused += 1;
+                    self.refused.push(refused);
+                } else if !fits(room, &held.order.command) {
+                    seat.commands.push_front(held);
+                    break;
+                } else {
+                    seat.stats.accepted += 1;
+                    frame.commands.push(held.order);
+                    taken += 1;
+                }
+            }
+        }
+    }
+
+    /// Takes commands and claims out of a frame whose step failed; they are refused.
+    pub(crate) fn strip(&mut self, frame: &mut FrameData<S>, seats: &mut [Seat<S>]) {
+        for order in frame.claims.drain(..) {
+            seats[order.player.index()].stats.claims -= 1;
+            self.refused.push(Refused {
+                player: order.player,
+                claim: true,
+                seq: order.seq,
+            });
+        }
+        for order in frame.commands.drain(..) {
+            let stats = &mut seats[order.player.index()].stats;
+            stats.accepted -= 1;
+            stats.refused += 1;
+            self.refused.push(Refused {
+                player: order.player,
+                claim: false,
+                seq: order.seq,
+            });
+        }
+    }
+}
+
+fn presence_after<S: Simulation>(
+    frame: &FrameData<S>,
+    look: &Look<'_, S>,
+    player: PlayerId,
+) -> Presence {
+    match frame
+        .roster
+        .iter()
+        .find(|(p, _)| *p == player)
+        .map(|(_, change)| *change)
+    {
+        None => look.world.presence(player),
+        Some(RosterChange::Joined | RosterChange::Returned) => Presence::Present,
+        Some(RosterChange::Dropped) => Presence::Dropped,
+        Some(RosterChange::Left) => Presence::Absent,
+    }
+}
+
+fn is_seated<S: Simulation>(frame: &FrameData<S>, look: &Look<'_, S>, player: PlayerId) -> bool {
+    presence_after(frame, look, player) != Presence::Absent
+}
+
+/// Each present player's input: its own, or what it is taken to hold.
+fn take_inputs<S: Simulation>(frame: &mut FrameData<S>, look: &Look<'_, S>, seats: &mut [Seat<S>]) {
+    let tick = frame.tick;
+    for (i, seat) in seats.iter_mut().enumerate() {
+        let player = PlayerId(i as u8);
+        if presence_after(frame, look, player) != Presence::Present {
+            continue;
+        }
+        let given = seat.input(tick).cloned();
+        if given.is_some() {
+            seat.given = tick;
+        }
+        let fresh = frame.roster.iter().any(|(p, _)| *p == player);
+        let input = given.clone().unwrap_or_else(|| {
+            if fresh {
+                S::Input::default()
+            } else {
+                look.world.repeated(player)
+            }
+        });
+        frame.filled.set(player, given.is_none());
+        frame.inputs.set(player, Some(input));
+    }
+}
+
+/// Takes the bytes of an entry from what is left of the frame, if they fit.
+fn fits<T: serde::Serialize>(room: &mut usize, value: &T) -> bool {
+    let bytes = codec::size(value).map_or(usize::MAX, |bytes| bytes + ENTRY_HEAD_BYTES);
+    let fits = bytes <= *room;
+    if fits {
+        *room -= bytes;
+    }
+    fits
+}
+
+/// Answers that wait for the next frame, and jobs that will give some.
+pub(crate) struct Queries<S: Simulation> {
+    ready: Vec<Answer<S::Outcome>>,
+    jobs: Vec<(JobId, Tick, Key)>,
+    next_job: u64,
+}
+
+impl<S: Simulation> Default for Queries<S> {
+    fn default() -> Self {
+        Queries {
+            ready: Vec::with_capacity(64),
+            jobs: Vec::with_capacity(64),
+            next_job: 0,
+        }
+    }
+}
+
+impl<S: Simulation> Queries<S> {
+    /// Notes an answer. An outcome over its bound is none.
+    pub(crate) fn answer(&mut self, asked: Tick, key: Key, outcome: Option<S::Outcome>) {
+        let outcome = outcome
+            .filter(|outcome| codec::size(outcome).is_ok_and(|bytes| bytes <= OUTCOME_BYTES_MAX));
+        self.ready.push(Answer {
+            asked,
+            key,
+            outcome,
+        });
+    }
+
+    /// Notes that a job will answer.
+    pub(crate) fn defer(&mut self, asked: Tick, key: Key) -> JobId {
+        let id = JobId(self.next_job);
+        self.next_job += 1;
+        self.jobs.push((id, asked, key));
+        id
+    }
+
+    /// Notes what a job gave, if its query still waits.
+    pub(crate) fn complete(&mut self, id: JobId, outcome: Option<S::Outcome>) {
+        if let Some(at) = self.jobs.iter().position(|(job, ..)| *job == id) {
+            let (_, asked, key) = self.jobs.swap_remove(at);
+            self.answer(asked, key, outcome);
+        }
+    }
+
+    /// Puts what is answered, and what waited too long, into the frame.
+    fn take(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>, room: &mut usize) {
+        for open in look.world.open_queries() {
+            let ready = self
+                .ready
+                .iter()
+                .position(|a| (a.asked, a.key) == (open.asked, open.key));
+            let late = frame.tick - open.asked >= ANSWER_TICKS;
+            let answer = match ready {
+                Some(at) if fits(room, &(self.ready[at].key, &self.ready[at].outcome)) => {
+                    self.ready.swap_remove(at)
+                }
+                None if late && fits(room, &open.key) => {
+                    self.jobs
+                        .retain(|(_, asked, key)| (*asked, *key) != (open.asked, open.key));
+                    Answer {
+                        asked: open.asked,
+                        key: open.key,
+                        outcome: None,
+                    }
+                }
+                // It does not fit: this one and all behind it wait for the next tick.
+                Some(_) => break,
+                None => continue,
+            };
+            frame.outcomes.push(answer);
+        }
+    }
+}

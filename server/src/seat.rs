@@ -1,0 +1,207 @@
+//! What the server holds of one player for ticks that are not sealed yet.
+//!
+//! Invariant: the first accepted input for a tick is final, and is sealed as it is, or its player is
+//! absent. Commands leave in their sequence; none is lost without a word.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use twinstep_core::bounds::{
+    CLAIMS_PER_SECOND, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND, INPUT_WINDOW,
+};
+use twinstep_core::frame::Order;
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+/// A command or claim that waits for its tick.
+pub(crate) struct Held<C> {
+    pub(crate) stamp: Tick,
+    pub(crate) order: Order<C>,
+}
+
+/// Counters of one player.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeatStats {
+    /// Sealed ticks for which the server had no input of this player.
+    pub fills: u64,
+    /// Commands that entered a frame.
+    pub accepted: u64,
+    /// Commands that were refused (too many, too large, by the referee, gone).
+    pub refused: u64,
+    /// Claims that entered a frame.
+    pub claims: u64,
+}
+
+/// What is held of one player.
+pub(crate) struct Seat<S: Simulation> {
+    inputs: Vec<(Tick, S::Input)>,
+    newest: Option<Tick>,
+    /// The last tick that was sealed with an input of this player's own, or that it joined at.
+    pub(crate) given: Tick,
+    /// The last change of the roster that concerned this player.
+    pub(crate) changed: Option<Tick>,
+    pub(crate) next_seq: u32,
+    next_claim: u32,
+    pub(crate) commands: VecDeque<Held<S::Command>>,
+    pub(crate) claims: VecDeque<Held<S::Command>>,
+    command_rate: Bucket,
+    claim_rate: Bucket,
+    pub(crate) stats: SeatStats,
+}
+
+/// Whether an order may wait for its tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It waits.
+    Held,
+    /// It was here before, or one before it is missing: nothing to say.
+    Known,
+    /// It is refused, and its owner must hear of it.
+    Refused,
+}
+
+impl<S: Simulation> Seat<S> {
+    pub(crate) fn new() -> Self {
+        Seat {
+            inputs: vec![(Tick::MAX, S::Input::default()); INPUT_WINDOW as usize],
+            newest: None,
+            given: Tick(0),
+            changed: None,
+            next_seq: 0,
+            next_claim: 0,
+            commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            command_rate: Bucket::new(COMMANDS_PER_SECOND, COMMANDS_PER_SECOND),
+            claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
+            stats: SeatStats::default(),
+        }
+    }
+
+    /// Forgets what is held, as its player leaves; how many commands were refused by that.
+    pub(crate) fn purge(&mut self) -> usize {
+        self.inputs.fill((Tick::MAX, S::Input::default()));
+        self.newest = None;
+        self.claims.clear();
+        let refused = self.commands.len();
+        self.stats.refused += refused as u64;
+        self.commands.clear();
+        refused
+    }
+
+    /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and nothing is held for it.
+    pub(crate) fn offer_input(&mut self, next: Tick, tick: Tick, input: &S::Input) -> bool {
+        if tick < next || tick - next >= INPUT_WINDOW {
+            return false;
+        }
+        let slot = &mut self.inputs[(tick.0 % INPUT_WINDOW) as usize];
+        if slot.0 == tick {
+            return false;
+        }
+        slot.0 = tick;
+        slot.1.clone_from(input);
+        self.newest = self.newest.max(Some(tick));
+        true
+    }
+
+    /// What is held for `tick`.
+    pub(crate) fn input(&self, tick: Tick) -> Option<&S::Input> {
+        let slot = &self.inputs[(tick.0 % INPUT_WINDOW) as usize];
+        (slot.0 == tick).then_some(&slot.1)
+    }
+
+    /// The newest input held.
+    pub(crate) fn newest(&self) -> Option<Tick> {
+        self.newest
+    }
+
+    /// How many inputs are held without a gap from `next` on.
+    pub(crate) fn unbroken(&self, next: Tick) -> u32 {
+        (0..INPUT_WINDOW)
+            .find(|i| self.input(next + *i).is_none())
+            .unwrap_or(INPUT_WINDOW)
+    }
+
+    /// Takes a command of this player if it is the next of its sequence.
+    pub(crate) fn offer_command(
+        &mut self,
+        now: Duration,
+        player: PlayerId,
+        stamp: Tick,
+        seq: u32,
+        command: S::Command,
+    ) -> Arrival {
+        if seq != self.next_seq {
+            return Arrival::Known;
+        }
+        self.next_seq += 1;
+        if self.commands.len() >= COMMANDS_OPEN_MAX || !self.command_rate.take(now) {
+            self.stats.refused += 1;
+            return Arrival::Refused;
+        }
+        self.commands.push_back(Held {
+            stamp,
+            order: Order {
+                player,
+                seq,
+                command,
+            },
+        });
+        Arrival::Held
+    }
+
+    /// Takes a claim that this player's prediction emitted at `seq`, at most once for each tick, in order.
+    pub(crate) fn offer_claim(
+        &mut self,
+        now: Duration,
+        player: PlayerId,
+        seq: u32,
+        command: S::Command,
+    ) -> Arrival {
+        if seq < self.next_claim {
+            return Arrival::Known;
+        }
+        self.next_claim = seq + 1;
+        if self.claims.len() >= COMMANDS_OPEN_MAX || !self.claim_rate.take(now) {
+            return Arrival::Refused;
+        }
+        self.claims.push_back(Held {
+            stamp: Tick(seq) + 1,
+            order: Order {
+                player,
+                seq,
+                command,
+            },
+        });
+        Arrival::Held
+    }
+}
+
+/// A rate with a burst: tokens come back with time.
+pub(crate) struct Bucket {
+    per_second: u32,
+    burst: u32,
+    tokens: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
+        Bucket {
+            per_second,
+            burst,
+            tokens: f64::from(burst),
+            at: Duration::ZERO,
+        }
+    }
+
+    /// Takes a token, if there is one.
+    pub(crate) fn take(&mut self, now: Duration) -> bool {
+        let gained = now.saturating_sub(self.at).as_secs_f64() * f64::from(self.per_second);
+        self.at = self.at.max(now);
+        self.tokens = (self.tokens + gained).min(f64::from(self.burst));
+        let has = self.tokens >= 1.0;
+        if has {
+            self.tokens -= 1.0;
+        }
+        has
+    }
+}

@@ -1,0 +1,180 @@
+//! What a session says: hello, inputs, commands, claims, acks, and "we differ".
+//!
+//! Law **Hostile wire**: nothing here trusts a byte. Whose input it is comes from the session, never from
+//! the packet; what is out of its window is ignored; what is out of the protocol costs a strike.
+
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW};
+use twinstep_core::lane::LaneAck;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::packet::{inputs, kind, up};
+use twinstep_core::wire::{Reader, WireError};
+use twinstep_core::{Simulation, Tick};
+
+use crate::peer::{Peer, Stage};
+use crate::seat::{Arrival, Seat};
+
+/// What a packet asks of the match, beyond what it left with its session and seats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Nothing,
+    /// To join.
+    Join(Hello),
+    /// To be told once more why the session is over, or to leave.
+    Leave,
+    /// Help: its authority differs at this tick.
+    Heal(Tick),
+    /// The server's world of this tick.
+    Evidence(Tick),
+}
+
+/// Reads one packet of `peer`, whose seats are among `seats`. `next` is the next tick to be sealed.
+pub(crate) fn read<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    next: Tick,
+    now: Duration,
+    bytes: &[u8],
+) -> Result<Asked, WireError> {
+    let mut packet = Reader::new(bytes);
+    let first = packet.u8()?;
+    let heard = peer.link.read(now, &mut packet)?;
+    peer.bytes_up += bytes.len() as u64;
+    peer.packets_up += 1;
+    if heard.repeated {
+        return Ok(Asked::Nothing);
+    }
+    match kind(first) {
+        up::HELLO => {
+            let hello = Hello::read(&mut packet)?;
+            packet.end()?;
+            Ok(if peer.stage == Stage::Greeting {
+                Asked::Join(hello)
+            } else {
+                Asked::Nothing
+            })
+        }
+        up::PLAY => play(peer, seats, next, now, first, heard.newest, &mut packet),
+        up::LANE => {
+            let chunk = packet.rest();
+            peer.lane_in
+                .handle(chunk)
+                .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
+            Ok(Asked::Nothing)
+        }
+        _ => {
+            packet.end()?;
+            Ok(Asked::Leave)
+        }
+    }
+}
+
+fn play<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    next: Tick,
+    now: Duration,
+    flags: u8,
+    newest: bool,
+    packet: &mut Reader<'_>,
+) -> Result<Asked, WireError> {
+    let wanted = packet.tick16(peer.wanted)?;
+    let view = wanted.back(u32::from(packet.u8()?));
+    if wanted > next {
+        return Err(WireError::Malformed(
+            "it acknowledges a frame that is not sealed",
+        ));
+    }
+    if peer.stage == Stage::Greeting {
+        return Err(WireError::Malformed("it plays before it joined"));
+    }
+    if peer.stage == Stage::Loading && wanted >= peer.wanted {
+        peer.enter(Stage::CatchingUp, now);
+    }
+    if newest && wanted > peer.wanted {
+        peer.wanted = wanted;
+        peer.progress_at = now;
+    }
+    peer.view = peer.view.max(view.min(wanted));
+    let count = peer.players.len();
+    if flags & up::INPUTS != 0 {
+        let players = peer.players.clone();
+        let mut taken: ArrayVec<(usize, Tick), { 4 * INPUT_WINDOW as usize }> = ArrayVec::new();
+        inputs::read::<S::Input>(packet, wanted, count, |seat, tick, input| {
+            if seats[players[seat].index()].offer_input(next, tick, input) {
+                taken.push((seat, tick));
+            }
+        })?;
+        for (seat, tick) in taken {
+            peer.first_input[seat] = peer.first_input[seat].min(tick);
+        }
+    }
+    if flags & up::COMMANDS != 0 {
+        for _ in 0..packet.u8()? {
+            let (seat, seq) = (usize::from(packet.u8()?), packet.varint()?);
+            let stamp = packet.tick16(next)?;
+            let (command, bytes) = sized::<S::Command>(packet)?;
+            let player = *peer
+                .players
+                .get(seat)
+                .ok_or(WireError::Malformed("a command of no seat"))?;
+            if bytes > COMMAND_BYTES_MAX {
+                return Err(WireError::Malformed("a command over its bound"));
+            }
+            let arrival = seats[player.index()].offer_command(now, player, stamp, seq, command);
+            // Said again even if known: the telling may have been lost.
+            peer.acks_told_in = Some(0);
+            if arrival == Arrival::Refused {
+                peer.refuse(player, false, seq);
+            }
+        }
+    }
+    if flags & up::CLAIMS != 0 {
+        for _ in 0..packet.u8()? {
+            let seat = usize::from(packet.u8()?);
+            let tick = packet.tick16(next)?;
+            let (command, bytes) = sized::<S::Command>(packet)?;
+            let player = *peer
+                .players
+                .get(seat)
+                .ok_or(WireError::Malformed("a claim of no seat"))?;
+            if bytes > COMMAND_BYTES_MAX || tick > next + INPUT_WINDOW {
+                return Err(WireError::Malformed("a claim over its bound"));
+            }
+            if seats[player.index()].offer_claim(now, player, tick.0, command) == Arrival::Refused {
+                peer.refuse(player, true, tick.0);
+            }
+        }
+    }
+    if flags & up::LANE_ACK != 0 {
+        let ack = LaneAck::decode(packet.rest_mut())
+            .map_err(|_| WireError::Malformed("an ack of the lane"))?;
+        peer.lane_out
+            .handle_ack(now, &ack)
+            .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))?;
+    }
+    let heal = if flags & up::HEAL != 0 {
+        Some(Tick(packet.u32()?))
+    } else {
+        None
+    };
+    let evidence = if flags & up::EVIDENCE != 0 {
+        Some(Tick(packet.u32()?))
+    } else {
+        None
+    };
+    packet.end()?;
+    Ok(match (heal, evidence) {
+        (Some(tick), _) => Asked::Heal(tick),
+        (_, Some(tick)) => Asked::Evidence(tick),
+        _ => Asked::Nothing,
+    })
+}
+
+fn sized<T: serde::de::DeserializeOwned>(packet: &mut Reader<'_>) -> Result<(T, usize), WireError> {
+    let before = packet.rest().len();
+    let value = packet.value()?;
+    Ok((value, before - packet.rest().len()))
+}
