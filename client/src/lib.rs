@@ -2,3 +2,6 @@
 
 pub mod cues;
 pub mod pace;
+pub mod picture;
+pub mod projectile;
+pub mod smooth;

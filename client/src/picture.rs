@@ -1,0 +1,439 @@
+//! [`Picture`]: what is drawn, from the poses of the last two predicted ticks. It never writes state.
+//!
+//! ```text
+//!   prediction ──Show::poses──▶ Poses ──ticked──▶ previous, newest ─┐
+//!                                 │                                 ├─▶ shown(alpha, now)
+//!                                 └──rebuilt──▶ error = shown − rebuilt, fading ─┘
+//! ```
+//!
+//! Local seats are drawn from the newest tick, so that a key is in the picture of its own frame; all else
+//! lies between the last two ticks. What appears is there at once (or comes from its shooter's muzzle, see
+//! [`projectile`](crate::projectile)); what vanishes is gone at once.
+//!
+//! Invariant: at the moment of a rebuild the picture is what it was, but for what is farther than a teleport.
+//! Between rebuilds an error only shrinks; a rebuild that leaves an entity alone leaves its error alone.
+//!
+//! Cost: merges of sorted lists; no allocation once the buffers have grown.
+
+use core::mem;
+use core::time::Duration;
+
+use twinstep_core::{PlayerId, PlayerSet};
+
+use crate::projectile::{Muzzle, muzzle_blend};
+use crate::smooth::{Correction, Pose};
+
+/// Tells what to draw of a simulation.
+pub trait Show<S>: Send + Sync + 'static {
+    /// Names an entity for as long as it lives.
+    type Key: Ord + Copy + Send + Sync + 'static;
+    /// How it is drawn.
+    type Pose: Pose;
+    /// Puts the pose of each entity that is drawn; cheapest in the order of keys.
+    fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
+}
+
+/// For clients without a picture.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hidden;
+
+impl<S> Show<S> for Hidden {
+    type Key = u8;
+    type Pose = f32;
+    fn poses(&self, _: &S, _: &mut Poses<u8, f32>) {}
+}
+
+/// A [`Show`] made of a closure.
+pub struct ShowWith<F, K, P> {
+    poses: F,
+    of: core::marker::PhantomData<fn() -> (K, P)>,
+}
+
+/// Makes a closure a [`Show`].
+pub fn show_with<S, K, P, F: Fn(&S, &mut Poses<K, P>)>(poses: F) -> ShowWith<F, K, P> {
+    ShowWith {
+        poses,
+        of: core::marker::PhantomData,
+    }
+}
+
+impl<S, K, P, F> Show<S> for ShowWith<F, K, P>
+where
+    K: Ord + Copy + Send + Sync + 'static,
+    P: Pose,
+    F: Fn(&S, &mut Poses<K, P>) + Send + Sync + 'static,
+{
+    type Key = K;
+    type Pose = P;
+    fn poses(&self, sim: &S, out: &mut Poses<K, P>) {
+        (self.poses)(sim, out);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Put<K, P> {
+    key: K,
+    pose: P,
+    local: bool,
+    muzzle: Option<Muzzle<K, P>>,
+}
+
+/// The poses of one tick, by key; each key once.
+pub struct Poses<K, P> {
+    locals: PlayerSet,
+    puts: Vec<Put<K, P>>,
+}
+
+impl<K: Ord + Copy, P: Pose> Poses<K, P> {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Poses {
+            locals: PlayerSet::default(),
+            puts: Vec::new(),
+        }
+    }
+
+    /// Makes this empty again for a screen of these local players, keeping the buffer.
+    pub fn begin(&mut self, locals: PlayerSet) {
+        self.locals = locals;
+        self.puts.clear();
+    }
+
+    /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
+    #[must_use]
+    pub fn is_local(&self, player: PlayerId) -> bool {
+        self.locals.contains(player)
+    }
+
+    /// An entity, drawn between the last two ticks.
+    pub fn put(&mut self, key: K, pose: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: false,
+            muzzle: None,
+        });
+    }
+
+    /// A local seat (and what must not lag behind it), drawn where the newest tick has it.
+    pub fn put_local(&mut self, key: K, pose: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: true,
+            muzzle: None,
+        });
+    }
+
+    /// A player's own entity: local or not, as it is.
+    pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
+        let local = self.is_local(player);
+        self.insert(Put {
+            key,
+            pose,
+            local,
+            muzzle: None,
+        });
+    }
+
+    /// A projectile of somebody else: when it appears it is drawn at its shooter's muzzle as that is shown
+    /// then, and glides onto its path. `muzzle` is where this very simulation has the muzzle.
+    pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: false,
+            muzzle: Some(Muzzle {
+                shooter,
+                at: muzzle,
+            }),
+        });
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.puts.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.puts.is_empty()
+    }
+
+    fn get(&self, key: K) -> Option<&Put<K, P>> {
+        self.puts
+            .binary_search_by_key(&key, |put| put.key)
+            .ok()
+            .map(|i| &self.puts[i])
+    }
+
+    fn insert(&mut self, put: Put<K, P>) {
+        if self.puts.last().is_none_or(|last| last.key < put.key) {
+            return self.puts.push(put);
+        }
+        match self.puts.binary_search_by_key(&put.key, |put| put.key) {
+            Ok(i) => self.puts[i] = put,
+            Err(i) => self.puts.insert(i, put),
+        }
+    }
+}
+
+impl<K: Ord + Copy, P: Pose> Default for Poses<K, P> {
+    fn default() -> Self {
+        Poses::new()
+    }
+}
+
+/// How a picture corrects itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Smoothing {
+    /// Errors longer than this are not smoothed, and moves of one tick longer than this not interpolated.
+    pub teleport: f32,
+    /// For how long a projectile glides from the muzzle onto its path.
+    pub muzzle: Duration,
+}
+
+/// One entity of the picture.
+#[derive(Clone, Copy)]
+struct Shown<K, P> {
+    key: K,
+    previous: P,
+    newest: P,
+    local: bool,
+    correction: Option<Correction<P>>,
+}
+
+impl<K, P: Pose> Shown<K, P> {
+    fn uncorrected(&self, alpha: f32, teleport: f32) -> P {
+        // Negated, so that a pose that is no number is not mixed.
+        let moves = (self.newest.minus(self.previous).length() <= teleport) && !self.local;
+        if moves {
+            P::lerp(self.previous, self.newest, alpha)
+        } else {
+            self.newest
+        }
+    }
+
+    fn pose(&self, alpha: f32, now: Duration, teleport: f32) -> P {
+        let pose = self.uncorrected(alpha, teleport);
+        self.correction
+            .map_or(pose, |correction| correction.applied(pose, now))
+    }
+}
+
+/// See the [module](self).
+pub struct Picture<K, P> {
+    smoothing: Smoothing,
+    /// By key.
+    entities: Vec<Shown<K, P>>,
+    /// The entities before, while the next ones are made.
+    before: Vec<Shown<K, P>>,
+    errors: Errors,
+}
+
+impl<K: Ord + Copy, P: Pose> Picture<K, P> {
+    /// Nothing to see yet.
+    #[must_use]
+    pub fn new(smoothing: Smoothing) -> Self {
+        Picture {
+            smoothing,
+            entities: Vec::new(),
+            before: Vec::new(),
+            errors: Errors::new(),
+        }
+    }
+
+    /// The prediction made a new tick.
+    pub fn ticked(&mut self, poses: &Poses<K, P>, now: Duration) {
+        mem::swap(&mut self.entities, &mut self.before);
+        self.entities.clear();
+        let mut before = self.before.iter().peekable();
+        for put in &poses.puts {
+            while before.next_if(|shown| shown.key < put.key).is_some() {}
+            let was = before.next_if(|shown| shown.key == put.key);
+            let correction = was
+                .and_then(|was| was.correction)
+                .filter(|correction| !correction.is_over(now));
+            self.entities.push(Shown {
+                key: put.key,
+                previous: was.map_or(put.pose, |was| was.newest),
+                newest: put.pose,
+                local: put.local,
+                correction,
+            });
+        }
+        self.glide_from_muzzles(poses, 1.0, now);
+    }
+
+    /// The prediction was rebuilt: the poses of its last two ticks. What is shown stays where it was and
+    /// reaches its new place after `over` (the lead, at least 6 ticks).
+    ///
+    /// `alpha`, 0 ..= 1: how far between the two ticks the picture is at `now`; 1 if a new tick follows in
+    /// the same moment.
+    pub fn rebuilt(
+        &mut self,
+        previous: &Poses<K, P>,
+        newest: &Poses<K, P>,
+        alpha: f32,
+        now: Duration,
+        over: Duration,
+    ) {
+        let teleport = self.smoothing.teleport;
+        mem::swap(&mut self.entities, &mut self.before);
+        self.entities.clear();
+        let mut before = self.before.iter().peekable();
+        let mut earlier = previous.puts.iter().peekable();
+        for put in &newest.puts {
+            while before.next_if(|shown| shown.key < put.key).is_some() {}
+            while earlier.next_if(|earlier| earlier.key < put.key).is_some() {}
+            let mut shown = Shown {
+                key: put.key,
+                previous: earlier
+                    .next_if(|earlier| earlier.key == put.key)
+                    .map_or(put.pose, |p| p.pose),
+                newest: put.pose,
+                local: put.local,
+                correction: None,
+            };
+            if let Some(was) = before.next_if(|shown| shown.key == put.key) {
+                let rebuilt = shown.uncorrected(alpha, teleport);
+                shown.correction = was.correction;
+                if rebuilt != was.uncorrected(alpha, teleport) {
+                    let error = was.pose(alpha, now, teleport).minus(rebuilt);
+                    let smooth = self.errors.note(error.length(), teleport);
+                    shown.correction = smooth.then(|| Correction::new(error, now, over));
+                }
+            }
+            self.entities.push(shown);
+        }
+        self.glide_from_muzzles(newest, alpha, now);
+    }
+
+    /// What to draw, by key: `alpha` in [0, 1) is the part of the tick that has passed.
+    pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
+        debug_assert!(
+            (0.0..1.0).contains(&alpha),
+            "alpha is in [0, 1), got {alpha}"
+        );
+        let teleport = self.smoothing.teleport;
+        self.entities
+            .iter()
+            .map(move |shown| (shown.key, shown.pose(alpha, now, teleport)))
+    }
+
+    /// Where one entity is drawn.
+    #[must_use]
+    pub fn pose(&self, key: K, alpha: f32, now: Duration) -> Option<P> {
+        let i = self
+            .entities
+            .binary_search_by_key(&key, |shown| shown.key)
+            .ok()?;
+        Some(self.entities[i].pose(alpha, now, self.smoothing.teleport))
+    }
+
+    /// How far rebuilt poses were from the shown ones (seed rows 37, 38).
+    #[must_use]
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+
+    /// Lets what was not there before begin at the muzzle that it was fired from, as that was shown.
+    fn glide_from_muzzles(&mut self, poses: &Poses<K, P>, alpha: f32, now: Duration) {
+        let Smoothing {
+            teleport,
+            muzzle: over,
+        } = self.smoothing;
+        let mut before = self.before.iter().peekable();
+        for (i, put) in poses.puts.iter().enumerate() {
+            while before.next_if(|shown| shown.key < put.key).is_some() {}
+            let is_new = before.peek().is_none_or(|shown| shown.key != put.key);
+            let Some(muzzle) = put.muzzle.filter(|_| is_new) else {
+                continue;
+            };
+            let at = match (
+                self.pose_before(muzzle.shooter, alpha, now),
+                poses.get(muzzle.shooter),
+            ) {
+                (Some(shown), Some(simulated)) => muzzle.at.plus(shown.minus(simulated.pose), 1.0),
+                _ => muzzle.at,
+            };
+            let shown = &mut self.entities[i];
+            shown.correction = Some(muzzle_blend(
+                at,
+                shown.uncorrected(alpha, teleport),
+                now,
+                over,
+            ));
+        }
+    }
+
+    fn pose_before(&self, key: K, alpha: f32, now: Duration) -> Option<P> {
+        let i = self
+            .before
+            .binary_search_by_key(&key, |shown| shown.key)
+            .ok()?;
+        Some(self.before[i].pose(alpha, now, self.smoothing.teleport))
+    }
+}
+
+/// A histogram of error lengths, four buckets per doubling, from 2⁻⁸ to 2⁸ of the poses' unit.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    buckets: [u64; Errors::BUCKETS],
+    teleports: u64,
+}
+
+impl Errors {
+    const BUCKETS: usize = 64;
+    /// A length's exponent and first two bits of mantissa number its bucket; those of 2⁻⁸ are number 0.
+    const FIRST: u32 = (127 - 8) << 2;
+
+    fn new() -> Self {
+        Errors {
+            buckets: [0; Errors::BUCKETS],
+            teleports: 0,
+        }
+    }
+
+    /// Counts one error; whether it is to be smoothed.
+    fn note(&mut self, length: f32, teleport: f32) -> bool {
+        let bucket = (length.to_bits() >> 21).saturating_sub(Errors::FIRST) as usize;
+        self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;
+        let smooth = length <= teleport;
+        self.teleports += u64::from(!smooth);
+        smooth
+    }
+
+    /// Corrections of one entity each.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Of them, those too far to be smoothed.
+    #[must_use]
+    pub fn teleports(&self) -> u64 {
+        self.teleports
+    }
+
+    /// The length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 25 %;
+    /// 0 without errors.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> f32 {
+        let wanted = (self.count() as f64 * part).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let bucket = self.buckets.iter().position(|n| {
+            sum += n;
+            sum >= wanted
+        });
+        bucket.map_or(0.0, |bucket| {
+            f32::from_bits((Errors::FIRST + bucket as u32 + 1) << 21)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

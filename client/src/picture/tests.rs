@@ -1,0 +1,218 @@
+use glam::Vec2;
+use proptest::prelude::*;
+
+use super::*;
+use crate::smooth::{Angle, Placed};
+
+const TICK: Duration = Duration::from_millis(16);
+const OVER: Duration = Duration::from_millis(96);
+
+fn picture() -> Picture<u32, Vec2> {
+    Picture::new(Smoothing {
+        teleport: 5.0,
+        muzzle: TICK * 12,
+    })
+}
+
+fn poses(all: &[(u32, f32)]) -> Poses<u32, Vec2> {
+    let mut poses = Poses::new();
+    for (key, x) in all {
+        poses.put(*key, Vec2::new(*x, 0.0));
+    }
+    poses
+}
+
+fn x(picture: &Picture<u32, Vec2>, key: u32, alpha: f32, now: Duration) -> f32 {
+    picture.pose(key, alpha, now).unwrap().x
+}
+
+#[test]
+fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_newest() {
+    let mut picture = picture();
+    for tick in 0..2 {
+        let mut poses = Poses::new();
+        poses.begin([PlayerId(3)].into_iter().collect());
+        poses.put_player(PlayerId(3), 7, Vec2::new(tick as f32, 0.0));
+        poses.put_player(PlayerId(2), 4, Vec2::new(tick as f32, 0.0));
+        picture.ticked(&poses, TICK * tick);
+    }
+    let shown: Vec<_> = picture
+        .shown(0.25, TICK)
+        .map(|(key, pose)| (key, pose.x))
+        .collect();
+    assert_eq!(shown, [(4, 0.25), (7, 1.0)]);
+}
+
+#[test]
+fn what_appears_is_there_and_what_vanishes_is_gone() {
+    let mut picture = picture();
+    picture.ticked(&poses(&[(1, 0.0), (2, 0.0)]), TICK);
+    picture.ticked(&poses(&[(2, 1.0), (3, 9.0)]), TICK * 2);
+    let shown: Vec<_> = picture
+        .shown(0.5, TICK * 2)
+        .map(|(key, pose)| (key, pose.x))
+        .collect();
+    assert_eq!(shown, [(2, 0.5), (3, 9.0)]);
+}
+
+#[test]
+fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
+    let mut picture = picture();
+    picture.ticked(&poses(&[(5, 1.0), (2, 2.0), (9, 3.0), (2, 4.0)]), TICK);
+    let shown: Vec<_> = picture
+        .shown(0.0, TICK)
+        .map(|(key, pose)| (key, pose.x))
+        .collect();
+    assert_eq!(shown, [(2, 4.0), (5, 1.0), (9, 3.0)]);
+}
+
+#[test]
+fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
+    let mut picture = picture();
+    picture.ticked(&poses(&[(1, 0.0)]), TICK);
+    picture.ticked(&poses(&[(1, 1.0)]), TICK * 2);
+    let now = TICK * 2 + TICK / 4;
+    let before = x(&picture, 1, 0.25, now);
+    picture.rebuilt(&poses(&[(1, 2.0)]), &poses(&[(1, 3.0)]), 0.25, now, OVER);
+    assert!((x(&picture, 1, 0.25, now) - before).abs() < 1e-6);
+    assert_eq!(x(&picture, 1, 0.25, now + OVER), 2.25);
+    assert_eq!(picture.errors().count(), 1);
+    assert!(
+        (2.0..=2.5).contains(&picture.errors().quantile(0.95)),
+        "{}",
+        picture.errors().quantile(0.95)
+    );
+}
+
+#[test]
+fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
+    let mut picture = picture();
+    picture.ticked(&poses(&[(1, 0.0)]), TICK);
+    picture.rebuilt(&poses(&[(1, 1.0)]), &poses(&[(1, 1.0)]), 0.0, TICK, OVER);
+    for n in 0..50 {
+        let now = TICK + OVER * n / 50;
+        picture.rebuilt(&poses(&[(1, 1.0)]), &poses(&[(1, 1.0)]), 0.0, now, OVER);
+    }
+    assert_eq!(picture.errors().count(), 1);
+    assert_eq!(x(&picture, 1, 0.0, TICK + OVER), 1.0);
+}
+
+#[test]
+fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
+    let mut picture = Picture::new(Smoothing {
+        teleport: 5.0,
+        muzzle: TICK,
+    });
+    let facing = |radians| {
+        let mut poses = Poses::new();
+        poses.put(
+            1,
+            Placed {
+                at: Vec2::ONE,
+                angle: Angle(radians),
+            },
+        );
+        poses
+    };
+    picture.ticked(&facing(0.0), TICK);
+    picture.rebuilt(&facing(1.0), &facing(1.0), 0.0, TICK, OVER);
+    assert_eq!(picture.pose(1, 0.0, TICK).unwrap().angle, Angle(0.0));
+    assert_eq!(picture.pose(1, 0.0, TICK + OVER).unwrap().angle, Angle(1.0));
+}
+
+#[test]
+fn a_closure_shows_and_hidden_shows_nothing() {
+    let show = show_with(|sim: &Vec<f32>, out: &mut Poses<u32, f32>| {
+        sim.iter()
+            .enumerate()
+            .for_each(|(key, x)| out.put(key as u32, *x));
+    });
+    let mut poses = Poses::new();
+    show.poses(&vec![1.0, 2.0], &mut poses);
+    assert_eq!((poses.len(), poses.is_empty()), (2, false));
+    let mut nothing = Poses::new();
+    Hidden.poses(&(), &mut nothing);
+    assert!(nothing.is_empty());
+}
+
+#[test]
+fn what_is_too_far_teleports_and_a_long_move_is_not_swept_over() {
+    let mut picture = picture();
+    picture.ticked(&poses(&[(1, 0.0)]), TICK);
+    picture.rebuilt(&poses(&[(1, 6.0)]), &poses(&[(1, 6.0)]), 0.0, TICK, OVER);
+    assert_eq!(x(&picture, 1, 0.0, TICK), 6.0);
+    assert_eq!(picture.errors().teleports(), 1);
+    picture.ticked(&poses(&[(1, 60.0)]), TICK * 2);
+    assert_eq!(x(&picture, 1, 0.5, TICK * 2), 60.0);
+    picture.rebuilt(
+        &poses(&[(1, 60.0)]),
+        &poses(&[(1, f32::NAN)]),
+        0.5,
+        TICK * 2,
+        OVER,
+    );
+    picture.rebuilt(
+        &poses(&[(1, 60.0)]),
+        &poses(&[(1, 61.0)]),
+        0.5,
+        TICK * 2,
+        OVER,
+    );
+    assert_eq!(
+        x(&picture, 1, 0.5, TICK * 2),
+        60.5,
+        "what was no number leaves nothing behind"
+    );
+}
+
+#[test]
+fn quantiles_are_rounded_up_by_a_quarter_at_most() {
+    let mut errors = Errors::new();
+    assert_eq!(errors.quantile(0.95), 0.0);
+    for n in 1..=1_000u16 {
+        errors.note(f32::from(n) / 100.0, 100.0);
+    }
+    for (part, exact) in [(0.5, 5.0), (0.95, 9.5), (1.0, 10.0)] {
+        let told = errors.quantile(part);
+        assert!(told >= exact && told <= exact * 1.26, "{part}: {told}");
+    }
+    errors.note(f32::INFINITY, 100.0);
+    errors.note(f32::NAN, 100.0);
+    errors.note(0.0, 100.0);
+    assert_eq!((errors.count(), errors.teleports()), (1_003, 2));
+}
+
+proptest! {
+    /// Rebuilds at random moments: the picture is continuous, each error shrinks without crossing its goal,
+    /// and it is gone after `OVER`.
+    #[test]
+    fn errors_shrink_between_rebuilds_and_end(
+        shifts in prop::collection::vec((-4.0f32..4.0, 1u32..120), 1..20),
+        speed in -0.5f32..0.5,
+    ) {
+        let mut picture = picture();
+        let (mut shift, mut now) = (0.0, TICK);
+        picture.ticked(&poses(&[(1, 0.0)]), now);
+        for (n, (step, wait_ms)) in shifts.into_iter().enumerate() {
+            let alpha = (n % 4) as f32 / 4.0;
+            let before = x(&picture, 1, alpha, now);
+            shift = (shift + step).clamp(-2.0, 2.0);
+            let goal = [poses(&[(1, shift)]), poses(&[(1, shift + speed)])];
+            picture.rebuilt(&goal[0], &goal[1], alpha, now, OVER);
+            prop_assert!((x(&picture, 1, alpha, now) - before).abs() < 1e-4, "continuous");
+            let error = |picture: &Picture<u32, Vec2>, now| x(picture, 1, alpha, now) - (shift + speed * alpha);
+            let first = error(&picture, now);
+            let mut last = first;
+            for _ in 0..wait_ms {
+                now += Duration::from_millis(1);
+                let error = error(&picture, now);
+                prop_assert!(error.abs() <= last.abs() + 1e-5, "monotone");
+                prop_assert!(error * first >= -1e-5, "no overshoot");
+                last = error;
+            }
+            if Duration::from_millis(u64::from(wait_ms)) >= OVER {
+                prop_assert!(last.abs() < 1e-5, "gone");
+            }
+        }
+    }
+}

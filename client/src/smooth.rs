@@ -1,0 +1,216 @@
+//! What is shown must not jump: poses that can be mixed, and the [`Correction`] that fades an error out.
+//!
+//! ```text
+//!   shown ────╮  error = shown − rebuilt (pDiff)
+//!             ╰──╮__                  error × (1 − t)², t from 0 to 1
+//!   rebuilt ────────‾‾──────────────  so it shrinks all the way, never overshoots, and ends exactly at 0
+//! ```
+
+use core::f32::consts::{PI, TAU};
+use core::time::Duration;
+
+use glam::Vec2;
+
+/// Where and how something is drawn: what can be mixed, and how far two of it are apart.
+pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
+    /// The difference: `other.plus(self.minus(other), 1.0)` is `self`.
+    #[must_use]
+    fn minus(self, other: Self) -> Self;
+    /// This, moved by `scale` times a difference.
+    #[must_use]
+    fn plus(self, difference: Self, scale: f32) -> Self;
+    /// The size of a difference, in the unit that thresholds and statistics of pictures have.
+    #[must_use]
+    fn length(self) -> f32;
+    /// The pose that is `alpha` (0 ..= 1) of the way from `from` to `to`.
+    #[must_use]
+    fn lerp(from: Self, to: Self, alpha: f32) -> Self {
+        from.plus(to.minus(from), alpha)
+    }
+}
+
+impl Pose for f32 {
+    fn minus(self, other: f32) -> f32 {
+        self - other
+    }
+    fn plus(self, difference: f32, scale: f32) -> f32 {
+        self + difference * scale
+    }
+    fn length(self) -> f32 {
+        self.abs()
+    }
+}
+
+impl Pose for Vec2 {
+    fn minus(self, other: Vec2) -> Vec2 {
+        self - other
+    }
+    fn plus(self, difference: Vec2, scale: f32) -> Vec2 {
+        self + difference * scale
+    }
+    fn length(self) -> f32 {
+        self.dot(self).sqrt()
+    }
+}
+
+/// An angle in radians; mixed the shortest way round, and shown in (−π, π].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Angle(pub f32);
+
+impl Angle {
+    fn wrapped(radians: f32) -> Angle {
+        if radians > -PI && radians <= PI {
+            return Angle(radians);
+        }
+        let turned = (radians + PI).rem_euclid(TAU) - PI;
+        Angle(if turned == -PI { PI } else { turned })
+    }
+}
+
+impl Pose for Angle {
+    fn minus(self, other: Angle) -> Angle {
+        Angle::wrapped(self.0 - other.0)
+    }
+    fn plus(self, difference: Angle, scale: f32) -> Angle {
+        Angle::wrapped(self.0 + difference.0 * scale)
+    }
+    fn length(self) -> f32 {
+        self.0.abs()
+    }
+}
+
+/// A place and a heading. Its length is that of the place: one unit for thresholds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Placed {
+    /// Where.
+    pub at: Vec2,
+    /// Facing where.
+    pub angle: Angle,
+}
+
+impl Pose for Placed {
+    fn minus(self, other: Placed) -> Placed {
+        Placed {
+            at: self.at.minus(other.at),
+            angle: self.angle.minus(other.angle),
+        }
+    }
+    fn plus(self, difference: Placed, scale: f32) -> Placed {
+        Placed {
+            at: self.at.plus(difference.at, scale),
+            angle: self.angle.plus(difference.angle, scale),
+        }
+    }
+    fn length(self) -> f32 {
+        self.at.length()
+    }
+}
+
+/// An error that is shown and fades: largest when it begins, exactly nothing when it ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction<P> {
+    error: P,
+    began: Duration,
+    over: Duration,
+}
+
+impl<P: Pose> Correction<P> {
+    /// Begins at `now` with the whole error, and is over after `over`.
+    #[must_use]
+    pub fn new(error: P, now: Duration, over: Duration) -> Self {
+        Correction {
+            error,
+            began: now,
+            over,
+        }
+    }
+
+    /// How much of the error is left, 1 ..= 0.
+    #[must_use]
+    pub fn left(&self, now: Duration) -> f32 {
+        let passed = now.saturating_sub(self.began);
+        if passed >= self.over {
+            return 0.0;
+        }
+        let left = 1.0 - passed.as_secs_f32() / self.over.as_secs_f32();
+        (left * left).clamp(0.0, 1.0)
+    }
+
+    /// Whether nothing is left of it.
+    #[must_use]
+    pub fn is_over(&self, now: Duration) -> bool {
+        self.left(now) == 0.0
+    }
+
+    /// `pose` with what is left of the error.
+    #[must_use]
+    pub fn applied(&self, pose: P, now: Duration) -> P {
+        match self.left(now) {
+            0.0 => pose,
+            left => pose.plus(self.error, left),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn angles_take_the_shortest_way_round() {
+        let (from, to) = (Angle(3.0), Angle(-3.0));
+        let middle = Angle::lerp(from, to, 0.5);
+        assert!((middle.0.abs() - PI).abs() < 1e-5, "{middle:?}");
+        assert!((to.minus(from).0 - (TAU - 6.0)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_heading_turns_while_its_place_moves() {
+        let from = Placed {
+            at: Vec2::new(0.0, 0.0),
+            angle: Angle(0.0),
+        };
+        let to = Placed {
+            at: Vec2::new(6.0, 8.0),
+            angle: Angle(1.0),
+        };
+        assert_eq!(
+            Placed::lerp(from, to, 0.5),
+            Placed {
+                at: Vec2::new(3.0, 4.0),
+                angle: Angle(0.5)
+            }
+        );
+        assert_eq!(to.minus(from).length(), 10.0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_leads_back(a in -100.0f32..100.0, b in -100.0f32..100.0) {
+            prop_assert!((b.plus(a.minus(b), 1.0) - a).abs() < 1e-3);
+            let (a, b) = (Angle::wrapped(a), Angle::wrapped(b));
+            let again = b.plus(a.minus(b), 1.0);
+            prop_assert!(again.minus(a).length() < 1e-3);
+            prop_assert!(a.minus(b).length() <= PI);
+        }
+
+        #[test]
+        fn a_correction_shrinks_all_the_way_and_ends_at_exactly_nothing(
+            error in -100.0f32..100.0, pose in -100.0f32..100.0, over_ms in 1u64..2_000,
+        ) {
+            let began = Duration::from_millis(77);
+            let correction = Correction::new(error, began, Duration::from_millis(over_ms));
+            let mut last = f32::MAX;
+            for passed in 0..=over_ms {
+                let now = began + Duration::from_millis(passed);
+                let left = correction.left(now);
+                prop_assert!(left <= last && (0.0..=1.0).contains(&left));
+                last = left;
+            }
+            prop_assert_eq!(correction.applied(pose, began), pose + error);
+            prop_assert_eq!(correction.applied(pose, began + Duration::from_millis(over_ms)), pose);
+        }
+    }
+}
