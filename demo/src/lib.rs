@@ -1,1 +1,5 @@
-//! Under construction.
+//! *Powderkeg*: a top-down co-op shooter, and the example that games built on Twinstep begin with.
+//!
+//! [`game`] is the whole game as a state and a step, without network, clock or screen.
+
+pub mod game;

@@ -1,0 +1,346 @@
+//! Barrels: a fuse, a question, a blast.
+//!
+//! ```text
+//!   Whole ──lit──▶ Lit ──fuse ends──▶ Blasting ──outcome──▶ Gone ──timer──▶ Whole (the next life)
+//!           │                            │ ask                │
+//!   shot, order, blast, sapper     Query::Blast       harm, and other barrels lit: a chain
+//! ```
+//!
+//! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
+//! frame brings it, and only to who was there when it was asked.
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+
+use super::blast::{Body, Outcome, Query};
+use super::enemy::Kind;
+use super::{Cue, Game, Point, Rules, Timer};
+
+/// A barrel's radius, in units.
+pub const BARREL_RADIUS: f32 = 0.5;
+
+/// How far a barrel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// It stands and can be lit.
+    Whole,
+    /// Its fuse burns.
+    Lit,
+    /// It went off; whom it hits is being asked.
+    Blasting,
+    /// Nothing stands here for a while.
+    Gone,
+}
+
+/// A place for barrels, and the one that stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Barrel {
+    /// How many stood here before.
+    pub life: u32,
+    /// Since when.
+    pub born: Tick,
+    /// How far it is.
+    pub stage: Stage,
+    /// Who gets the credit.
+    pub by: Option<PlayerId>,
+}
+
+impl Barrel {
+    fn new(life: u32, born: Tick) -> Barrel {
+        Barrel {
+            life,
+            born,
+            stage: Stage::Whole,
+            by: None,
+        }
+    }
+
+    /// Its name: by place and life.
+    #[must_use]
+    pub fn key(&self, n: u8) -> Key {
+        Key::new(super::cause::BARREL | u64::from(n), self.life)
+    }
+
+    /// Whether something solid is here.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        matches!(self.stage, Stage::Whole | Stage::Lit)
+    }
+}
+
+impl Game {
+    pub(super) fn place_barrels(&mut self, rules: &Rules) {
+        self.barrels
+            .extend(rules.barrels.iter().map(|_| Barrel::new(0, Tick(0))));
+    }
+
+    /// Lights a barrel that stands and does not burn yet; `by` gets the credit.
+    pub(super) fn light(
+        &mut self,
+        n: u8,
+        fuse_ticks: u32,
+        by: Option<PlayerId>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let barrel = self.barrels.get_mut(usize::from(n));
+        let Some(barrel) = barrel.filter(|barrel| barrel.stage == Stage::Whole) else {
+            return;
+        };
+        barrel.stage = Stage::Lit;
+        barrel.by = by;
+        let key = barrel.key(n);
+        self.timers
+            .at(frame.tick() + fuse_ticks, key, Timer::Fuse(n));
+        fx.cue(key, Cue::Lit(n));
+    }
+
+    /// Sappers light what they pass.
+    pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let rules = frame.rules();
+        for (at, n) in rules.barrels.iter().zip(0..) {
+            let is_whole = self
+                .barrels
+                .get(usize::from(n))
+                .is_some_and(|b| b.stage == Stage::Whole);
+            if is_whole && self.sapper_at(*at, frame) {
+                self.light(n, rules.tuning.fuse_ticks, None, frame, fx);
+            }
+        }
+    }
+
+    fn sapper_at(&self, at: glam::Vec2, frame: &Frame<'_, Game>) -> bool {
+        self.enemies.iter().zip(0..).any(|(enemy, slot)| {
+            let reach = Kind::Sapper.radius() + BARREL_RADIUS;
+            Kind::of(slot) == Kind::Sapper
+                && at.distance_squared(enemy.at) <= reach * reach
+                && enemy.is_awake(frame.tick(), frame.rules())
+        })
+    }
+
+    /// A fuse has burnt down: asks whom the blast hits. (Law *One door*: physics is not ours to compute.)
+    pub(super) fn burst(&mut self, n: u8, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
+            return;
+        };
+        let Some(at) = frame.rules().barrels.get(usize::from(n)) else {
+            return;
+        };
+        barrel.stage = Stage::Blasting;
+        fx.ask(
+            barrel.key(n),
+            Query::Blast {
+                barrel: n,
+                at: Point::of(*at),
+                asked: frame.tick(),
+            },
+        );
+    }
+
+    /// The answers that this frame brings.
+    pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for (key, query, outcome) in frame.outcomes() {
+            let Query::Blast {
+                barrel: n, asked, ..
+            } = *query;
+            let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
+                continue;
+            };
+            barrel.stage = Stage::Gone;
+            let by = barrel.by;
+            self.timers.at(
+                frame.tick() + frame.rules().tuning.barrel_return_ticks,
+                key,
+                Timer::Barrel(n),
+            );
+            match outcome {
+                Some(outcome) => {
+                    fx.cue(key, Cue::Blast(n));
+                    self.blast(outcome, asked, by, frame, fx);
+                }
+                None => fx.cue(key, Cue::Fizzle(n)),
+            }
+        }
+    }
+
+    /// Hurts whom the answer names, unless it came only after the question.
+    fn blast(
+        &mut self,
+        outcome: &Outcome,
+        asked: Tick,
+        by: Option<PlayerId>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let Outcome::Blast { hits } = outcome;
+        for hit in hits {
+            let damage = hit.damage(&frame.rules().tuning);
+            match hit.body {
+                Body::Player(id) => self.hurt_player(id, damage, frame, fx),
+                Body::Enemy(slot) => {
+                    let enemy = self.enemies.get(usize::from(slot));
+                    if enemy.is_some_and(|enemy| enemy.born <= asked) {
+                        self.hurt_enemy(slot, damage, by, frame, fx);
+                    }
+                }
+                Body::Barrel(n) => {
+                    let barrel = self.barrels.get(usize::from(n));
+                    if barrel.is_some_and(|barrel| barrel.born <= asked) {
+                        self.light(n, frame.rules().tuning.chain_fuse_ticks, by, frame, fx);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next barrel of a place.
+    pub(super) fn return_barrel(&mut self, n: u8, frame: &Frame<'_, Game>) {
+        if let Some(barrel) = self.barrels.get_mut(usize::from(n)) {
+            *barrel = Barrel::new(barrel.life.wrapping_add(1), frame.tick());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrayvec::ArrayVec;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::game::Command;
+    use crate::game::blast::Hit;
+
+    const N: u8 = 6;
+
+    /// ONE has lit barrel N; the fuse has just burnt down, and the question is open.
+    fn burst() -> Solo {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = rules().barrels[usize::from(N)];
+        game.command(ONE, Command::Light { barrel: N }).step();
+        assert_eq!(game.effects().cues().len(), 1);
+        game.run(rules().tuning.fuse_ticks);
+        game
+    }
+
+    fn outcome(hits: &[(Body, u8)]) -> Outcome {
+        let hits: ArrayVec<Hit, _> = hits
+            .iter()
+            .map(|&(body, distance_8ths)| Hit {
+                distance_8ths,
+                body,
+            })
+            .collect();
+        Outcome::Blast { hits }
+    }
+
+    #[test]
+    fn a_fuse_asks_exactly_once_under_its_own_name() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = rules().barrels[usize::from(N)];
+        let mut asks = Vec::new();
+        for tick in 0..500 {
+            // Ordering again and again lights it once.
+            if tick < 300 {
+                game.command(ONE, Command::Light { barrel: N });
+            }
+            asks.extend(game.step().asks().iter().map(|(key, _)| *key));
+        }
+        assert_eq!(asks, [game.sim().barrels[usize::from(N)].key(N)]);
+    }
+
+    #[test]
+    fn the_answer_is_applied_in_the_frame_that_brings_it() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        put_enemy(&mut game, 1, rules().barrels[0]);
+        game.run(50);
+        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Blasting);
+        assert_eq!(game.sim().enemies[1].health, Kind::of(1).health());
+        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        assert!(game.effects().cues().contains(&(key, Cue::Blast(N))));
+        assert!(!game.sim().enemies[1].is_alive());
+        assert_eq!(player(&game).kills, 1, "the credit is his who lit it");
+        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Gone);
+    }
+
+    #[test]
+    fn damage_falls_with_distance_to_the_half() {
+        let tuning = rules().tuning;
+        let damage = |distance_8ths| {
+            Hit {
+                distance_8ths,
+                body: Body::Barrel(0),
+            }
+            .damage(&tuning)
+        };
+        let edge = (tuning.blast_radius * 8.0) as u8;
+        assert_eq!(
+            [damage(0), damage(edge)],
+            [tuning.blast_damage, tuning.blast_damage / 2]
+        );
+        assert!((0..edge).all(|d| damage(d) >= damage(d + 1)));
+    }
+
+    #[test]
+    fn a_blast_lights_other_barrels_for_the_same_credit() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        game.answer(key, outcome(&[(Body::Barrel(2), 9), (Body::Barrel(3), 9)]))
+            .step();
+        assert_eq!(game.sim().barrels[2].by, Some(ONE));
+        game.run(rules().tuning.chain_fuse_ticks);
+        let open: Vec<Key> = game
+            .world()
+            .open_queries()
+            .iter()
+            .map(|open| open.key)
+            .collect();
+        assert_eq!(
+            open,
+            [2, 3].map(|n: u8| game.sim().barrels[usize::from(n)].key(n))
+        );
+    }
+
+    #[test]
+    fn a_question_without_answer_fizzles_and_the_barrel_comes_back() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        game.refuse(key).step();
+        assert_eq!(game.effects().cues(), [(key, Cue::Fizzle(N))]);
+        game.run(rules().tuning.barrel_return_ticks);
+        let barrel = game.sim().barrels[usize::from(N)];
+        assert_eq!((barrel.stage, barrel.life), (Stage::Whole, 1));
+    }
+
+    #[test]
+    fn who_came_only_after_the_question_is_not_hurt() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        put_enemy(&mut game, 1, rules().barrels[0]);
+        game.sim_mut().enemies[1].born = game.world().tick() + 1;
+        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        assert!(game.sim().enemies[1].is_alive());
+    }
+
+    #[test]
+    fn a_blast_kills_players_but_not_shielded_ones() {
+        for (safe_until, survives) in [(Tick(0), false), (Tick::MAX, true)] {
+            let mut game = burst();
+            let key = game.world().open_queries()[0].key;
+            player_mut(&mut game).safe_until = safe_until;
+            player_mut(&mut game).health = 50;
+            game.answer(key, outcome(&[(Body::Player(ONE), 0)])).step();
+            assert_eq!(player(&game).is_alive(), survives);
+        }
+    }
+
+    #[test]
+    fn sappers_light_barrels_while_players_stand_still() {
+        let mut game = with_player(arena(8));
+        let mut asks = 0;
+        for _ in 0..1_200 {
+            asks += game.step().asks().len();
+        }
+        assert!(asks >= 3, "{asks}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Where enemies go: closed curves, a pure function of their age, so every machine predicts them exactly.
+//!
+//! Ages are reduced to a position within the period while they are still integers; an enemy that has lived
+//! for days moves as smoothly as a young one.
+
+use core::f32::consts::TAU;
+
+use glam::Vec2;
+use serde::Serialize;
+
+/// A closed curve through the arena.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Path {
+    /// A Lissajous figure: each axis swings with its own period.
+    Orbit {
+        /// Its middle.
+        center: Vec2,
+        /// How far it swings to each side.
+        reach: Vec2,
+        /// How long a swing takes, in ticks, at least 1.
+        period_x_ticks: u32,
+        /// How long a swing takes, in ticks, at least 1.
+        period_y_ticks: u32,
+    },
+    /// Straight legs from stop to stop and back to the first.
+    Round {
+        /// At least one.
+        stops: Vec<Vec2>,
+        /// How long each leg takes, in ticks, at least 1.
+        leg_ticks: u32,
+    },
+}
+
+impl Path {
+    /// Where one is after `age_ticks`.
+    #[must_use]
+    pub fn at(&self, age_ticks: u32) -> Vec2 {
+        match self {
+            Path::Orbit {
+                center,
+                reach,
+                period_x_ticks,
+                period_y_ticks,
+            } => {
+                let swing = Vec2::new(
+                    libm::sinf(TAU * part(age_ticks, *period_x_ticks)),
+                    libm::cosf(TAU * part(age_ticks, *period_y_ticks)),
+                );
+                *center + *reach * swing
+            }
+            Path::Round { stops, leg_ticks } => {
+                let leg = (age_ticks / leg_ticks) as usize;
+                let [from, to] = [leg, leg + 1].map(|n| stops[n % stops.len()]);
+                from + (to - from) * part(age_ticks, *leg_ticks)
+            }
+        }
+    }
+}
+
+/// How far into its period an age is, in [0, 1).
+fn part(age_ticks: u32, period_ticks: u32) -> f32 {
+    (age_ticks % period_ticks) as f32 / period_ticks as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_orbit_stays_within_its_reach_and_comes_back() {
+        let center = Vec2::new(4.0, -2.0);
+        let reach = Vec2::new(7.0, 3.0);
+        let path = Path::Orbit {
+            center,
+            reach,
+            period_x_ticks: 300,
+            period_y_ticks: 200,
+        };
+        for age in 0..600 {
+            let off = (path.at(age) - center).abs();
+            assert!(off.x <= 7.0 && off.y <= 3.0, "at age {age}: {off}");
+        }
+        assert_eq!(path.at(17), path.at(17 + 600 * 7_000_000));
+    }
+
+    #[test]
+    fn a_round_passes_every_stop_in_order() {
+        let stops = vec![Vec2::ZERO, Vec2::X, Vec2::Y];
+        let path = Path::Round {
+            stops: stops.clone(),
+            leg_ticks: 10,
+        };
+        for (n, stop) in stops.iter().cycle().take(7).enumerate() {
+            assert_eq!(path.at(n as u32 * 10), *stop);
+        }
+        assert_eq!(path.at(5), Vec2::new(0.5, 0.0));
+    }
+}

@@ -1,0 +1,87 @@
+//! What this game's tests begin with: small arenas, players and enemies put where they are needed.
+
+use glam::Vec2;
+use twinstep_core::{Key, PlayerId, Tick};
+
+use super::{Bullet, Enemy, Game, Kind, Player, Rules, Shot};
+
+pub(super) type Solo = twinstep_core::testing::Solo<Game>;
+
+pub(super) const ONE: PlayerId = PlayerId(1);
+pub(super) const TWO: PlayerId = PlayerId(2);
+
+/// The level without enemies.
+pub(super) fn rules() -> Rules {
+    Rules {
+        enemies: 0,
+        ..Rules::default()
+    }
+}
+
+pub(super) fn solo(rules: Rules) -> Solo {
+    Solo::new(Game::new(&rules, 99), rules)
+}
+
+/// The arena with nobody in it.
+pub(super) fn quiet() -> Solo {
+    solo(rules())
+}
+
+/// The arena with so many enemies to come.
+pub(super) fn arena(enemies: u16) -> Solo {
+    solo(Rules { enemies, ..rules() })
+}
+
+/// Player ONE has joined.
+pub(super) fn with_player(mut game: Solo) -> Solo {
+    game.join(ONE).step();
+    game
+}
+
+pub(super) fn player(game: &Solo) -> &Player {
+    game.sim().players.get(&ONE).expect("player ONE has joined")
+}
+
+pub(super) fn player_mut(game: &mut Solo) -> &mut Player {
+    game.sim_mut()
+        .players
+        .get_mut(&ONE)
+        .expect("player ONE has joined")
+}
+
+/// An enemy that stays where it is put and keeps quiet.
+pub(super) fn put_enemy(game: &mut Solo, slot: u16, at: Vec2) -> Key {
+    let enemies = &mut game.sim_mut().enemies;
+    for empty in enemies.len()..=usize::from(slot) {
+        enemies.push(Enemy::posted(empty as u16, 0, Vec2::ZERO));
+    }
+    let enemy = Enemy::posted(slot, Kind::of(slot).health(), at);
+    let key = enemy.key(slot);
+    enemies[usize::from(slot)] = enemy;
+    key
+}
+
+/// A bullet that stays where it is put.
+pub(super) fn put_bullet(game: &mut Solo, key: Key, at: Vec2) {
+    game.sim_mut().bullets.push(Bullet {
+        key,
+        kind: Kind::Gunner,
+        at,
+        step: Vec2::ZERO,
+        ends: Tick::MAX,
+    });
+}
+
+/// A shot that stays where it is put.
+pub(super) fn put_shot(game: &mut Solo, owner: PlayerId, at: Vec2) {
+    let key = Key::player(owner, u32::MAX);
+    let born = game.world().tick();
+    game.sim_mut().shots.push(Shot {
+        key,
+        owner,
+        born,
+        at,
+        step: Vec2::ZERO,
+        ends: Tick::MAX,
+    });
+}

@@ -1,0 +1,199 @@
+//! Whole matches: the same frames make the same game, on every copy and through every save.
+
+use glam::Vec2;
+use twinstep_core::frame::{Learned, PlayerSet};
+use twinstep_core::{Mwc, PlayerId, codec};
+
+use super::testing::{Solo, rules, solo};
+use super::{Blaster, Body, Bot, Game, Outcome, Query, Rules, Sticks, speculate};
+
+/// A match of bots, with a server's resolver.
+struct Match {
+    game: Solo,
+    rules: Rules,
+    bots: Vec<(PlayerId, Bot)>,
+    blaster: Blaster,
+    blasts: usize,
+}
+
+impl Match {
+    fn new(bots: u8, enemies: u16) -> Match {
+        let rules = Rules { enemies, ..rules() };
+        let mut game = solo(rules.clone());
+        let bots = (0..bots).map(PlayerId).map(|id| {
+            game.join(id);
+            (id, Bot::new(Sticks::Analog, Mwc::seed(u64::from(id.0))))
+        });
+        let bots = bots.collect();
+        Match {
+            bots,
+            blaster: Blaster::new(&rules).unwrap(),
+            game,
+            rules,
+            blasts: 0,
+        }
+    }
+
+    /// One tick: pads, orders and answers by the state, then the step.
+    fn step(&mut self) {
+        let Match {
+            game,
+            rules,
+            bots,
+            blaster,
+            blasts,
+        } = self;
+        let tick = game.world().tick();
+        if tick.0 > 0 {
+            for (id, bot) in bots {
+                let (pad, order) = bot.think(game.sim(), rules, *id, tick);
+                game.hold(*id, pad);
+                if let Some(order) = order {
+                    game.command(*id, order);
+                }
+            }
+        }
+        let open = game
+            .world()
+            .open_queries()
+            .iter()
+            .map(|open| (open.key, open.query));
+        for (key, query) in open.collect::<Vec<_>>() {
+            let outcome = blaster.decide(game.sim(), rules, &query).unwrap();
+            game.answer(key, outcome);
+            *blasts += 1;
+        }
+        game.step();
+    }
+
+    fn run(&mut self, ticks: u32) -> &mut Self {
+        for _ in 0..ticks {
+            self.step();
+        }
+        self
+    }
+
+    /// Also proves that no NaN is anywhere in the state.
+    fn digest(&self) -> u64 {
+        self.game.world().digest().unwrap()
+    }
+}
+
+#[test]
+fn the_same_frames_make_the_same_match() {
+    let (mut one, mut two) = (Match::new(4, 24), Match::new(4, 24));
+    for tick in 0..3_000 {
+        one.step();
+        two.step();
+        assert_eq!(one.digest(), two.digest(), "after tick {tick}");
+    }
+    assert!(one.blasts > 10, "{} blasts", one.blasts);
+    assert!(one.game.sim().score > 100, "score {}", one.game.sim().score);
+}
+
+#[test]
+fn a_match_goes_on_from_a_save_as_if_nothing_had_happened() {
+    let (mut saved, mut played) = (Match::new(3, 40), Match::new(3, 40));
+    for _ in 0..8 {
+        saved.run(150);
+        played.run(150);
+        let mut bytes = Vec::new();
+        codec::append(saved.game.sim(), &mut bytes).unwrap();
+        let copy: Game = codec::decode_whole(&bytes).unwrap();
+        assert!(copy == *saved.game.sim());
+        *saved.game.sim_mut() = copy;
+        assert_eq!(saved.digest(), played.digest());
+    }
+}
+
+#[test]
+fn a_copy_into_an_old_copy_is_equal_and_keeps_its_lists() {
+    let mut game = Match::new(4, 60);
+    let mut copy = game.run(900).game.sim().clone();
+    let buffers = |game: &Game| {
+        [
+            game.bullets.as_ptr().cast::<u8>(),
+            game.enemies.as_ptr().cast(),
+            game.shots.as_ptr().cast(),
+        ]
+    };
+    copy.bullets.reserve(4_096);
+    copy.shots.reserve(256);
+    let before = buffers(&copy);
+    for _ in 0..20 {
+        copy.clone_from(game.run(13).game.sim());
+        assert!(copy == *game.game.sim());
+    }
+    assert_eq!(buffers(&copy), before);
+}
+
+#[test]
+fn a_prediction_that_knows_everything_is_the_authority() {
+    let (mut authority, mut prediction) = (Match::new(2, 24), Match::new(2, 24));
+    authority.run(400);
+    prediction.run(400);
+    // All players sit at this screen, so no shot is a ghost.
+    let locals = PlayerSet::from_iter([PlayerId(0), PlayerId(1)]);
+    let confirmed = prediction.game.world().tick();
+    prediction.game.predict(locals, confirmed, Learned::new());
+    for _ in 0..40 {
+        authority.step();
+        prediction.step();
+        assert!(!prediction.game.effects().withheld());
+        assert_eq!(authority.digest(), prediction.digest());
+    }
+}
+
+#[test]
+fn a_thousand_enemies_play_as_well() {
+    let mut game = Match::new(8, 1_000);
+    game.run(1_200);
+    let sim = game.game.sim();
+    assert!(sim.enemies.iter().filter(|enemy| enemy.is_alive()).count() > 500);
+    assert!(sim.bullets.len() <= game.rules.tuning.bullets_max as usize);
+    game.digest();
+}
+
+#[test]
+fn still_players_are_never_hurt_and_still_things_happen() {
+    let mut game = Match::new(4, 24);
+    for (_, bot) in &mut game.bots {
+        *bot = Bot::new(Sticks::Still, Mwc::seed(1));
+    }
+    game.run(2_400);
+    let sim = game.game.sim();
+    assert!(game.blasts >= 10, "{} blasts", game.blasts);
+    assert!(
+        sim.players
+            .values()
+            .all(|player| player.lives == 1 && player.is_alive())
+    );
+}
+
+#[test]
+fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
+    let mut game = Match::new(4, 24);
+    let (mut asked, mut hit) = (0, 0);
+    for _ in 0..3_000 {
+        for open in game.game.world().open_queries() {
+            let truth = game
+                .blaster
+                .decide(game.game.sim(), &game.rules, &open.query)
+                .unwrap();
+            let Outcome::Blast { hits } = &truth;
+            hit += hits
+                .iter()
+                .filter(|hit| !matches!(hit.body, Body::Barrel(_)))
+                .count();
+            assert_eq!(
+                speculate(game.game.sim(), &game.rules, &open.query),
+                Some(truth)
+            );
+            let Query::Blast { at, .. } = open.query;
+            assert_ne!(at.to_vec2(), Vec2::ZERO);
+            asked += 1;
+        }
+        game.step();
+    }
+    assert!(asked > 10 && hit > 3, "{asked} blasts, {hit} hits");
+}
