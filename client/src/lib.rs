@@ -1,7 +1,36 @@
-//! Under construction.
+//! Twinstep's client: two copies of one simulation, and all that makes the second one feel immediate.
+//!
+//! [`Session`](session::Session) is a state machine without clock or socket; [`Client`] puts it on a
+//! transport with a clock, for games that run their own loop.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`session`] | handshake, packets, the match being played |
+//! | [`timeline`] | authority and prediction, and the one comparison that ties them |
+//! | [`pace`] | which tick to sample when |
+//! | [`hooks`] | what a game may tell its client: guesses and speculation |
+//! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
+//! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
+//! | [`stats`] | what was guessed wrong, simulated again, waited for |
 
+pub mod announced;
+pub mod client;
 pub mod cues;
+pub mod hooks;
+mod inbox;
+pub mod orders;
 pub mod pace;
+mod packets;
 pub mod picture;
+mod playing;
 pub mod projectile;
+pub mod session;
 pub mod smooth;
+pub mod stats;
+pub mod timeline;
+mod view;
+
+pub use client::Client;
+pub use hooks::{Guess, Speculate};
+pub use picture::{Hidden, Poses, Show};
+pub use session::{Closed, Event, Session, SessionConfig};

@@ -94,7 +94,8 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
         }
     }
     let mut count = Count(0);
-    bincode::serde::encode_into_writer(value, &mut count, BULK).map_err(|e| encode_error(&e, WORLD_BYTES_MAX))?;
+    bincode::serde::encode_into_writer(value, &mut count, BULK)
+        .map_err(|e| encode_error(&e, WORLD_BYTES_MAX))?;
     Ok(count.0)
 }
 
@@ -111,7 +112,8 @@ pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), Co
 /// # Errors
 /// As [`decode_prefix`], and [`CodecError::Trailing`] if something is left over.
 pub fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, BULK).map_err(|e| decode_error(&e))?;
+    let (value, used) =
+        bincode::serde::decode_from_slice(bytes, BULK).map_err(|e| decode_error(&e))?;
     match bytes.len() - used {
         0 => Ok(value),
         left => Err(CodecError::Trailing { left }),
@@ -143,7 +145,10 @@ mod tests {
         let value = (7u32, -3i16, Some(300u16));
         let used = encode(&value, &mut buffer).unwrap();
         assert_eq!(used, size(&value).unwrap());
-        assert_eq!(decode_prefix::<(u32, i16, Option<u16>)>(&buffer).unwrap(), (value, used));
+        assert_eq!(
+            decode_prefix::<(u32, i16, Option<u16>)>(&buffer).unwrap(),
+            (value, used)
+        );
         let mut bytes = alloc::vec![9];
         append(&value, &mut bytes).unwrap();
         assert_eq!(&bytes[1..], &buffer[..used]);
@@ -151,7 +156,10 @@ mod tests {
 
     #[test]
     fn left_over_bytes_are_an_error_where_a_value_stands_alone() {
-        assert_eq!(decode_whole::<u8>(&[1, 2]), Err(CodecError::Trailing { left: 1 }));
+        assert_eq!(
+            decode_whole::<u8>(&[1, 2]),
+            Err(CodecError::Trailing { left: 1 })
+        );
         assert_eq!(decode_whole::<u8>(&[]), Err(CodecError::Truncated));
     }
 
@@ -165,6 +173,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_an_error() {
-        assert_eq!(encode(&[1u8; 8], &mut [0; 4]), Err(CodecError::TooLarge { limit: 4 }));
+        assert_eq!(
+            encode(&[1u8; 8], &mut [0; 4]),
+            Err(CodecError::TooLarge { limit: 4 })
+        );
     }
 }

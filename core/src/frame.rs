@@ -78,7 +78,10 @@ impl<I> Inputs<I> {
 
     /// All present inputs in player order.
     pub fn iter(&self) -> impl Iterator<Item = (PlayerId, &I)> {
-        self.0.iter().enumerate().filter_map(|(i, input)| Some((PlayerId(i as u8), input.as_ref()?)))
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(i, input)| Some((PlayerId(i as u8), input.as_ref()?)))
     }
 
     /// Removes all inputs.
@@ -127,7 +130,9 @@ impl PlayerSet {
 
     /// The players of the set in order.
     pub fn iter(self) -> impl Iterator<Item = PlayerId> {
-        (0..PLAYERS_MAX as u8).map(PlayerId).filter(move |p| self.contains(*p))
+        (0..PLAYERS_MAX as u8)
+            .map(PlayerId)
+            .filter(move |p| self.contains(*p))
     }
 
     /// How many.
@@ -145,10 +150,12 @@ impl PlayerSet {
 
 impl FromIterator<PlayerId> for PlayerSet {
     fn from_iter<T: IntoIterator<Item = PlayerId>>(players: T) -> Self {
-        players.into_iter().fold(PlayerSet::default(), |mut set, p| {
-            set.set(p, true);
-            set
-        })
+        players
+            .into_iter()
+            .fold(PlayerSet::default(), |mut set, p| {
+                set.set(p, true);
+                set
+            })
     }
 }
 
@@ -167,6 +174,19 @@ impl<S: Simulation> FrameData<S> {
         }
     }
 
+    /// As [`empty`](FrameData::empty), with room for what a busy tick brings: for slots that are used again
+    /// and again and must not allocate later. About 2 KiB for small commands and outcomes.
+    #[must_use]
+    pub fn roomy(tick: Tick) -> Self {
+        FrameData {
+            roster: Vec::with_capacity(4),
+            outcomes: Vec::with_capacity(8),
+            claims: Vec::with_capacity(8),
+            commands: Vec::with_capacity(16),
+            ..FrameData::empty(tick)
+        }
+    }
+
     /// Makes this an empty frame for `tick`, keeping its buffers.
     pub fn reset(&mut self, tick: Tick) {
         self.tick = tick;
@@ -181,7 +201,10 @@ impl<S: Simulation> FrameData<S> {
     /// Whether all that it tells is what players hold.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.roster.is_empty() && self.outcomes.is_empty() && self.claims.is_empty() && self.commands.is_empty()
+        self.roster.is_empty()
+            && self.outcomes.is_empty()
+            && self.claims.is_empty()
+            && self.commands.is_empty()
     }
 
     /// Whether the frame stands in canonical order, each entry once.
@@ -272,7 +295,9 @@ impl Learned {
     /// Nothing learned yet.
     #[must_use]
     pub fn new() -> Self {
-        Learned { known: alloc::vec![(Tick::MAX, Tick::MAX); PLAYERS_MAX * Self::SPAN as usize] }
+        Learned {
+            known: alloc::vec![(Tick::MAX, Tick::MAX); PLAYERS_MAX * Self::SPAN as usize],
+        }
     }
 
     fn slot(player: PlayerId, tick: Tick) -> usize {
@@ -288,7 +313,10 @@ impl Learned {
     }
 
     fn get(&self, player: PlayerId, tick: Tick) -> Option<Tick> {
-        self.known.get(Self::slot(player, tick)).filter(|slot| slot.0 == tick).map(|slot| slot.1)
+        self.known
+            .get(Self::slot(player, tick))
+            .filter(|slot| slot.0 == tick)
+            .map(|slot| slot.1)
     }
 
     /// Forgets everything (after a jump to another world).
@@ -316,13 +344,23 @@ impl<'a> Perspective<'a> {
     /// The authority's: on the server, and in each client's lagged copy.
     #[must_use]
     pub const fn authority(tick: Tick) -> Self {
-        Perspective { phase: Phase::Authority, confirmed: tick, locals: PlayerSet(0), learned: None }
+        Perspective {
+            phase: Phase::Authority,
+            confirmed: tick,
+            locals: PlayerSet(0),
+            learned: None,
+        }
     }
 
     /// A client's prediction: `confirmed` is its authority's next tick, `locals` its own seats.
     #[must_use]
     pub const fn prediction(confirmed: Tick, locals: PlayerSet, learned: &'a Learned) -> Self {
-        Perspective { phase: Phase::Prediction, confirmed, locals, learned: Some(learned) }
+        Perspective {
+            phase: Phase::Prediction,
+            confirmed,
+            locals,
+            learned: Some(learned),
+        }
     }
 
     pub(crate) const fn phase(&self) -> Phase {
@@ -349,7 +387,13 @@ impl<'a, S: Simulation> Frame<'a, S> {
         perspective: Perspective<'a>,
     ) -> Self {
         debug_assert_eq!(answered.len(), data.outcomes.len());
-        Frame { data, answered, refused, rules, perspective }
+        Frame {
+            data,
+            answered,
+            refused,
+            rules,
+            perspective,
+        }
     }
 
     /// The tick being stepped.
@@ -382,16 +426,28 @@ impl<'a, S: Simulation> Frame<'a, S> {
 
     /// Claims first, then commands; each in (player, sequence) order. All are already admitted.
     pub fn commands(&self) -> impl Iterator<Item = (PlayerId, &'a S::Command)> + use<'a, S> {
-        self.data.claims.iter().chain(&self.data.commands).map(|order| (order.player, &order.command))
+        self.data
+            .claims
+            .iter()
+            .chain(&self.data.commands)
+            .map(|order| (order.player, &order.command))
     }
 
     /// Answers to queries asked earlier: the key, the query, and its outcome or `None` (never answered).
     ///
     /// Every query asked gets exactly one entry, in one frame.
-    pub fn outcomes(&self) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
-        let refused = self.refused.iter().map(|open| (open.key, &open.query, None));
-        let answered =
-            self.answered.iter().zip(&self.data.outcomes).map(|(o, a)| (o.key, &o.query, a.outcome.as_ref()));
+    pub fn outcomes(
+        &self,
+    ) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
+        let refused = self
+            .refused
+            .iter()
+            .map(|open| (open.key, &open.query, None));
+        let answered = self
+            .answered
+            .iter()
+            .zip(&self.data.outcomes)
+            .map(|(o, a)| (o.key, &o.query, a.outcome.as_ref()));
         refused.chain(answered)
     }
 
@@ -417,7 +473,9 @@ impl<'a, S: Simulation> Frame<'a, S> {
     /// confirmed); [`Tick::MAX`] while it is guessed; `tick` itself in the authority phase.
     #[must_use]
     pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
-        let Some(learned) = self.perspective.learned else { return tick };
+        let Some(learned) = self.perspective.learned else {
+            return tick;
+        };
         match learned.get(player, tick) {
             Some(known) => known,
             // Older than the memory: known so long ago that every use of the answer is past.
@@ -459,7 +517,11 @@ mod tests {
 
     #[test]
     fn canonical_order_forbids_duplicates_and_disorder() {
-        let order = |player, seq| Order { player: PlayerId(player), seq, command: 0u8 };
+        let order = |player, seq| Order {
+            player: PlayerId(player),
+            seq,
+            command: 0u8,
+        };
         let mut frame = FrameData::<Echo>::empty(Tick(0));
         frame.commands = alloc::vec![order(0, 1), order(0, 2), order(1, 0)];
         assert!(frame.is_canonical());
@@ -477,6 +539,10 @@ mod tests {
         assert_eq!(learned.get(PlayerId(2), Tick(50)), Some(Tick(58)));
         assert_eq!(learned.get(PlayerId(2), Tick(51)), None);
         learned.note(PlayerId(2), Tick(50 + Learned::SPAN), Tick(190));
-        assert_eq!(learned.get(PlayerId(2), Tick(50)), None, "the ring moved on");
+        assert_eq!(
+            learned.get(PlayerId(2), Tick(50)),
+            None,
+            "the ring moved on"
+        );
     }
 }

@@ -40,7 +40,6 @@ pub mod journal;
 pub mod lane;
 pub mod link;
 pub mod packet;
-pub mod wire;
 pub mod rng;
 pub mod schedule;
 pub mod simnet;
@@ -49,6 +48,7 @@ pub mod table;
 pub mod testing;
 mod tree;
 pub mod varint;
+pub mod wire;
 pub mod words;
 pub mod world;
 

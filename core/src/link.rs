@@ -131,7 +131,9 @@ impl Link {
         let ack = near16(packet.u16()?, self.acked);
         let wait_ms = packet.u8()?;
         if ack >= self.next_seq {
-            return Err(WireError::Malformed("it acknowledges a packet that was not sent"));
+            return Err(WireError::Malformed(
+                "it acknowledges a packet that was not sent",
+            ));
         }
         let newest = self.heard.is_none() || seq > newest_seq;
         let repeated = self.note_heard(seq, newest, newest_seq);
@@ -144,9 +146,16 @@ impl Link {
         if newest && wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
             self.measured = ack;
             let wait = Duration::from_millis(u64::from(wait_ms));
-            self.measure(now.saturating_sub(self.sent_at[ack as usize % SENT]).saturating_sub(wait));
+            self.measure(
+                now.saturating_sub(self.sent_at[ack as usize % SENT])
+                    .saturating_sub(wait),
+            );
         }
-        Ok(Heard { seq, newest, repeated })
+        Ok(Heard {
+            seq,
+            newest,
+            repeated,
+        })
     }
 
     /// Keeps which of the last 64 packets were heard; counts those that fall out unheard as lost.
@@ -159,7 +168,11 @@ impl Link {
             self.heard_mask |= bit;
             return repeated;
         }
-        let ahead = if self.heard.is_none() { 1 } else { seq - newest_seq };
+        let ahead = if self.heard.is_none() {
+            1
+        } else {
+            seq - newest_seq
+        };
         for _ in 0..ahead.min(64) {
             let lost = self.received > 64 && self.heard_mask >> 63 == 0;
             self.missing += (if lost { 1.0 } else { 0.0 } - self.missing) / 100.0;

@@ -35,7 +35,11 @@ pub trait Controls: Wire + Default {
     /// The default holds for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
     #[must_use]
     fn repeat(&self, age_ticks: u32) -> Self {
-        if age_ticks <= INPUT_REPEAT_TICKS { self.clone() } else { Self::default() }
+        if age_ticks <= INPUT_REPEAT_TICKS {
+            self.clone()
+        } else {
+            Self::default()
+        }
     }
 }
 

@@ -80,22 +80,36 @@ impl<S: Simulation> Solo<S> {
     /// If the player has not joined.
     pub fn hold(&mut self, player: PlayerId, input: S::Input) -> &mut Self {
         let held = self.holding.iter_mut().find(|(p, _)| *p == player);
-        held.unwrap_or_else(|| panic!("{player} holds something but has not joined")).1 = input;
+        held.unwrap_or_else(|| panic!("{player} holds something but has not joined"))
+            .1 = input;
         self
     }
 
     /// A command in the next frame.
     pub fn command(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
-        let mine = self.next.commands.iter().filter(|o| o.player == player).count() as u32;
+        let mine = self
+            .next
+            .commands
+            .iter()
+            .filter(|o| o.player == player)
+            .count() as u32;
         let seq = self.world.next_seq(player) + mine;
-        self.next.commands.push(Order { player, seq, command });
+        self.next.commands.push(Order {
+            player,
+            seq,
+            command,
+        });
         self.next.commands.sort_by_key(|o| (o.player, o.seq));
         self
     }
 
     /// An admitted claim in the next frame.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) -> &mut Self {
-        self.next.claims.push(Order { player, seq: self.world.tick().0, command });
+        self.next.claims.push(Order {
+            player,
+            seq: self.world.tick().0,
+            command,
+        });
         self.next.claims.sort_by_key(|o| (o.player, o.seq));
         self
     }
@@ -117,9 +131,19 @@ impl<S: Simulation> Solo<S> {
     }
 
     fn settle(&mut self, key: Key, outcome: Option<S::Outcome>) -> &mut Self {
-        let open = self.world.open_queries().iter().find(|open| open.key == key);
-        let asked = open.unwrap_or_else(|| panic!("no query is open under {key}")).asked;
-        self.next.outcomes.push(Answer { asked, key, outcome });
+        let open = self
+            .world
+            .open_queries()
+            .iter()
+            .find(|open| open.key == key);
+        let asked = open
+            .unwrap_or_else(|| panic!("no query is open under {key}"))
+            .asked;
+        self.next.outcomes.push(Answer {
+            asked,
+            key,
+            outcome,
+        });
         self.next.outcomes.sort_by_key(|a| (a.asked, a.key));
         self
     }
@@ -135,9 +159,18 @@ impl<S: Simulation> Solo<S> {
         let tick = self.world.tick();
         let (perspective, claimants) = match &self.screen {
             None => (Perspective::authority(tick), PlayerSet::default()),
-            Some((locals, confirmed, learned)) => (Perspective::prediction(*confirmed, *locals, learned), *locals),
+            Some((locals, confirmed, learned)) => (
+                Perspective::prediction(*confirmed, *locals, learned),
+                *locals,
+            ),
         };
-        let stepped = self.stepper.step(&mut self.world, &self.next, &self.rules, perspective, claimants);
+        let stepped = self.stepper.step(
+            &mut self.world,
+            &self.next,
+            &self.rules,
+            perspective,
+            claimants,
+        );
         if let Err(error) = stepped {
             panic!("{error}");
         }
@@ -202,7 +235,10 @@ pub mod doc {
         type Cue = Never;
 
         fn step(&mut self, frame: &Frame<'_, Self>, _fx: &mut Effects<Self>) {
-            self.total += frame.inputs().map(|(_, held)| u64::from(*held)).sum::<u64>();
+            self.total += frame
+                .inputs()
+                .map(|(_, held)| u64::from(*held))
+                .sum::<u64>();
         }
     }
 }
@@ -253,7 +289,10 @@ mod tests {
     fn commands_run_once_in_canonical_order() {
         let mut game = Solo::new(Echo::default(), ());
         game.join(P).join(PlayerId(0));
-        game.command(P, 5).command(P, 6).command(PlayerId(0), 9).step();
+        game.command(P, 5)
+            .command(P, 6)
+            .command(PlayerId(0), 9)
+            .step();
         game.run(3);
         assert_eq!(game.sim().heard, [(PlayerId(0), 9), (P, 5), (P, 6)]);
         assert_eq!(game.world().next_seq(P), 2);
@@ -265,8 +304,17 @@ mod tests {
         game.join(P).hold(P, 20).step();
         assert_eq!(game.world().open_queries().len(), ASKS_PER_TICK);
         game.hold(P, 0).step();
-        assert_eq!(game.sim().answers.len(), 20 - ASKS_PER_TICK, "the surplus is answered None at once");
-        let keys: Vec<Key> = game.world().open_queries().iter().map(|open| open.key).collect();
+        assert_eq!(
+            game.sim().answers.len(),
+            20 - ASKS_PER_TICK,
+            "the surplus is answered None at once"
+        );
+        let keys: Vec<Key> = game
+            .world()
+            .open_queries()
+            .iter()
+            .map(|open| open.key)
+            .collect();
         for key in &keys {
             game.answer(*key, 1).step();
         }
@@ -289,10 +337,23 @@ mod tests {
         let mut world = World::new(Echo::default(), Tick(4));
         let before = world.digest().unwrap();
         let mut frame = FrameData::<Echo>::empty(Tick(4));
-        frame.outcomes.push(Answer { asked: Tick(3), key: Key::new(1, 1), outcome: None });
+        frame.outcomes.push(Answer {
+            asked: Tick(3),
+            key: Key::new(1, 1),
+            outcome: None,
+        });
         let mut stepper = Stepper::default();
-        let step = stepper.step(&mut world, &frame, &(), Perspective::authority(Tick(4)), PlayerSet::default());
-        assert!(matches!(step, Err(crate::world::FrameError::UnknownQuery { .. })));
+        let step = stepper.step(
+            &mut world,
+            &frame,
+            &(),
+            Perspective::authority(Tick(4)),
+            PlayerSet::default(),
+        );
+        assert!(matches!(
+            step,
+            Err(crate::world::FrameError::UnknownQuery { .. })
+        ));
         assert_eq!(world.digest().unwrap(), before);
     }
 
@@ -305,11 +366,23 @@ mod tests {
             frame.roster.push((P, RosterChange::Joined));
             frame.inputs.set(P, Some(0));
             frame.filled.set(P, filled);
-            stepper.step(&mut world, &frame, &(), Perspective::authority(Tick(0)), PlayerSet::default()).unwrap();
+            stepper
+                .step(
+                    &mut world,
+                    &frame,
+                    &(),
+                    Perspective::authority(Tick(0)),
+                    PlayerSet::default(),
+                )
+                .unwrap();
             (world.digest().unwrap(), world.held(P).1)
         };
         let (given, filled) = (run(false), run(true));
         assert_eq!(given.0, filled.0);
-        assert_eq!((given.1, filled.1), (0, 1), "but the age of a held input is known");
+        assert_eq!(
+            (given.1, filled.1),
+            (0, 1),
+            "but the age of a held input is known"
+        );
     }
 }

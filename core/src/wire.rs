@@ -99,7 +99,10 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// [`WireError::Full`], here and in all that follow.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let room = self.out.get_mut(self.at..self.at + bytes.len()).ok_or(WireError::Full)?;
+        let room = self
+            .out
+            .get_mut(self.at..self.at + bytes.len())
+            .ok_or(WireError::Full)?;
         room.copy_from_slice(bytes);
         self.at += bytes.len();
         Ok(())
@@ -178,18 +181,29 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    /// For a part that knows by itself how much to take: it moves the beginning.
+    pub fn rest_mut(&mut self) -> &mut &'a [u8] {
+        &mut self.rest
+    }
+
     /// The next `len` bytes.
     ///
     /// # Errors
     /// [`WireError::Truncated`], here and in all that follow.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(WireError::Truncated)?;
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(len)
+            .ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
-        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        let (bytes, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(*bytes)
     }
@@ -249,7 +263,11 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`WireError::Malformed`] if something is.
     pub fn end(&self) -> Result<(), WireError> {
-        if self.rest.is_empty() { Ok(()) } else { Err(WireError::Malformed("bytes after the end")) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(WireError::Malformed("bytes after the end"))
+        }
     }
 }
 
@@ -261,7 +279,9 @@ mod tests {
     fn a_truncated_number_is_completed_by_a_near_one() {
         for near in [0u32, 5, 65_535, 65_536, 70_000, 1 << 20] {
             for away in -3_000i32..3_000 {
-                let Some(value) = near.checked_add_signed(away) else { continue };
+                let Some(value) = near.checked_add_signed(away) else {
+                    continue;
+                };
                 assert_eq!(near16(value as u16, near), value);
             }
         }
@@ -283,6 +303,9 @@ mod tests {
         let mut packet = Reader::new(&[1, 2]);
         assert_eq!(packet.u32(), Err(WireError::Truncated));
         assert_eq!(packet.u16(), Ok(513));
-        assert_eq!(packet.value::<u8>(), Err(WireError::Value(CodecError::Truncated)));
+        assert_eq!(
+            packet.value::<u8>(),
+            Err(WireError::Value(CodecError::Truncated))
+        );
     }
 }

@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(born + 5, Tick(105));
 /// assert_eq!(Tick(3) - Tick(10), 0);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Tick(pub u32);
 
 impl Tick {
@@ -62,7 +64,9 @@ impl fmt::Display for Tick {
 /// A player of one match: its number there, below [`PLAYERS_MAX`](crate::bounds::PLAYERS_MAX).
 ///
 /// The same identity has the same number for as long as the match lives, also after it left and returned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct PlayerId(pub u8);
 
 impl PlayerId {
@@ -91,7 +95,9 @@ impl fmt::Display for PlayerId {
 /// let spark = bullet.child(0);               // what that bullet causes
 /// assert_ne!(bullet, spark);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Key {
     /// The cause: an entity, a player, or another key folded by [`Key::child`].
     pub of: u64,
@@ -109,7 +115,10 @@ impl Key {
     /// The `n`th thing caused by a player. Players have causes of their own: they never equal a small `of`.
     #[must_use]
     pub const fn player(player: PlayerId, n: u32) -> Key {
-        Key { of: 0xffff_ffff_ffff_ff00 | player.0 as u64, n }
+        Key {
+            of: 0xffff_ffff_ffff_ff00 | player.0 as u64,
+            n,
+        }
     }
 
     /// The `n`th thing caused by what this key names.
@@ -118,10 +127,16 @@ impl Key {
     /// Steele, Lea and Flood 2014), so that two different causes meet with a chance of about 2⁻⁶⁴ a pair.
     #[must_use]
     pub const fn child(self, n: u32) -> Key {
-        let mut z = self.of ^ (self.n as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.of
+            ^ (self.n as u64)
+                .wrapping_add(1)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Key { of: z ^ (z >> 31), n }
+        Key {
+            of: z ^ (z >> 31),
+            n,
+        }
     }
 }
 

@@ -74,7 +74,9 @@ pub enum FrameError {
         key: Key,
     },
     /// A command out of its sequence.
-    #[error("the frame of {tick} repeats a command of {player}: expected at least #{expected}, got #{got}")]
+    #[error(
+        "the frame of {tick} repeats a command of {player}: expected at least #{expected}, got #{got}"
+    )]
     Sequence {
         /// The frame's tick.
         tick: Tick,
@@ -154,7 +156,10 @@ impl<S: Simulation> World<S> {
     }
 
     fn with(&self, is: impl Fn(Presence) -> bool) -> PlayerSet {
-        (0..PLAYERS_MAX as u8).map(PlayerId).filter(|p| is(self.roster[p.index()])).collect()
+        (0..PLAYERS_MAX as u8)
+            .map(PlayerId)
+            .filter(|p| is(self.roster[p.index()]))
+            .collect()
     }
 
     /// Questions without an answer yet, by (tick asked, key).
@@ -208,7 +213,10 @@ impl<S: Simulation> World<S> {
     /// Whether a decoded world keeps the invariants that [`Stepper`] relies on.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let ascending = |q: &[OpenQuery<S::Query>]| q.windows(2).all(|w| (w[0].asked, w[0].key) < (w[1].asked, w[1].key));
+        let ascending = |q: &[OpenQuery<S::Query>]| {
+            q.windows(2)
+                .all(|w| (w[0].asked, w[0].key) < (w[1].asked, w[1].key))
+        };
         self.open.len() <= QUERIES_OPEN_MAX
             && self.refused.len() <= QUERIES_REFUSED_MAX
             && ascending(&self.open)
@@ -264,7 +272,12 @@ pub struct Stepper<S: Simulation> {
 
 impl<S: Simulation> Default for Stepper<S> {
     fn default() -> Self {
-        Stepper { fx: Effects::new(), answered: Vec::new(), refused: Vec::new(), dropped_asks: 0 }
+        Stepper {
+            fx: Effects::new(),
+            answered: Vec::new(),
+            refused: Vec::new(),
+            dropped_asks: 0,
+        }
     }
 }
 
@@ -288,7 +301,10 @@ impl<S: Simulation> Stepper<S> {
             world.change_roster(player, change);
         }
         self.fx.reset(perspective.phase(), claimants);
-        world.sim.step(&Frame::new(frame, &self.answered, &self.refused, rules, perspective), &mut self.fx);
+        world.sim.step(
+            &Frame::new(frame, &self.answered, &self.refused, rules, perspective),
+            &mut self.fx,
+        );
         world.note_inputs(frame);
         for order in &frame.commands {
             world.next_seq[order.player.index()] = order.seq + 1;
@@ -334,7 +350,11 @@ impl<S: Simulation> Stepper<S> {
                 (&mut world.refused, room)
             };
             if room {
-                list.push(OpenQuery { asked, key: *key, query: query.clone() });
+                list.push(OpenQuery {
+                    asked,
+                    key: *key,
+                    query: query.clone(),
+                });
             } else {
                 self.dropped_asks += 1;
             }
@@ -346,7 +366,9 @@ impl<S: Simulation> Stepper<S> {
 
 impl<S: Simulation> World<S> {
     fn find(&self, asked: Tick, key: Key) -> Option<usize> {
-        self.open.binary_search_by_key(&(asked, key), |open| (open.asked, open.key)).ok()
+        self.open
+            .binary_search_by_key(&(asked, key), |open| (open.asked, open.key))
+            .ok()
     }
 
     fn change_roster(&mut self, player: PlayerId, change: RosterChange) {
@@ -362,7 +384,11 @@ impl<S: Simulation> World<S> {
         for (player, input) in frame.inputs.iter() {
             let i = player.index();
             self.held[i].clone_from(input);
-            self.ages[i] = if frame.filled.contains(player) { self.ages[i].saturating_add(1) } else { 0 };
+            self.ages[i] = if frame.filled.contains(player) {
+                self.ages[i].saturating_add(1)
+            } else {
+                0
+            };
         }
     }
 }
@@ -379,14 +405,19 @@ fn presence_after(change: RosterChange) -> Presence {
 fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), FrameError> {
     let tick = frame.tick;
     if tick != world.tick {
-        return Err(FrameError::OutOfTurn { expected: world.tick, got: tick });
+        return Err(FrameError::OutOfTurn {
+            expected: world.tick,
+            got: tick,
+        });
     }
     if !frame.is_canonical() {
         return Err(FrameError::NotCanonical(tick));
     }
     let mut roster = world.roster;
     for &(player, change) in &frame.roster {
-        let seat = roster.get_mut(player.index()).ok_or(FrameError::Roster { tick, player })?;
+        let seat = roster
+            .get_mut(player.index())
+            .ok_or(FrameError::Roster { tick, player })?;
         let fits = match change {
             RosterChange::Joined => *seat == Presence::Absent,
             RosterChange::Dropped => *seat == Presence::Present,
@@ -404,21 +435,37 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
             return Err(FrameError::Roster { tick, player });
         }
     }
-    let seated = |player: PlayerId| roster.get(player.index()).is_some_and(|p| *p != Presence::Absent);
+    let seated = |player: PlayerId| {
+        roster
+            .get(player.index())
+            .is_some_and(|p| *p != Presence::Absent)
+    };
     for order in frame.claims.iter().chain(&frame.commands) {
         if !seated(order.player) {
-            return Err(FrameError::Roster { tick, player: order.player });
+            return Err(FrameError::Roster {
+                tick,
+                player: order.player,
+            });
         }
     }
     for order in &frame.commands {
         let expected = world.next_seq[order.player.index()];
         if order.seq < expected {
-            return Err(FrameError::Sequence { tick, player: order.player, expected, got: order.seq });
+            return Err(FrameError::Sequence {
+                tick,
+                player: order.player,
+                expected,
+                got: order.seq,
+            });
         }
     }
     for answer in &frame.outcomes {
         if world.find(answer.asked, answer.key).is_none() {
-            return Err(FrameError::UnknownQuery { tick, asked: answer.asked, key: answer.key });
+            return Err(FrameError::UnknownQuery {
+                tick,
+                asked: answer.asked,
+                key: answer.key,
+            });
         }
     }
     Ok(())

@@ -89,7 +89,12 @@ impl<S: Simulation> Seat<S> {
 
     /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and nothing is held for it.
     pub(crate) fn offer_input(&mut self, next: Tick, tick: Tick, input: &S::Input) -> bool {
-        if tick < next || tick - next >= INPUT_WINDOW {
+        if tick - next >= INPUT_WINDOW {
+            return false;
+        }
+        // Late ones count too: the margin must tell how late.
+        self.newest = self.newest.max(Some(tick));
+        if tick < next {
             return false;
         }
         let slot = &mut self.inputs[(tick.0 % INPUT_WINDOW) as usize];
@@ -98,7 +103,6 @@ impl<S: Simulation> Seat<S> {
         }
         slot.0 = tick;
         slot.1.clone_from(input);
-        self.newest = self.newest.max(Some(tick));
         true
     }
 
@@ -108,7 +112,7 @@ impl<S: Simulation> Seat<S> {
         (slot.0 == tick).then_some(&slot.1)
     }
 
-    /// The newest input held.
+    /// The newest input that came, in time or late.
     pub(crate) fn newest(&self) -> Option<Tick> {
         self.newest
     }

@@ -47,6 +47,12 @@ pub(crate) fn read<S: Simulation>(
         return Ok(Asked::Nothing);
     }
     match kind(first) {
+        up::HELLO if first & up::LANE_ACK != 0 => {
+            // Still waiting for its world.
+            lane_ack(peer, now, &mut packet)?;
+            packet.end()?;
+            Ok(Asked::Nothing)
+        }
         up::HELLO => {
             let hello = Hello::read(&mut packet)?;
             packet.end()?;
@@ -149,11 +155,7 @@ fn play<S: Simulation>(
         }
     }
     if flags & up::LANE_ACK != 0 {
-        let ack = LaneAck::decode(packet.rest_mut())
-            .map_err(|_| WireError::Malformed("an ack of the lane"))?;
-        peer.lane_out
-            .handle_ack(now, &ack)
-            .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))?;
+        lane_ack(peer, now, packet)?;
     }
     let heal = if flags & up::HEAL != 0 {
         Some(Tick(packet.u32()?))
@@ -171,6 +173,14 @@ fn play<S: Simulation>(
         (_, Some(tick)) => Asked::Evidence(tick),
         _ => Asked::Nothing,
     })
+}
+
+fn lane_ack(peer: &mut Peer, now: Duration, packet: &mut Reader<'_>) -> Result<(), WireError> {
+    let ack = LaneAck::decode(packet.rest_mut())
+        .map_err(|_| WireError::Malformed("an ack of the lane"))?;
+    peer.lane_out
+        .handle_ack(now, &ack)
+        .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))
 }
 
 fn sized<T: serde::de::DeserializeOwned>(packet: &mut Reader<'_>) -> Result<(T, usize), WireError> {

@@ -42,7 +42,10 @@ pub struct RunStart {
 ///
 /// # Errors
 /// [`WireError::Full`].
-pub fn begin<S: Simulation>(out: &mut Writer<'_>, first: &FrameData<S>) -> Result<RunStart, WireError> {
+pub fn begin<S: Simulation>(
+    out: &mut Writer<'_>,
+    first: &FrameData<S>,
+) -> Result<RunStart, WireError> {
     out.tick16(first.tick)?;
     let count_at = out.len();
     out.u8(0)?;
@@ -99,8 +102,14 @@ fn write_frame<S: Simulation>(
     let neutral = S::Input::default();
     let mut changes = PlayerSet::default();
     for (player, input) in frame.inputs.iter() {
-        let predecessor = previous.and_then(|p| p.inputs.get(player)).unwrap_or(&neutral);
-        let same = if own.contains(player) { as_sent.contains(player) } else { input == predecessor };
+        let predecessor = previous
+            .and_then(|p| p.inputs.get(player))
+            .unwrap_or(&neutral);
+        let same = if own.contains(player) {
+            as_sent.contains(player)
+        } else {
+            input == predecessor
+        };
         changes.set(player, !same);
     }
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -174,11 +183,20 @@ fn read_list<T: DeserializeOwned>(
 
 /// The bits of `set` at the members of `among`, pressed together.
 fn pack(among: PlayerSet, set: PlayerSet) -> u32 {
-    among.iter().enumerate().map(|(i, player)| u32::from(set.contains(player)) << i).sum()
+    among
+        .iter()
+        .enumerate()
+        .map(|(i, player)| u32::from(set.contains(player)) << i)
+        .sum()
 }
 
 fn unpack(among: PlayerSet, bits: u32) -> PlayerSet {
-    among.iter().enumerate().filter(|(i, _)| bits >> i & 1 != 0).map(|(_, player)| player).collect()
+    among
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| bits >> i & 1 != 0)
+        .map(|(_, player)| player)
+        .collect()
 }
 
 /// Reads the frames of a run, one after the other, into one buffer.
@@ -189,7 +207,10 @@ pub struct RunReader<S: Simulation> {
 
 impl<S: Simulation> Default for RunReader<S> {
     fn default() -> Self {
-        RunReader { frame: FrameData::empty(Tick(0)), left: 0 }
+        RunReader {
+            frame: FrameData::empty(Tick(0)),
+            left: 0,
+        }
     }
 }
 
@@ -262,11 +283,17 @@ impl<S: Simulation> RunReader<S> {
         if more & OUTCOMES != 0 {
             let count = usize::from(packet.u8()?);
             if count > QUERIES_OPEN_MAX {
-                return Err(WireError::Malformed("more outcomes than queries can be open"));
+                return Err(WireError::Malformed(
+                    "more outcomes than queries can be open",
+                ));
             }
             for _ in 0..count {
                 let asked = tick.back(packet.varint()?);
-                frame.outcomes.push(Answer { asked, key: packet.value()?, outcome: packet.value()? });
+                frame.outcomes.push(Answer {
+                    asked,
+                    key: packet.value()?,
+                    outcome: packet.value()?,
+                });
             }
         }
         if more & CLAIMS != 0 {
@@ -284,7 +311,8 @@ impl<S: Simulation> RunReader<S> {
             if changes.contains(player) {
                 frame.inputs.set(player, Some(packet.value()?));
             } else if own.contains(player) {
-                let input = sent(player, tick).ok_or(WireError::Malformed("it names an input that was not sent"))?;
+                let input = sent(player, tick)
+                    .ok_or(WireError::Malformed("it names an input that was not sent"))?;
                 frame.inputs.set(player, Some(input.clone()));
             }
         }
@@ -365,7 +393,8 @@ fn write_announced<'s, S: Simulation>(
     commands: &impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
 ) -> Result<(), WireError> {
     let others = PlayerSet(present(&last.inputs).0 & !own.0);
-    let mut held: [Option<&S::Input>; PLAYERS_MAX] = core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
+    let mut held: [Option<&S::Input>; PLAYERS_MAX] =
+        core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;
     for tick in (1..=ticks).map(|ahead| last.tick + ahead) {
         let mut count = 0u8;
@@ -389,7 +418,9 @@ fn write_announced<'s, S: Simulation>(
         if count > 0 {
             out.u8(count)?;
             let mut written = Ok(());
-            commands(tick, &mut |order| written = written.and_then(|()| out.value(order)));
+            commands(tick, &mut |order| {
+                written = written.and_then(|()| out.value(order))
+            });
             written?;
         }
     }
@@ -398,7 +429,9 @@ fn write_announced<'s, S: Simulation>(
 
 fn read_set(packet: &mut Reader<'_>) -> Result<PlayerSet, WireError> {
     let bits = packet.varint()?;
-    u16::try_from(bits).map(PlayerSet).map_err(|_| WireError::Malformed("a player beyond the bound"))
+    u16::try_from(bits)
+        .map(PlayerSet)
+        .map_err(|_| WireError::Malformed("a player beyond the bound"))
 }
 
 fn set_presence<I: Default>(inputs: &mut Inputs<I>, here: PlayerSet) {

@@ -75,18 +75,32 @@ impl Hello {
     pub fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
         let wire = packet.u16()?;
         if wire != WIRE_VERSION {
-            return Ok(Hello { wire, game: String::new(), version: 0, rules: 0, build: String::new() });
+            return Ok(Hello {
+                wire,
+                game: String::new(),
+                version: 0,
+                rules: 0,
+                build: String::new(),
+            });
         }
         let (game, version, rules, build) = packet.value::<(String, u32, u64, String)>()?;
         if game.len() > TEXT_MAX || build.len() > TEXT_MAX {
             return Err(WireError::Malformed("a name over 128 bytes"));
         }
-        Ok(Hello { wire, game, version, rules, build })
+        Ok(Hello {
+            wire,
+            game,
+            version,
+            rules,
+            build,
+        })
     }
 }
 
 fn clip(text: &str) -> &str {
-    let end = (0..=TEXT_MAX.min(text.len())).rev().find(|&i| text.is_char_boundary(i));
+    let end = (0..=TEXT_MAX.min(text.len()))
+        .rev()
+        .find(|&i| text.is_char_boundary(i));
     &text[..end.unwrap_or(0)]
 }
 
@@ -169,11 +183,39 @@ mod tests {
     fn a_mismatch_is_named() {
         let ours = hello();
         assert_eq!(ours.refusal(&hello()), None);
-        assert_eq!(ours.refusal(&Hello { build: "other".into(), ..hello() }), None, "the build is only told");
-        assert_eq!(ours.refusal(&Hello { wire: 9, ..hello() }), Some(CloseCode::WrongWire));
-        assert_eq!(ours.refusal(&Hello { game: "chess".into(), ..hello() }), Some(CloseCode::WrongGame));
-        assert_eq!(ours.refusal(&Hello { version: 2, ..hello() }), Some(CloseCode::WrongVersion));
-        assert_eq!(ours.refusal(&Hello { rules: 1, ..hello() }), Some(CloseCode::WrongRules));
+        assert_eq!(
+            ours.refusal(&Hello {
+                build: "other".into(),
+                ..hello()
+            }),
+            None,
+            "the build is only told"
+        );
+        assert_eq!(
+            ours.refusal(&Hello { wire: 9, ..hello() }),
+            Some(CloseCode::WrongWire)
+        );
+        assert_eq!(
+            ours.refusal(&Hello {
+                game: "chess".into(),
+                ..hello()
+            }),
+            Some(CloseCode::WrongGame)
+        );
+        assert_eq!(
+            ours.refusal(&Hello {
+                version: 2,
+                ..hello()
+            }),
+            Some(CloseCode::WrongVersion)
+        );
+        assert_eq!(
+            ours.refusal(&Hello {
+                rules: 1,
+                ..hello()
+            }),
+            Some(CloseCode::WrongRules)
+        );
     }
 
     #[test]

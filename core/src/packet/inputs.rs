@@ -6,7 +6,7 @@
 //!
 //! The first tick's inputs are coded against neutral, the others against their predecessor.
 
-use crate::bounds::{INPUT_WINDOW, SEATS_MAX};
+use crate::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
 use crate::wire::{Reader, WireError, Writer};
 use crate::{Controls, Tick};
 
@@ -45,7 +45,11 @@ fn write_run<'i, I: Controls>(
     let mut mask = [0u8; MASK_BYTES];
     let neutral = I::default();
     let changed = |tick: Tick, seat: usize| {
-        let before = if tick == first { &neutral } else { input(seat, tick.back(1)) };
+        let before = if tick == first {
+            &neutral
+        } else {
+            input(seat, tick.back(1))
+        };
         input(seat, tick) != before
     };
     let cells = || (0..ticks).flat_map(|i| (0..seats).map(move |seat| (first + i, seat)));
@@ -78,7 +82,9 @@ pub fn read<I: Controls>(
     let first = wanted + u32::from(packet.u8()?);
     let ticks = u32::from(packet.u8()?);
     if ticks > INPUT_WINDOW || seats > SEATS_MAX {
-        return Err(WireError::Malformed("a run of inputs longer than the window"));
+        return Err(WireError::Malformed(
+            "a run of inputs longer than the window",
+        ));
     }
     let mask = packet.bytes((ticks as usize * seats).div_ceil(8))?;
     let mut last: [I; SEATS_MAX] = Default::default();
@@ -86,7 +92,11 @@ pub fn read<I: Controls>(
         for (seat, held) in last.iter_mut().enumerate().take(seats) {
             let bit = i as usize * seats + seat;
             if mask[bit / 8] & 1 << (bit % 8) != 0 {
+                let before = packet.rest().len();
                 *held = packet.value()?;
+                if before - packet.rest().len() > INPUT_BYTES_MAX {
+                    return Err(WireError::Malformed("an input over its bound"));
+                }
             }
             each(seat, first + i, held);
         }

@@ -15,35 +15,58 @@ fn frame_strategy() -> impl Strategy<Value = FrameData<Echo>> {
     let inputs = proptest::collection::btree_map(0u8..6, 0u8..3, 0..6);
     let commands = proptest::collection::btree_map((0u8..6, 0u32..300), any::<u8>(), 0..3);
     let claims = proptest::collection::btree_map((0u8..6, 0u32..300), any::<u8>(), 0..2);
-    let outcomes = proptest::collection::btree_map((0u32..9, any::<u64>()), any::<Option<u8>>(), 0..3);
+    let outcomes =
+        proptest::collection::btree_map((0u32..9, any::<u64>()), any::<Option<u8>>(), 0..3);
     let roster = proptest::collection::btree_map(0u8..16, Just(RosterChange::Joined), 0..2);
-    (inputs, commands, claims, outcomes, roster, any::<u16>()).prop_map(|(inputs, commands, claims, outcomes, roster, filled)| {
-        let order = |((player, seq), command): ((u8, u32), u8)| Order { player: PlayerId(player), seq, command };
-        let mut frame = FrameData::empty(Tick(0));
-        for (player, input) in inputs {
-            frame.inputs.set(PlayerId(player), Some(input));
-        }
-        frame.commands = commands.into_iter().map(order).collect();
-        frame.claims = claims.into_iter().map(order).collect();
-        frame.outcomes = outcomes
-            .into_iter()
-            .map(|((ago, of), outcome)| Answer { asked: Tick(100 - ago), key: Key::new(of, ago), outcome })
-            .collect();
-        frame.outcomes.sort_by_key(|a| (a.asked, a.key));
-        frame.roster = roster.into_iter().map(|(p, c)| (PlayerId(p), c)).collect();
-        frame.filled = PlayerSet(filled & 0b11_1111);
-        frame
-    })
+    (inputs, commands, claims, outcomes, roster, any::<u16>()).prop_map(
+        |(inputs, commands, claims, outcomes, roster, filled)| {
+            let order = |((player, seq), command): ((u8, u32), u8)| Order {
+                player: PlayerId(player),
+                seq,
+                command,
+            };
+            let mut frame = FrameData::empty(Tick(0));
+            for (player, input) in inputs {
+                frame.inputs.set(PlayerId(player), Some(input));
+            }
+            frame.commands = commands.into_iter().map(order).collect();
+            frame.claims = claims.into_iter().map(order).collect();
+            frame.outcomes = outcomes
+                .into_iter()
+                .map(|((ago, of), outcome)| Answer {
+                    asked: Tick(100 - ago),
+                    key: Key::new(of, ago),
+                    outcome,
+                })
+                .collect();
+            frame.outcomes.sort_by_key(|a| (a.asked, a.key));
+            frame.roster = roster.into_iter().map(|(p, c)| (PlayerId(p), c)).collect();
+            frame.filled = PlayerSet(filled & 0b11_1111);
+            frame
+        },
+    )
 }
 
-fn encode(frames: &[FrameData<Echo>], own: PlayerSet, as_sent: impl Fn(Tick) -> PlayerSet) -> Vec<u8> {
+fn encode(
+    frames: &[FrameData<Echo>],
+    own: PlayerSet,
+    as_sent: impl Fn(Tick) -> PlayerSet,
+) -> Vec<u8> {
     let mut bytes = alloc::vec![0; 64 << 10];
     let mut out = Writer::new(&mut bytes);
     let mut spent = ByteCounts::default();
     let run = frames::begin(&mut out, &frames[0]).unwrap();
     for (i, frame) in frames.iter().enumerate() {
         let previous = i.checked_sub(1).map(|i| &frames[i]);
-        frames::write(&mut out, previous, frame, own, as_sent(frame.tick), &mut spent).unwrap();
+        frames::write(
+            &mut out,
+            previous,
+            frame,
+            own,
+            as_sent(frame.tick),
+            &mut spent,
+        )
+        .unwrap();
     }
     frames::end(&mut out, &run, frames.len());
     let len = out.len();
@@ -132,6 +155,12 @@ fn a_frame_in_which_nothing_changed_costs_one_byte() {
     }
     let mut second = first.clone();
     second.tick = Tick(10);
-    let one = encode(core::slice::from_ref(&first), PlayerSet(0), |_| PlayerSet(0)).len();
-    assert_eq!(encode(&[first, second], PlayerSet(0), |_| PlayerSet(0)).len(), one + 1);
+    let one = encode(core::slice::from_ref(&first), PlayerSet(0), |_| {
+        PlayerSet(0)
+    })
+    .len();
+    assert_eq!(
+        encode(&[first, second], PlayerSet(0), |_| PlayerSet(0)).len(),
+        one + 1
+    );
 }

@@ -1,0 +1,67 @@
+//! What a game may tell its client: how to guess, what to speculate, what to show.
+
+use twinstep_core::{Controls, Key, PlayerId, Simulation};
+
+/// Guesses what a remote player holds at a tick of which no news has come.
+///
+/// Guesses are asked for lazily, one frame at a time, and see the simulation at that very tick.
+pub trait Guess<S: Simulation>: Send + Sync + 'static {
+    /// What `who` holds, `age_ticks` after its last known input `last`.
+    fn guess(&mut self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input;
+}
+
+impl<S: Simulation, F> Guess<S> for F
+where
+    F: FnMut(&S, PlayerId, &S::Input, u32) -> S::Input + Send + Sync + 'static,
+{
+    fn guess(&mut self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
+        self(sim, who, last, age_ticks)
+    }
+}
+
+/// The default guess: [`Controls::repeat`], the very function with which the server fills.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Repeat;
+
+impl<S: Simulation> Guess<S> for Repeat {
+    fn guess(&mut self, _sim: &S, _who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
+        last.repeat(age_ticks)
+    }
+}
+
+/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing.
+pub trait Speculate<S: Simulation>: Send + Sync + 'static {
+    /// The likely outcome, or `None` to wait for the server's.
+    fn speculate(
+        &mut self,
+        sim: &S,
+        rules: &S::Rules,
+        key: Key,
+        query: &S::Query,
+    ) -> Option<S::Outcome>;
+}
+
+impl<S: Simulation, F> Speculate<S> for F
+where
+    F: FnMut(&S, &S::Rules, Key, &S::Query) -> Option<S::Outcome> + Send + Sync + 'static,
+{
+    fn speculate(
+        &mut self,
+        sim: &S,
+        rules: &S::Rules,
+        key: Key,
+        query: &S::Query,
+    ) -> Option<S::Outcome> {
+        self(sim, rules, key, query)
+    }
+}
+
+/// The default speculation: wait for the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wait;
+
+impl<S: Simulation> Speculate<S> for Wait {
+    fn speculate(&mut self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {
+        None
+    }
+}

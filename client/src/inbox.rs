@@ -1,0 +1,85 @@
+//! Frames that arrived and wait for the authority, without gaps, and the digests that came with them.
+
+use std::collections::VecDeque;
+
+use twinstep_core::frame::FrameData;
+use twinstep_core::{Simulation, Tick};
+
+/// Frames that wait at most: about 8 s at 60 Hz, after which the server's repeats must serve.
+const FRAMES_MAX: usize = 512;
+/// Digests remembered, by tick.
+const DIGESTS: usize = 256;
+
+/// Frames `next - len .. next`.
+pub(crate) struct Inbox<S: Simulation> {
+    frames: VecDeque<FrameData<S>>,
+    spare: Vec<FrameData<S>>,
+    next: Tick,
+    digests: Vec<(Tick, u32)>,
+}
+
+impl<S: Simulation> Inbox<S> {
+    pub(crate) fn new(next: Tick) -> Self {
+        Inbox {
+            frames: VecDeque::with_capacity(FRAMES_MAX),
+            spare: (0..64).map(|_| FrameData::roomy(next)).collect(),
+            next,
+            digests: vec![(Tick::MAX, 0); DIGESTS],
+        }
+    }
+
+    /// The first tick that no frame here covers: what the server is told that we want.
+    pub(crate) fn next(&self) -> Tick {
+        self.next
+    }
+
+    /// Keeps a frame if it is the next one; whether it was news.
+    pub(crate) fn push(&mut self, frame: &FrameData<S>) -> bool {
+        let news = frame.tick == self.next && self.frames.len() < FRAMES_MAX;
+        if news {
+            let mut kept = self
+                .spare
+                .pop()
+                .unwrap_or_else(|| FrameData::roomy(frame.tick));
+            kept.clone_from(frame);
+            self.frames.push_back(kept);
+            self.next += 1;
+        }
+        news
+    }
+
+    /// The oldest frame.
+    pub(crate) fn front(&self) -> Option<&FrameData<S>> {
+        self.frames.front()
+    }
+
+    /// Takes the oldest frame out; give it back by [`recycle`](Inbox::recycle).
+    pub(crate) fn pop(&mut self) -> Option<FrameData<S>> {
+        self.frames.pop_front()
+    }
+
+    pub(crate) fn recycle(&mut self, frame: FrameData<S>) {
+        self.spare.push(frame);
+    }
+
+    /// Forgets frames before `tick`, and begins there if it has none beyond.
+    pub(crate) fn begin_at(&mut self, tick: Tick) {
+        while self.frames.front().is_some_and(|frame| frame.tick < tick) {
+            self.spare.extend(self.frames.pop_front());
+        }
+        if self.frames.is_empty() {
+            self.next = tick;
+        }
+    }
+
+    /// Notes the low half of the server's digest of the world before `tick`.
+    pub(crate) fn note_digest(&mut self, tick: Tick, digest: u32) {
+        self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
+    }
+
+    /// What the server's digest of the world before `tick` is known to be.
+    pub(crate) fn digest(&self, tick: Tick) -> Option<u32> {
+        let (at, digest) = self.digests[tick.0 as usize % DIGESTS];
+        (at == tick).then_some(digest)
+    }
+}

@@ -1,0 +1,205 @@
+//! What this client's own players gave: sampled inputs, commands on their way, claims.
+//!
+//! Invariant: an input, once sampled for a tick, never changes; a command or claim stays here until its
+//! fate is known (executed in a confirmed frame, or refused), and is sent in every packet until then.
+
+use arrayvec::ArrayVec;
+use std::collections::VecDeque;
+
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, INPUT_WINDOW, SEATS_MAX};
+use twinstep_core::frame::{FrameData, Order, PlayerSet};
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+/// Inputs that are remembered per seat: those on their way up, and those that may still come back down.
+const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
+
+/// A command that its owner gave and whose fate is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending<C> {
+    /// The command as it will stand in a frame.
+    pub order: Order<C>,
+    /// The tick at which the prediction executes it.
+    pub stamp: Tick,
+}
+
+/// The own players' inputs, commands and claims.
+pub struct Orders<S: Simulation> {
+    seats: ArrayVec<PlayerId, SEATS_MAX>,
+    inputs: Vec<S::Input>,
+    /// Inputs are known for `first..next`.
+    first: Tick,
+    next: Tick,
+    next_seq: [u32; SEATS_MAX],
+    /// Per seat, the next command that the server expects, as far as we know.
+    heard_seq: [u32; SEATS_MAX],
+    commands: VecDeque<Pending<S::Command>>,
+    claims: VecDeque<Pending<S::Command>>,
+}
+
+impl<S: Simulation> Orders<S> {
+    /// For the players of `seats`, whose commands continue at `next_seq`.
+    pub fn new(seats: ArrayVec<PlayerId, SEATS_MAX>, next_seq: &[u32]) -> Self {
+        let mut seqs = [0; SEATS_MAX];
+        seqs[..next_seq.len()].copy_from_slice(next_seq);
+        Orders {
+            inputs: vec![S::Input::default(); REMEMBERED * seats.len().max(1)],
+            seats,
+            first: Tick(0),
+            next: Tick(0),
+            next_seq: seqs,
+            heard_seq: seqs,
+            commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+        }
+    }
+
+    /// The player of each seat.
+    pub fn seats(&self) -> &[PlayerId] {
+        &self.seats
+    }
+
+    /// The own players.
+    pub fn players(&self) -> PlayerSet {
+        self.seats.iter().copied().collect()
+    }
+
+    fn slot(&self, seat: usize, tick: Tick) -> usize {
+        seat * REMEMBERED + tick.0 as usize % REMEMBERED
+    }
+
+    /// The next tick without a local input: I.
+    pub fn next(&self) -> Tick {
+        self.next
+    }
+
+    /// Leaves a gap up to `tick` (after a jump of I); the skipped ticks are the server's to fill.
+    pub fn skip_to(&mut self, tick: Tick) {
+        if tick != self.next {
+            self.first = tick;
+            self.next = tick;
+        }
+    }
+
+    /// Samples every seat once for the next tick.
+    pub fn sample(&mut self, mut input: impl FnMut(usize) -> S::Input) {
+        for seat in 0..self.seats.len() {
+            let slot = self.slot(seat, self.next);
+            self.inputs[slot] = input(seat);
+        }
+        self.next += 1;
+        if self.next - self.first > REMEMBERED as u32 {
+            self.first = self.next.back(REMEMBERED as u32);
+        }
+    }
+
+    /// What a seat's player holds at `tick`, if it was sampled and is remembered.
+    pub fn input(&self, seat: usize, tick: Tick) -> Option<&S::Input> {
+        (tick >= self.first && tick < self.next).then(|| &self.inputs[self.slot(seat, tick)])
+    }
+
+    /// As [`input`](Orders::input), by player.
+    pub fn input_of(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
+        self.input(self.seats.iter().position(|p| *p == player)?, tick)
+    }
+
+    /// The first tick of the unbroken run of inputs that ends at I.
+    pub fn first(&self) -> Tick {
+        self.first
+    }
+
+    /// Gives a command at the next input tick; `None` if too many are on their way.
+    pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
+        if self.commands.len() >= COMMANDS_OPEN_MAX {
+            return None;
+        }
+        let seq = self.next_seq[seat];
+        self.next_seq[seat] += 1;
+        let order = Order {
+            player: self.seats[seat],
+            seq,
+            command,
+        };
+        self.commands.push_back(Pending {
+            order,
+            stamp: self.next,
+        });
+        Some(seq)
+    }
+
+    /// Notes a claim that the prediction's step of `tick` emitted; whether there was room.
+    pub fn claim(&mut self, player: PlayerId, tick: Tick, command: S::Command) -> bool {
+        let room = self.claims.len() < COMMANDS_OPEN_MAX;
+        if room {
+            let order = Order {
+                player,
+                seq: tick.0,
+                command,
+            };
+            self.claims.push_back(Pending {
+                order,
+                stamp: tick + 1,
+            });
+        }
+        room
+    }
+
+    /// Commands whose fate is not known, in the order given.
+    pub fn commands(&self) -> impl Iterator<Item = &Pending<S::Command>> {
+        self.commands.iter()
+    }
+
+    /// Commands that the server has not got yet, in the order given.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
+        let heard = |player| {
+            self.seats
+                .iter()
+                .position(|p| *p == player)
+                .map_or(0, |seat| self.heard_seq[seat])
+        };
+        self.commands
+            .iter()
+            .filter(move |p| p.order.seq >= heard(p.order.player))
+    }
+
+    /// The server says which command it expects next of a seat.
+    pub fn acknowledge(&mut self, seat: usize, next_seq: u32) {
+        if next_seq <= self.next_seq[seat] {
+            self.heard_seq[seat] = self.heard_seq[seat].max(next_seq);
+        }
+    }
+
+    /// Claims whose fate is not known, in the order emitted.
+    pub fn claims(&self) -> impl Iterator<Item = &Pending<S::Command>> {
+        self.claims.iter()
+    }
+
+    /// Forgets what a confirmed frame executed; how many commands that were.
+    pub fn executed(&mut self, frame: &FrameData<S>) -> usize {
+        let before = self.commands.len();
+        for order in &frame.commands {
+            self.commands
+                .retain(|p| p.order.player != order.player || p.order.seq != order.seq);
+        }
+        for order in &frame.claims {
+            self.claims
+                .retain(|p| p.order.player != order.player || p.order.seq != order.seq);
+        }
+        before - self.commands.len()
+    }
+
+    /// Forgets a refused command; whether it was still open.
+    pub fn refused_command(&mut self, seat: usize, seq: u32) -> bool {
+        refuse(&mut self.commands, self.seats.get(seat).copied(), seq)
+    }
+
+    /// Forgets a refused claim; whether it was still open.
+    pub fn refused_claim(&mut self, seat: usize, seq: u32) -> bool {
+        refuse(&mut self.claims, self.seats.get(seat).copied(), seq)
+    }
+}
+
+fn refuse<C>(list: &mut VecDeque<Pending<C>>, player: Option<PlayerId>, seq: u32) -> bool {
+    let before = list.len();
+    list.retain(|p| Some(p.order.player) != player || p.order.seq != seq);
+    before != list.len()
+}

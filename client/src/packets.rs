@@ -1,0 +1,329 @@
+//! The session's packets: what is read from the server's, and how its own are put together.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::PACKETS_PER_SEND_MAX;
+use twinstep_core::lane::{self, LaneAck};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, inputs, kind, up};
+use twinstep_core::wire::{Reader, WireError, Writer};
+use twinstep_core::{Simulation, Tick};
+
+use crate::picture::Show;
+use crate::playing::Playing;
+use crate::session::{Closed, Event, Session, State};
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
+        let mut packet = Reader::new(bytes);
+        let first = packet.u8()?;
+        if kind(first) == down::CLOSED {
+            let code: CloseCode = packet.value()?;
+            packet.end()?;
+            if !matches!(self.state, State::Closed(_)) {
+                self.state = State::Closed(Closed::Server(code));
+            }
+            return Ok(());
+        }
+        let heard = self.link.read(now, &mut packet)?;
+        match kind(first) {
+            _ if heard.repeated => Ok(()),
+            down::PLAY => self.read_play(now, first, heard.newest, &mut packet),
+            down::LANE => {
+                let chunk = packet.rest();
+                self.lane_in
+                    .handle(chunk)
+                    .map_err(|_| WireError::Malformed("a chunk of the lane"))
+            }
+            _ => Err(WireError::Malformed("a kind of packet")),
+        }
+    }
+
+    fn read_play(
+        &mut self,
+        now: Duration,
+        flags: u8,
+        newest: bool,
+        packet: &mut Reader<'_>,
+    ) -> Result<(), WireError> {
+        let State::Playing(playing) = &mut self.state else {
+            return Ok(());
+        };
+        let next_seal = packet.tick16(self.next_seal)?;
+        let (margin, unbroken) = (packet.u8()? as i8, packet.u8()?);
+        let rtt = self.link.rtt().unwrap_or_default();
+        if newest {
+            self.next_seal = next_seal;
+            self.needed = next_seal + u32::from(unbroken);
+            playing.meter.rtts.add(rtt.as_millis() as i32);
+            if let Some(pace) = &mut playing.pace
+                && margin != i8::MIN
+            {
+                playing.meter.margins.add(i32::from(margin));
+                let newest_held = Tick(next_seal.0.saturating_add_signed(i32::from(margin)));
+                pace.report(now, i32::from(margin), newest_held, rtt);
+            }
+        }
+        if flags & down::COMMAND_ACKS != 0 {
+            for seat in 0..playing.timeline.orders().seats().len() {
+                let next = packet.varint()?;
+                playing.timeline.orders_mut().acknowledge(seat, next);
+            }
+        }
+        if flags & down::REFUSALS != 0 {
+            for _ in 0..packet.u8()? {
+                let (head, seq) = (packet.u8()?, packet.varint()?);
+                let (seat, claim) = (usize::from(head >> 1), head & 1 != 0);
+                let orders = playing.timeline.orders_mut();
+                if claim {
+                    playing.meter.claims_refused += u64::from(orders.refused_claim(seat, seq));
+                } else if orders.refused_command(seat, seq) {
+                    playing.meter.commands_refused += 1;
+                    self.events.push_back(Event::CommandRefused { seat, seq });
+                }
+            }
+        }
+        if flags & down::LANE_ACK != 0 {
+            let ack = LaneAck::decode(packet.rest_mut())
+                .map_err(|_| WireError::Malformed("an ack of the lane"))?;
+            self.lane_out
+                .handle_ack(now, &ack)
+                .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))?;
+        }
+        if flags & down::FRAMES != 0 {
+            let own = playing.timeline.orders().players();
+            self.run.begin(packet, playing.inbox.next())?;
+            loop {
+                let Playing {
+                    timeline, inbox, ..
+                } = &mut **playing;
+                let sent = |player, tick| timeline.orders().input_of(player, tick);
+                if !self.run.next(packet, own, sent, |frame| {
+                    inbox.push(frame);
+                })? {
+                    break;
+                }
+            }
+            let end = self.run.tick();
+            let newest_turn = end.back(u32::from(packet.u8()?));
+            playing.inbox.note_digest(newest_turn, packet.u32()?);
+            playing.meter.turns += 1;
+        }
+        if flags & down::ANNOUNCE != 0 {
+            let own = playing.timeline.orders().players();
+            // One borrow for both kinds: inputs are noted at once, commands too.
+            let timeline = std::cell::RefCell::new(&mut playing.timeline);
+            self.run.announced(
+                packet,
+                own,
+                |player, tick, input| timeline.borrow_mut().announce(player, tick, input),
+                |tick, order| timeline.borrow_mut().announce_command(tick, order),
+            )?;
+        }
+        packet.end()
+    }
+
+    /// Writes the next packet, if `due` or if there is something that cannot wait.
+    pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
+        let mut packet = Writer::new(out);
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            ..ByteCounts::default()
+        };
+        let written = match &self.state {
+            State::Closed(_) => {
+                if self.leaving == 0 {
+                    return None;
+                }
+                self.leaving -= 1;
+                self.head(now, up::LEAVE, &mut packet, &mut bytes)
+            }
+            State::Joining { .. } if due => self.write_hello(now, &mut packet, &mut bytes),
+            State::Playing(_) if due => self.write_play(now, &mut packet, &mut bytes),
+            State::Playing(_) => return self.write_chunk(now, out),
+            State::Joining { .. } => return None,
+        };
+        self.send_now = false;
+        self.sent_at = Some(now);
+        written.ok()?;
+        self.up += bytes;
+        Some(packet.len())
+    }
+
+    fn head(
+        &mut self,
+        now: Duration,
+        first: u8,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        out.u8(first)?;
+        self.link.write(now, out)?;
+        bytes.headers += out.len() as u64;
+        Ok(())
+    }
+
+    fn write_hello(
+        &mut self,
+        now: Duration,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        // Once chunks come, the hello was heard: from then on they are acknowledged instead.
+        match self.lane_in.poll_ack() {
+            Some(ack) => {
+                self.head(now, up::HELLO | up::LANE_ACK, out, bytes)?;
+                out.bytes(&ack.encode())
+            }
+            None => {
+                self.head(now, up::HELLO, out, bytes)?;
+                self.hello.write(out)
+            }
+        }
+    }
+
+    fn write_play(
+        &mut self,
+        now: Duration,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        self.head(now, up::PLAY, out, bytes)?;
+        let State::Playing(playing) = &mut self.state else {
+            return Ok(());
+        };
+        let mut flags = up::PLAY;
+        let mut at = out.len();
+        let mut count = |out: &Writer<'_>, kind: &mut u64| {
+            *kind += (out.len() - at) as u64;
+            at = out.len();
+        };
+        let wanted = playing.inbox.next();
+        out.tick16(wanted)?;
+        out.u8((wanted - playing.timeline.authority().tick()).min(255) as u8)?;
+        count(out, &mut bytes.acks);
+        if write_inputs(playing, self.needed, wanted, out) {
+            flags |= up::INPUTS;
+        }
+        count(out, &mut bytes.inputs);
+        if write_orders(playing, out, false) {
+            flags |= up::COMMANDS;
+        }
+        if write_orders(playing, out, true) {
+            flags |= up::CLAIMS;
+        }
+        count(out, &mut bytes.commands);
+        if let Some(ack) = self.lane_in.poll_ack() {
+            flags |= up::LANE_ACK;
+            out.bytes(&ack.encode())?;
+        }
+        if let Some(tick) = playing.differs {
+            flags |= up::HEAL;
+            out.u32(tick.0)?;
+        }
+        if let Some((tick, _)) = self.asked_evidence {
+            flags |= up::EVIDENCE;
+            out.u32(tick.0)?;
+        }
+        count(out, &mut bytes.bulk);
+        out.patch(0, flags);
+        Ok(())
+    }
+
+    /// A chunk of a desync report.
+    fn write_chunk(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        let rtt = self.link.rtt().unwrap_or(Duration::from_millis(200));
+        let mut chunk = [0; lane::FRAME_BYTES_MAX];
+        let len = self.lane_out.poll(now, rtt, &mut chunk)?;
+        let mut packet = Writer::new(out);
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            bulk: len as u64,
+            ..ByteCounts::default()
+        };
+        self.head(now, up::LANE, &mut packet, &mut bytes).ok()?;
+        packet.bytes(&chunk[..len]).ok()?;
+        self.up += bytes;
+        Some(packet.len())
+    }
+}
+
+/// Room that inputs leave for what follows them in a packet.
+const ORDERS_ROOM: usize = 300;
+
+/// Writes the inputs that the server does not hold; if they are too many, the newest.
+fn write_inputs<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    needed: Tick,
+    wanted: Tick,
+    out: &mut Writer<'_>,
+) -> bool {
+    let orders = playing.timeline.orders();
+    let (seats, next) = (orders.seats().len(), orders.next());
+    let mut first = needed.max(orders.first()).max(wanted);
+    for _ in 0..PACKETS_PER_SEND_MAX {
+        if first >= next {
+            return false;
+        }
+        let neutral = S::Input::default();
+        let input = |seat, tick| orders.input(seat, tick).unwrap_or(&neutral);
+        let start = out.len();
+        let written = inputs::write(out, wanted, first, next - first, seats, input);
+        if written.is_ok() && out.room() >= ORDERS_ROOM {
+            return true;
+        }
+        out.truncate(start);
+        first = Tick(first.0 + (next - first).div_ceil(2));
+    }
+    false
+}
+
+/// Writes commands (or claims) whose fate is open, oldest first, as many as fit.
+fn write_orders<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    out: &mut Writer<'_>,
+    claims: bool,
+) -> bool {
+    let orders = playing.timeline.orders();
+    let start = out.len();
+    if out.u8(0).is_err() {
+        return false;
+    }
+    let mut count = 0u8;
+    let mut write = |pending: &crate::orders::Pending<S::Command>| {
+        let end = out.len();
+        let seat = orders
+            .seats()
+            .iter()
+            .position(|p| *p == pending.order.player)
+            .unwrap_or(0);
+        let written = (|| {
+            out.u8(seat as u8)?;
+            if claims {
+                out.tick16(Tick(pending.order.seq))?;
+            } else {
+                out.varint(pending.order.seq)?;
+                out.tick16(pending.stamp)?;
+            }
+            out.value(&pending.order.command)
+        })();
+        match written {
+            Ok(()) => count += 1,
+            Err(_) => out.truncate(end),
+        }
+        written.is_ok() && count < 64
+    };
+    if claims {
+        let _ = orders.claims().all(&mut write);
+    } else {
+        let _ = orders.unacknowledged().all(&mut write);
+    }
+    if count == 0 {
+        out.truncate(start);
+    } else {
+        out.patch(start, count);
+    }
+    count > 0
+}

@@ -1,0 +1,296 @@
+//! A session that is in its match: what one `advance` does, and in which order.
+//!
+//! ```text
+//!  frames that arrived ─▶ authority (never shed) ─▶ compare
+//!  pace ─▶ sample inputs up to I ─▶ P = min(max(A, I − delay), A + allowed lead)
+//!  rebuild if stale, extend to P (within the budget) ─▶ settle cues ─▶ the picture
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, LEAD_MAX};
+use twinstep_core::packet::hello::Welcome;
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick, codec};
+
+use crate::hooks::{Guess, Speculate};
+use crate::inbox::Inbox;
+use crate::orders::Orders;
+use crate::pace::{Pace, PaceConfig};
+use crate::picture::{Show, Smoothing};
+use crate::stats::{Meter, SessionStats};
+use crate::timeline::Timeline;
+use crate::view::View;
+
+/// Authority steps of one advance at most: catching up goes in bursts.
+const BURST_TICKS: u32 = 64;
+/// Over budget for so long without a break in it, the lead grows by a tick an advance again.
+const CALM: Duration = Duration::from_millis(500);
+/// A later call of `advance` than this counts as late.
+const LATE: Duration = Duration::from_millis(34);
+
+/// An input that is larger than what a packet grants it: an error of the game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InputTooLarge;
+
+/// What a session in its match consists of.
+pub(crate) struct Playing<S: Simulation, V: Show<S>> {
+    pub(crate) timeline: Timeline<S>,
+    pub(crate) inbox: Inbox<S>,
+    pub(crate) view: View<S, V>,
+    pub(crate) pace: Option<Pace>,
+    pub(crate) meter: Meter,
+    welcome: Welcome,
+    tick: Duration,
+    advanced_at: Option<Duration>,
+    allowed_lead: u32,
+    shed_at: Duration,
+    /// The tick at which the authority differs from the server's, and stands.
+    pub(crate) differs: Option<Tick>,
+    /// Our world of a tick that differed, until the server's is here to compare.
+    pub(crate) evidence: Option<World<S>>,
+}
+
+/// What a session brings into its match.
+pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
+    pub(crate) rules: Arc<S::Rules>,
+    pub(crate) guess: Box<dyn Guess<S>>,
+    pub(crate) speculate: Box<dyn Speculate<S>>,
+    pub(crate) show: V,
+    pub(crate) smoothing: Smoothing,
+    pub(crate) verify: bool,
+}
+
+impl<S: Simulation, V: Show<S>> Playing<S, V> {
+    pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
+        let tick = Duration::from_micros(u64::from(welcome.tick_us));
+        let orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
+        let locals = orders.players();
+        let inbox = Inbox::new(world.tick());
+        let mut view = View::new(hooks.show, hooks.smoothing, locals, tick);
+        view.jump(world.sim(), world.tick());
+        let Hooks {
+            rules,
+            guess,
+            speculate,
+            verify,
+            ..
+        } = hooks;
+        Playing {
+            timeline: Timeline::new(rules, world, orders, guess, speculate, verify),
+            inbox,
+            view,
+            pace: None,
+            meter: Meter::default(),
+            welcome,
+            tick,
+            advanced_at: None,
+            allowed_lead: LEAD_MAX,
+            shed_at: Duration::ZERO,
+            differs: None,
+            evidence: None,
+        }
+    }
+
+    /// The session's clock, as the server's welcome set it.
+    fn config(&self) -> PaceConfig {
+        PaceConfig {
+            tick: self.tick,
+            turn_ticks: u32::from(self.welcome.turn_ticks),
+        }
+    }
+
+    pub(crate) fn delay(&self) -> u32 {
+        u32::from(self.welcome.delay_ticks)
+    }
+
+    /// Does all that is due; whether new inputs were sampled.
+    pub(crate) fn advance(
+        &mut self,
+        now: Duration,
+        budget: u32,
+        rtt: Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let passed = self
+            .advanced_at
+            .map_or(Duration::ZERO, |at| now.saturating_sub(at));
+        self.advanced_at = Some(now);
+        let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
+        self.view.at(now, lead);
+        self.confirm();
+        let sampled = self.sample(now, rtt, input)?;
+        let target = self.predict(now, budget);
+        if !self.timeline.is_stale() {
+            self.view.cues.settle(self.timeline.authority().tick());
+        }
+        if self.pace.is_some() {
+            self.measure(passed, target);
+        }
+        Ok(sampled)
+    }
+
+    /// Steps the authority through what arrived, up to a frame whose world is not the server's.
+    fn confirm(&mut self) {
+        let mut left = BURST_TICKS;
+        while left > 0 && self.differs.is_none() && self.inbox.front().is_some() {
+            let tick = self.timeline.authority().tick();
+            if let Some(theirs) = self.inbox.digest(tick)
+                && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
+            {
+                self.differs = Some(tick);
+                return;
+            }
+            let Some(frame) = self.inbox.pop() else {
+                return;
+            };
+            let own = self.timeline.orders().players();
+            self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
+            let mine = frame
+                .commands
+                .iter()
+                .filter(|order| own.contains(order.player))
+                .count();
+            match self.timeline.confirm(&frame, &mut self.view) {
+                Ok(()) => self.meter.commands_executed += mine as u64,
+                // A frame that does not fit here fits there: the worlds have parted.
+                Err(_) => self.differs = Some(tick),
+            }
+            self.inbox.recycle(frame);
+            left -= 1;
+        }
+    }
+
+    /// Whether all that arrived is stepped: the moment to begin sampling.
+    fn caught_up(&self) -> bool {
+        self.inbox.front().is_none()
+    }
+
+    fn sample(
+        &mut self,
+        now: Duration,
+        rtt: Duration,
+        mut input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let (authority, known) = (self.timeline.authority().tick(), self.inbox.next());
+        if self.pace.is_none() && self.caught_up() && self.meter.turns > 0 {
+            let pace = Pace::start(self.config(), now, known, rtt);
+            self.timeline.orders_mut().skip_to(pace.input_tick());
+            self.pace = Some(pace);
+        }
+        let Some(pace) = &mut self.pace else {
+            return Ok(false);
+        };
+        let beat = pace.advance(now, authority, known);
+        let orders = self.timeline.orders_mut();
+        if beat.first != orders.next() {
+            orders.skip_to(beat.first);
+        }
+        let mut fits = true;
+        for _ in beat.first.0..beat.end.0 {
+            orders.sample(|seat| {
+                let input = input(seat);
+                fits &= codec::size(&input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX);
+                input
+            });
+        }
+        self.meter.capped = beat.capped;
+        if fits {
+            Ok(beat.end > beat.first)
+        } else {
+            Err(InputTooLarge)
+        }
+    }
+
+    /// Brings the prediction as far as the budget allows; the tick that the pace asked for.
+    fn predict(&mut self, now: Duration, budget: u32) -> Tick {
+        let authority = self.timeline.authority().tick();
+        let input = self.timeline.orders().next();
+        let wished = input.back(self.delay()).max(authority);
+        let target = wished.min(authority + self.allowed_lead);
+        // A correction starts from what is shown now: the end of the last tick, if a new one follows.
+        let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
+        self.view.alpha = if target > self.timeline.prediction().tick() {
+            1.0
+        } else {
+            alpha
+        };
+        let used = self.timeline.predict(target, budget, &mut self.view);
+        self.view.alpha = alpha;
+        let reached = self.timeline.prediction().tick();
+        if used == budget && (self.timeline.is_stale() || reached < target) {
+            // Not enough: show less of the future, down to the authority, rather than fall behind.
+            let lead = reached - authority;
+            self.allowed_lead = self.allowed_lead.min(lead).saturating_sub(1 + lead / 8);
+            self.shed_at = now;
+        } else if now.saturating_sub(self.shed_at) > CALM {
+            self.allowed_lead = (self.allowed_lead + 1).min(LEAD_MAX);
+        }
+        wished
+    }
+
+    fn measure(&mut self, passed: Duration, wished: Tick) {
+        let authority = self.timeline.authority().tick();
+        let reached = self.timeline.prediction().tick();
+        let input = self.timeline.orders().next();
+        let meter = &mut self.meter;
+        meter.lead.add(f64::from(reached - authority));
+        meter.reach.add(f64::from(input - authority));
+        if passed > LATE {
+            meter.late += passed - LATE;
+        } else if wished > authority + LEAD_MAX && reached >= authority + LEAD_MAX
+            || meter.capped && input >= authority + INPUT_WINDOW
+        {
+            meter.stall += passed;
+        } else if wished > reached && self.allowed_lead < LEAD_MAX {
+            meter.shed += passed;
+        }
+    }
+
+    /// Goes on from the server's world, after ours was found to differ.
+    pub(crate) fn heal(&mut self, world: World<S>) {
+        let at = world.tick();
+        if self.differs.take().is_some() {
+            self.evidence = Some(self.timeline.authority().clone());
+        }
+        self.inbox.begin_at(at);
+        self.view.jump(world.sim(), at);
+        self.timeline.jump(world);
+        self.meter.heals += 1;
+    }
+
+    /// Tells what was measured.
+    pub(crate) fn tell(&self, stats: &mut SessionStats) {
+        let (meter, view) = (&self.meter, &self.view);
+        let totals = view.cues.totals();
+        stats.authority_tick = self.timeline.authority().tick().0;
+        stats.prediction_tick = self.timeline.prediction().tick().0;
+        stats.input_tick = self.timeline.orders().next().0;
+        stats.timeline = *self.timeline.stats();
+        stats.fills = meter.fills;
+        stats.heals = meter.heals;
+        stats.commands_sent = meter.commands_sent;
+        stats.commands_executed = meter.commands_executed;
+        stats.commands_refused = meter.commands_refused;
+        stats.claims_refused = meter.claims_refused;
+        stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
+        stats.shed_ms = meter.shed.as_secs_f64() * 1e3;
+        stats.late_ms = meter.late.as_secs_f64() * 1e3;
+        stats.lead_ticks_mean = meter.lead.get();
+        stats.reach_ticks_mean = meter.reach.get();
+        stats.margin_ticks_p50 = meter.margins.median();
+        stats.rtt_ms_p50 = meter.rtts.median();
+        if let Some(pace) = &self.pace {
+            stats.margin_ticks_target = pace.target();
+            stats.margin_ticks_now = pace.margin().unwrap_or_default();
+            stats.rate = pace.rate();
+        }
+        stats.pdiff_p95 = view.picture.errors().quantile(0.95);
+        stats.corrections = view.picture.errors().count();
+        stats.cues_started = totals.started;
+        stats.cues_confirmed = totals.confirmed;
+        stats.cues_cancelled = totals.cancelled;
+        stats.cues_open = view.cues.open() as u64;
+    }
+}

@@ -1,0 +1,548 @@
+//! A client's session: handshake, packets both ways, and the match it plays. No clock, no socket.
+//!
+//! ```text
+//!  Greeting ──hello──▶ Loading ──world──▶ Playing ──────▶ Closed
+//!     │ refused            │ too slow        │ left, dropped, kicked
+//!     └────────────────────┴─────────────────┘
+//! ```
+//!
+//! The loop of a game, whatever moves the bytes:
+//!
+//! ```text
+//! for each packet:  session.handle(now, packet)
+//! session.advance(now, budget, |seat| pad)?        samples, confirms, predicts
+//! while let Some(len) = session.poll_transmit(now, &mut buffer) { send(&buffer[..len]) }
+//! while let Some(cue) = session.poll_cue() { play }
+//! draw(session.shown())
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::lane::{LaneReceiver, LaneSender, Message, Receiving};
+use twinstep_core::link::Link;
+use twinstep_core::packet::frames::RunReader;
+use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation, Tick, codec, diff, digest};
+
+use crate::cues::CueEvent;
+use crate::hooks::{Guess, Repeat, Speculate, Wait};
+use crate::picture::{Hidden, Show, Smoothing};
+use crate::playing::{Hooks, Playing};
+use crate::stats::SessionStats;
+
+/// A heal and its evidence are asked for until they come.
+const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
+/// Fields that a desync report names at most.
+const DIFFERENCES_MAX: usize = 16;
+/// While a world is on its way, acks leave this often.
+const LOADING_ACKS: Duration = Duration::from_millis(20);
+/// Steps of the prediction that one advance may take, unless the caller says otherwise.
+pub const BUDGET_TICKS: u32 = 128;
+
+/// Why a session is over. It stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The server said so.
+    #[error("{0}")]
+    Server(CloseCode),
+    /// The server sent a world that is none.
+    #[error(
+        "the server sent a world that cannot be read: client and server differ in the game's types"
+    )]
+    UnreadableWorld,
+    /// An input of the game is larger than its bound.
+    #[error(
+        "an input takes more than {} bytes: make the pad smaller",
+        twinstep_core::bounds::INPUT_BYTES_MAX
+    )]
+    InputTooLarge,
+}
+
+/// Why a command was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The session is not in its match.
+    #[error("no match is being played yet")]
+    NotPlaying,
+    /// The session has no such seat.
+    #[error("there is no such seat in this session")]
+    NoSeat,
+    /// The fate of too many commands is still open.
+    #[error("too many commands wait for the server: try again")]
+    Busy,
+    /// It is larger than its bound.
+    #[error(
+        "a command takes at most {} bytes",
+        twinstep_core::bounds::COMMAND_BYTES_MAX
+    )]
+    TooLarge,
+}
+
+/// Something that a game may want to tell its player.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The session is in its match, as these players.
+    Joined(Vec<PlayerId>),
+    /// A command was refused by the server.
+    CommandRefused {
+        /// The seat that gave it.
+        seat: usize,
+        /// Its sequence.
+        seq: u32,
+    },
+    /// The authority differed from the server's and goes on from the server's world.
+    Healed {
+        /// The tick of that world.
+        at: Tick,
+    },
+    /// Where the states differed, as text: the tick, then a line for each field with both values.
+    Desync(String),
+}
+
+/// Sets up a session.
+pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
+    /// The game's read-only content.
+    pub rules: Arc<S::Rules>,
+    /// Whatever the author calls this build; told, not compared.
+    pub build: String,
+    /// Guesses what remote players hold.
+    pub guess: Box<dyn Guess<S>>,
+    /// Guesses outcomes.
+    pub speculate: Box<dyn Speculate<S>>,
+    /// What is drawn.
+    pub show: V,
+    /// How corrections are smoothed.
+    pub smoothing: Smoothing,
+    /// Whether each kept prediction is checked against the truth (costs a digest per tick).
+    pub verify: bool,
+}
+
+impl<S: Simulation> SessionConfig<S> {
+    /// The defaults: repeat inputs, wait for outcomes, no picture; verifying in debug builds.
+    pub fn new(rules: Arc<S::Rules>) -> Self {
+        SessionConfig {
+            rules,
+            build: String::new(),
+            guess: Box::new(Repeat),
+            speculate: Box::new(Wait),
+            show: Hidden,
+            smoothing: Smoothing {
+                teleport: f32::INFINITY,
+                muzzle: Duration::from_millis(100),
+            },
+            verify: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
+    /// Guesses what remote players hold.
+    #[must_use]
+    pub fn guess(mut self, guess: impl Guess<S>) -> Self {
+        self.guess = Box::new(guess);
+        self
+    }
+
+    /// Guesses outcomes.
+    #[must_use]
+    pub fn speculate(mut self, speculate: impl Speculate<S>) -> Self {
+        self.speculate = Box::new(speculate);
+        self
+    }
+
+    /// What is drawn, and how its corrections are smoothed.
+    #[must_use]
+    pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
+        let SessionConfig {
+            rules,
+            build,
+            guess,
+            speculate,
+            verify,
+            ..
+        } = self;
+        SessionConfig {
+            rules,
+            build,
+            guess,
+            speculate,
+            show,
+            smoothing,
+            verify,
+        }
+    }
+}
+
+pub(crate) enum State<S: Simulation, V: Show<S>> {
+    /// Nothing agreed, or a world on its way.
+    Joining {
+        hooks: Option<Hooks<S, V>>,
+        welcome: Option<Welcome>,
+    },
+    Playing(Box<Playing<S, V>>),
+    Closed(Closed),
+}
+
+/// One client's session.
+pub struct Session<S: Simulation, V: Show<S> = Hidden> {
+    pub(crate) hello: Hello,
+    pub(crate) state: State<S, V>,
+    pub(crate) link: Link,
+    pub(crate) lane_in: LaneReceiver,
+    pub(crate) lane_out: LaneSender,
+    pub(crate) run: RunReader<S>,
+    pub(crate) next_seal: Tick,
+    /// The first tick of which the server holds no input of ours, as far as we know.
+    pub(crate) needed: Tick,
+    pub(crate) sent_at: Option<Duration>,
+    pub(crate) send_now: bool,
+    pub(crate) leaving: u8,
+    pub(crate) asked_evidence: Option<(Tick, Duration)>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) up: ByteCounts,
+    pub(crate) down_packets: u64,
+    pub(crate) down_bytes: u64,
+    pub(crate) malformed: u64,
+}
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    /// A session that asks to join as soon as packets flow.
+    ///
+    /// # Errors
+    /// Rules that hold a NaN.
+    pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::NanError> {
+        let SessionConfig {
+            rules,
+            build,
+            guess,
+            speculate,
+            show,
+            smoothing,
+            verify,
+        } = config;
+        Ok(Session {
+            hello: Hello::of::<S>(&rules, &build)?,
+            state: State::Joining {
+                hooks: Some(Hooks {
+                    rules,
+                    guess,
+                    speculate,
+                    show,
+                    smoothing,
+                    verify,
+                }),
+                welcome: None,
+            },
+            link: Link::default(),
+            lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
+            lane_out: LaneSender::new(REPORT_BYTES_MAX),
+            run: RunReader::default(),
+            next_seal: Tick(0),
+            needed: Tick(0),
+            sent_at: None,
+            send_now: true,
+            leaving: 0,
+            asked_evidence: None,
+            events: VecDeque::new(),
+            up: ByteCounts::default(),
+            down_packets: 0,
+            down_bytes: 0,
+            malformed: 0,
+        })
+    }
+
+    /// Takes a packet of the server. One that cannot be read costs a counter.
+    pub fn handle(&mut self, now: Duration, bytes: &[u8]) {
+        self.down_packets += 1;
+        self.down_bytes += bytes.len() as u64 + OUTER_BYTES;
+        if self.read(now, bytes).is_err() {
+            self.malformed += 1;
+        }
+        loop {
+            match self.lane_in.poll_message() {
+                Ok(Some(message)) => self.take_message(now, &message),
+                Ok(None) => return,
+                Err(_) => {
+                    self.malformed += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_message(&mut self, now: Duration, told: &Message) {
+        match (told.kind, &mut self.state) {
+            (message::WELCOME, State::Joining { welcome, .. }) => {
+                *welcome = codec::decode_whole(&told.bytes).ok();
+            }
+            (message::WORLD, State::Joining { .. }) => self.begin(&told.bytes),
+            (message::HEAL, State::Playing(playing)) => {
+                let Some(world) = read_world(&told.bytes) else {
+                    return;
+                };
+                let at = world.tick();
+                playing.heal(world);
+                self.asked_evidence = playing.evidence.as_ref().map(|ours| (ours.tick(), now));
+                self.events.push_back(Event::Healed { at });
+                self.send_now = true;
+            }
+            (message::EVIDENCE, State::Playing(playing)) => {
+                let theirs = read_world::<S>(&told.bytes);
+                if let (Some(ours), Some(theirs)) = (playing.evidence.take(), theirs) {
+                    let report = report(&ours, &theirs);
+                    // A report that finds no room stays with this client.
+                    let _ = self
+                        .lane_out
+                        .push(message::REPORT, report.as_bytes().into());
+                    self.events.push_back(Event::Desync(report));
+                }
+                self.asked_evidence = None;
+            }
+            _ => self.malformed += 1,
+        }
+    }
+
+    /// The world is here: from now on this session plays.
+    fn begin(&mut self, bytes: &[u8]) {
+        let State::Joining { hooks, welcome } = &mut self.state else {
+            return;
+        };
+        let (Some(world), Some(welcome)) = (read_world::<S>(bytes), welcome.take()) else {
+            self.state = State::Closed(Closed::UnreadableWorld);
+            return;
+        };
+        let sound = welcome.tick_us > 0
+            && welcome.turn_ticks > 0
+            && welcome.seats.len() == welcome.next_seq.len();
+        let Some(hooks) = hooks.take().filter(|_| sound) else {
+            self.state = State::Closed(Closed::UnreadableWorld);
+            return;
+        };
+        self.events.push_back(Event::Joined(welcome.seats.to_vec()));
+        self.next_seal = world.tick();
+        self.needed = world.tick();
+        self.state = State::Playing(Box::new(Playing::new(welcome, world, hooks)));
+        self.send_now = true;
+    }
+
+    /// Does all that is due: confirms what arrived, samples inputs for the ticks that the pace asks for
+    /// (`input` is called once per tick and seat, 0 to n times; a game latches taps until then), predicts
+    /// within `budget` steps, settles cues. Call it once per frame that is drawn, at least 20 times a second.
+    ///
+    /// # Errors
+    /// The session is over; it says so from then on.
+    pub fn advance(
+        &mut self,
+        now: Duration,
+        budget: u32,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<(), Closed> {
+        let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
+        match &mut self.state {
+            State::Joining { .. } => Ok(()),
+            State::Playing(playing) => match playing.advance(now, budget, rtt, input) {
+                Ok(sampled) => {
+                    self.send_now |= sampled;
+                    Ok(())
+                }
+                Err(_) => {
+                    self.state = State::Closed(Closed::InputTooLarge);
+                    Err(Closed::InputTooLarge)
+                }
+            },
+            State::Closed(closed) => Err(*closed),
+        }
+    }
+
+    /// Writes the next packet that is due into `out`; its length. Call until there is none, after each
+    /// `advance`, and at least 20 times a second: a session speaks in every state.
+    pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        if let Some((tick, since)) = self.asked_evidence
+            && now.saturating_sub(since) > EVIDENCE_PATIENCE
+        {
+            self.asked_evidence = None;
+            if let State::Playing(playing) = &mut self.state {
+                playing.evidence = None;
+            }
+            self.events.push_back(Event::Desync(format!(
+                "the authority differed at {tick}; no evidence came"
+            )));
+        }
+        let silent = self
+            .sent_at
+            .is_none_or(|at| now.saturating_sub(at) >= KEEP_ALIVE);
+        let loading = matches!(self.state, State::Joining { .. })
+            && self.lane_in.progress().is_some()
+            && self
+                .sent_at
+                .is_none_or(|at| now.saturating_sub(at) >= LOADING_ACKS);
+        self.write(now, silent || loading || self.send_now, out)
+    }
+
+    /// Gives a command at the next input tick; its sequence.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    pub fn command(&mut self, seat: usize, command: S::Command) -> Result<u32, CommandError> {
+        let State::Playing(playing) = &mut self.state else {
+            return Err(CommandError::NotPlaying);
+        };
+        if codec::size(&command).map_or(true, |bytes| {
+            bytes > twinstep_core::bounds::COMMAND_BYTES_MAX
+        }) {
+            return Err(CommandError::TooLarge);
+        }
+        if playing.pace.is_none() {
+            return Err(CommandError::NotPlaying);
+        }
+        let orders = playing.timeline.orders_mut();
+        if seat >= orders.seats().len() {
+            return Err(CommandError::NoSeat);
+        }
+        let seq = orders.command(seat, command).ok_or(CommandError::Busy)?;
+        playing.meter.commands_sent += 1;
+        Ok(seq)
+    }
+
+    /// Says goodbye; [`poll_transmit`](Session::poll_transmit) carries it. The session is over.
+    pub fn leave(&mut self) {
+        if !matches!(self.state, State::Closed(_)) {
+            self.state = State::Closed(Closed::Server(CloseCode::Left));
+            self.leaving = 3;
+        }
+    }
+
+    /// The lagged copy; `None` before the session is in its match.
+    #[must_use]
+    pub fn authority(&self) -> Option<&World<S>> {
+        self.playing().map(|playing| playing.timeline.authority())
+    }
+
+    /// The prediction that is shown.
+    #[must_use]
+    pub fn prediction(&self) -> Option<&World<S>> {
+        self.playing().map(|playing| playing.timeline.prediction())
+    }
+
+    /// The players of this session's seats.
+    #[must_use]
+    pub fn seats(&self) -> &[PlayerId] {
+        self.playing()
+            .map_or(&[], |playing| playing.timeline.orders().seats())
+    }
+
+    /// How far the world has come, while joining.
+    #[must_use]
+    pub fn progress(&self) -> Option<Receiving> {
+        self.lane_in.progress()
+    }
+
+    /// What to draw: each entity's key and pose, smoothed.
+    pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
+        let view = self.playing().map(|playing| &playing.view);
+        view.into_iter()
+            .flat_map(|view| view.picture.shown(view.alpha, view.now))
+    }
+
+    /// Where one entity is drawn.
+    #[must_use]
+    pub fn pose(&self, key: V::Key) -> Option<V::Pose> {
+        let view = &self.playing()?.view;
+        view.picture.pose(key, view.alpha, view.now)
+    }
+
+    /// The next thing to start, confirm or stop.
+    pub fn poll_cue(&mut self) -> Option<CueEvent<S::Cue>> {
+        let State::Playing(playing) = &mut self.state else {
+            return None;
+        };
+        playing.view.cues.poll()
+    }
+
+    /// The next thing worth telling.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        match &self.state {
+            State::Closed(closed) => Some(*closed),
+            _ => None,
+        }
+    }
+
+    /// The tick at which the authority was found to differ, while it waits to be healed.
+    #[must_use]
+    pub fn differs(&self) -> Option<Tick> {
+        self.playing()?.differs
+    }
+
+    /// Changes the authority behind the protocol's back: for tests that plant a desync.
+    pub fn corrupt(&mut self, change: impl FnOnce(&mut S)) {
+        if let State::Playing(playing) = &mut self.state {
+            change(playing.timeline.corrupt());
+        }
+    }
+
+    pub(crate) fn playing(&self) -> Option<&Playing<S, V>> {
+        match &self.state {
+            State::Playing(playing) => Some(playing),
+            _ => None,
+        }
+    }
+
+    /// What was counted and measured.
+    #[must_use]
+    pub fn stats(&self) -> SessionStats {
+        let mut stats = SessionStats {
+            rtt_ms: self.link.rtt().unwrap_or_default().as_secs_f64() * 1e3,
+            jitter_ms: self.link.jitter().as_secs_f64() * 1e3,
+            loss: self.link.loss(),
+            up: self.up,
+            down_packets: self.down_packets,
+            down_bytes: self.down_bytes,
+            malformed: self.malformed,
+            ..SessionStats::default()
+        };
+        if let Some(playing) = self.playing() {
+            playing.tell(&mut stats);
+        }
+        stats
+    }
+}
+
+fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
+    codec::decode_whole::<World<S>>(bytes)
+        .ok()
+        .filter(World::is_sound)
+}
+
+/// Where two worlds of the same tick differ, in at most 1,000 bytes.
+fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
+    if ours.tick() != theirs.tick() {
+        return format!(
+            "the worlds to compare are of {} and {}",
+            ours.tick(),
+            theirs.tick()
+        );
+    }
+    let mut text = format!("tick {}: client != server\n", ours.tick());
+    for difference in diff::diff(&ours.digested(), &theirs.digested(), DIFFERENCES_MAX) {
+        let line = format!("{difference}\n");
+        if text.len() + line.len() > REPORT_BYTES_MAX {
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
+}

@@ -1,0 +1,288 @@
+//! Counters of a client: what was guessed wrong, what was simulated again, what was waited for.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::frame::{FrameData, Order, PlayerSet};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::{PlayerId, Simulation};
+
+/// Why a confirmed frame was not the assumed one: the first difference, in the frame's own order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Somebody came or went.
+    Roster,
+    /// An outcome was speculated wrongly, late, or not at all.
+    Outcome,
+    /// An own command or claim ran at another tick.
+    OwnCommand,
+    /// A command or claim of another player.
+    Command(PlayerId),
+    /// What a player held.
+    Input(PlayerId),
+    /// The step held an effect back.
+    Withheld,
+}
+
+impl Difference {
+    /// The first difference between an assumed frame and its truth; `None`: the guess was right.
+    pub fn between<S: Simulation>(
+        assumed: &FrameData<S>,
+        withheld: bool,
+        truth: &FrameData<S>,
+        own: PlayerSet,
+    ) -> Option<Difference> {
+        let whose = |player: PlayerId| {
+            if own.contains(player) {
+                Difference::OwnCommand
+            } else {
+                Difference::Command(player)
+            }
+        };
+        if assumed.roster != truth.roster {
+            return Some(Difference::Roster);
+        }
+        if assumed.outcomes != truth.outcomes {
+            return Some(Difference::Outcome);
+        }
+        let orders = first_difference(&assumed.claims, &truth.claims)
+            .or_else(|| first_difference(&assumed.commands, &truth.commands));
+        if let Some(player) = orders {
+            return Some(whose(player));
+        }
+        if assumed.inputs != truth.inputs {
+            let players = (0..PLAYERS_MAX as u8).map(PlayerId);
+            let whose = players
+                .into_iter()
+                .find(|p| assumed.inputs.get(*p) != truth.inputs.get(*p));
+            return whose.map(Difference::Input);
+        }
+        withheld.then_some(Difference::Withheld)
+    }
+}
+
+fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> Option<PlayerId> {
+    let common = assumed
+        .iter()
+        .zip(truth)
+        .find(|(a, b)| a != b)
+        .map(|(_, b)| b.player);
+    let shorter = assumed.len().min(truth.len());
+    let rest = assumed
+        .get(shorter)
+        .or_else(|| truth.get(shorter))
+        .map(|order| order.player);
+    common.or(rest)
+}
+
+/// Rebuilds of the prediction, by the difference that caused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TimelineStats {
+    /// All rebuilds.
+    pub rebuilds: u64,
+    /// Ticks that were predicted before and were simulated again.
+    pub resim_ticks: u64,
+    /// Rebuilds because somebody came or went.
+    pub by_roster: u64,
+    /// Rebuilds because of an outcome.
+    pub by_outcome: u64,
+    /// Rebuilds because an own command or claim ran at another tick.
+    pub by_own_command: u64,
+    /// Rebuilds because of another player's command or claim.
+    pub by_command: u64,
+    /// Rebuilds because of an effect held back.
+    pub by_withheld: u64,
+    /// Rebuilds because of an input, by player.
+    pub by_input: [u64; PLAYERS_MAX],
+}
+
+impl TimelineStats {
+    pub(crate) fn note(&mut self, difference: Difference) {
+        self.rebuilds += 1;
+        match difference {
+            Difference::Roster => self.by_roster += 1,
+            Difference::Outcome => self.by_outcome += 1,
+            Difference::OwnCommand => self.by_own_command += 1,
+            Difference::Command(_) => self.by_command += 1,
+            Difference::Input(player) => self.by_input[player.index()] += 1,
+            Difference::Withheld => self.by_withheld += 1,
+        }
+    }
+}
+
+/// A mean in the making.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    pub(crate) fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    pub(crate) fn get(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum / self.count as f64
+        }
+    }
+}
+
+/// Counts of small whole numbers, for medians. Memory 2 KiB; what is beyond its ends counts there.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    least: i32,
+    counts: [u32; 512],
+}
+
+impl Counts {
+    pub(crate) fn from(least: i32) -> Self {
+        Counts {
+            least,
+            counts: [0; 512],
+        }
+    }
+
+    pub(crate) fn add(&mut self, value: i32) {
+        self.counts[(value - self.least).clamp(0, 511) as usize] += 1;
+    }
+
+    /// The median; 0 of nothing.
+    pub(crate) fn median(&self) -> i32 {
+        let half = self
+            .counts
+            .iter()
+            .map(|c| u64::from(*c))
+            .sum::<u64>()
+            .div_ceil(2);
+        if half == 0 {
+            return 0;
+        }
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += u64::from(*count);
+            seen >= half
+        });
+        self.least + at.unwrap_or(0) as i32
+    }
+}
+
+/// What a session in its match measures as it goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    pub(crate) turns: u64,
+    pub(crate) fills: u64,
+    pub(crate) heals: u64,
+    pub(crate) commands_sent: u64,
+    pub(crate) commands_executed: u64,
+    pub(crate) commands_refused: u64,
+    pub(crate) claims_refused: u64,
+    pub(crate) stall: Duration,
+    pub(crate) shed: Duration,
+    pub(crate) late: Duration,
+    pub(crate) lead: Mean,
+    pub(crate) reach: Mean,
+    pub(crate) margins: Counts,
+    pub(crate) rtts: Counts,
+    pub(crate) capped: bool,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Meter {
+            turns: 0,
+            fills: 0,
+            heals: 0,
+            commands_sent: 0,
+            commands_executed: 0,
+            commands_refused: 0,
+            claims_refused: 0,
+            stall: Duration::ZERO,
+            shed: Duration::ZERO,
+            late: Duration::ZERO,
+            lead: Mean::default(),
+            reach: Mean::default(),
+            margins: Counts::from(-128),
+            rtts: Counts::from(0),
+            capped: false,
+        }
+    }
+}
+
+/// What a session has counted and measured since it joined.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct SessionStats {
+    /// A, the authority's next tick.
+    pub authority_tick: u32,
+    /// P, the prediction's next tick.
+    pub prediction_tick: u32,
+    /// I, the next tick without a local input.
+    pub input_tick: u32,
+    /// Rebuilds and their causes.
+    pub timeline: TimelineStats,
+    /// Sealed ticks for which the server had no input of an own player.
+    pub fills: u64,
+    /// Times this client went on from the server's world after its own differed.
+    pub heals: u64,
+    /// Own commands given.
+    pub commands_sent: u64,
+    /// Own commands that ran in the authority.
+    pub commands_executed: u64,
+    /// Own commands that the server refused.
+    pub commands_refused: u64,
+    /// Own claims that the server refused.
+    pub claims_refused: u64,
+    /// Time in which the pace asked for a predicted tick and the prediction stood at A + `LEAD_MAX`, or the
+    /// inputs at A + `INPUT_WINDOW`, in ms.
+    pub stall_ms: f64,
+    /// Time in which the prediction was kept shorter than asked because of the budget, in ms.
+    pub shed_ms: f64,
+    /// By how much calls of `advance` came later than two frames of 60 Hz after the last, in ms.
+    pub late_ms: f64,
+    /// Mean of P − A, in ticks.
+    pub lead_ticks_mean: f64,
+    /// Mean of I − A, in ticks.
+    pub reach_ticks_mean: f64,
+    /// Median of the newest input held at the server minus the next tick to seal, in ticks.
+    pub margin_ticks_p50: i32,
+    /// The margin that the pace aims at, in ticks.
+    pub margin_ticks_target: f64,
+    /// The margin that an input sampled now is expected to have, in ticks.
+    pub margin_ticks_now: f64,
+    /// The clock's rate: 1 is nominal.
+    pub rate: f64,
+    /// The smoothed round trip now, in ms.
+    pub rtt_ms: f64,
+    /// Median round trip, in ms.
+    pub rtt_ms_p50: i32,
+    /// Mean deviation of the round trip, in ms.
+    pub jitter_ms: f64,
+    /// The share of the server's packets that did not come, 0..=1.
+    pub loss: f32,
+    /// 95 of 100 corrections moved the picture by no more than this, in units of the pose's length.
+    pub pdiff_p95: f32,
+    /// Corrections of the picture.
+    pub corrections: u64,
+    /// Cues delivered.
+    pub cues_started: u64,
+    /// Cues settled as true.
+    pub cues_confirmed: u64,
+    /// Cues settled as wrong.
+    pub cues_cancelled: u64,
+    /// Cues not settled yet.
+    pub cues_open: u64,
+    /// Bytes sent, with all headers.
+    pub up: ByteCounts,
+    /// Packets and bytes received, with all headers.
+    pub down_packets: u64,
+    /// Bytes received, with all headers.
+    pub down_bytes: u64,
+    /// Packets that could not be read.
+    pub malformed: u64,
+}

@@ -1,0 +1,484 @@
+//! The two simulations of one client, and the one comparison that ties them.
+//!
+//! ```text
+//!            A                          P            I
+//!  ──────────┼──────────────────────────┼────────────┼──▶ ticks
+//!  confirmed │ assumed frames A..P      │ own inputs │
+//!            │                          │ not shown  │
+//!  authority ┘        prediction ───────┘ yet        └ next to be sampled
+//!
+//!  confirm: step the authority; confirmed frame == assumed frame ? keep : the prediction is stale
+//!  rebuild: draft = clone of the authority; step through re-assumed frames to P; swap with what is shown
+//! ```
+//!
+//! Law **One way**: prediction never writes authority. Law **Only on difference**: equal frames cost no
+//! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the
+//! draft has reached it, over several advances if the budget asks for that.
+
+use std::sync::Arc;
+
+use twinstep_core::bounds::{COMMANDS_PER_TICK, LEAD_MAX, PLAYERS_MAX};
+use twinstep_core::frame::{Answer, FrameData, Learned, Perspective, PlayerSet};
+use twinstep_core::world::{FrameError, Stepper, World};
+use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
+
+use crate::announced::Announced;
+use crate::hooks::{Guess, Speculate};
+use crate::orders::Orders;
+use crate::stats::{Difference, TimelineStats};
+
+/// What the timeline reports as it goes: for cues and pictures.
+pub trait Watch<S: Simulation> {
+    /// The authority stepped `tick`.
+    fn confirmed(&mut self, tick: Tick, fx: &Effects<S>);
+    /// The shown prediction stepped the new tick `tick`.
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
+    /// A rebuild has just stepped up to `next`; it will end at `target`.
+    fn resimulated(&mut self, next: Tick, target: Tick, sim: &S);
+    /// A rebuild is complete and shown: its ticks and what each showed.
+    fn rebuilt(
+        &mut self,
+        from: Tick,
+        sim: &S,
+        ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
+    );
+}
+
+/// Cues of one tick that a slot has room for without allocating.
+const CUES_PER_TICK: usize = 64;
+
+/// One assumed frame, and what stepping it gave.
+struct Assumed<S: Simulation> {
+    data: FrameData<S>,
+    withheld: bool,
+    cues: Vec<(Key, S::Cue)>,
+    /// The digest before the tick, in verifying timelines.
+    before: Option<u64>,
+}
+
+/// How far the own orders stand in a line's assumed frames: per player, the next sequence to assume.
+#[derive(Clone, Copy, Default)]
+struct AssumedOrders {
+    commands: [u32; PLAYERS_MAX],
+    claims: [u32; PLAYERS_MAX],
+}
+
+/// A world and the assumed frames that led to it.
+struct Line<S: Simulation> {
+    world: World<S>,
+    base: Tick,
+    slots: Vec<Assumed<S>>,
+    assumed: AssumedOrders,
+}
+
+impl<S: Simulation> Line<S> {
+    fn new(world: &World<S>) -> Self {
+        let slot = |_| Assumed {
+            data: FrameData::roomy(Tick(0)),
+            withheld: false,
+            cues: Vec::with_capacity(CUES_PER_TICK),
+            before: None,
+        };
+        Line {
+            world: world.clone(),
+            base: world.tick(),
+            slots: (0..LEAD_MAX).map(slot).collect(),
+            assumed: AssumedOrders::default(),
+        }
+    }
+
+    fn restart(&mut self, authority: &World<S>) {
+        self.world.clone_from(authority);
+        self.base = authority.tick();
+        self.assumed = AssumedOrders::default();
+    }
+
+    fn tick(&self) -> Tick {
+        self.world.tick()
+    }
+
+    fn slot(&self, tick: Tick) -> &Assumed<S> {
+        &self.slots[tick.0 as usize % self.slots.len()]
+    }
+}
+
+/// The authority and the prediction of one client.
+pub struct Timeline<S: Simulation> {
+    rules: Arc<S::Rules>,
+    authority: World<S>,
+    shown: Line<S>,
+    draft: Line<S>,
+    /// The shown prediction is known to be wrong.
+    stale: bool,
+    /// The draft is on its way.
+    drafting: bool,
+    /// The first tick that no prediction has stepped yet: only there claims are taken.
+    frontier: Tick,
+    learned: Learned,
+    announced: Announced<S>,
+    orders: Orders<S>,
+    stepper: Stepper<S>,
+    guess: Box<dyn Guess<S>>,
+    speculate: Box<dyn Speculate<S>>,
+    verify: bool,
+    stats: TimelineStats,
+}
+
+impl<S: Simulation> Timeline<S> {
+    /// Both simulations at `world`. With `verify` (default in debug builds of the session) every kept
+    /// prediction is checked against the truth when the authority gets there.
+    pub fn new(
+        rules: Arc<S::Rules>,
+        world: World<S>,
+        orders: Orders<S>,
+        guess: Box<dyn Guess<S>>,
+        speculate: Box<dyn Speculate<S>>,
+        verify: bool,
+    ) -> Self {
+        Timeline {
+            shown: Line::new(&world),
+            draft: Line::new(&world),
+            frontier: world.tick(),
+            authority: world,
+            rules,
+            stale: false,
+            drafting: false,
+            learned: Learned::new(),
+            announced: Announced::default(),
+            orders,
+            stepper: Stepper::default(),
+            guess,
+            speculate,
+            verify,
+            stats: TimelineStats::default(),
+        }
+    }
+
+    /// The lagged copy: all that is confirmed.
+    pub fn authority(&self) -> &World<S> {
+        &self.authority
+    }
+
+    /// The last complete prediction.
+    pub fn prediction(&self) -> &World<S> {
+        &self.shown.world
+    }
+
+    /// The own players' inputs, commands and claims.
+    pub fn orders(&self) -> &Orders<S> {
+        &self.orders
+    }
+
+    /// The own players' inputs, commands and claims.
+    pub fn orders_mut(&mut self) -> &mut Orders<S> {
+        &mut self.orders
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &TimelineStats {
+        &self.stats
+    }
+
+    /// The authority, to be changed behind the protocol's back: for tests that plant a desync.
+    pub fn corrupt(&mut self) -> &mut S {
+        self.stale = true;
+        self.drafting = false;
+        self.authority.corrupt()
+    }
+
+    /// Notes an announced input of another player.
+    pub fn announce(&mut self, player: PlayerId, tick: Tick, input: &S::Input) {
+        if tick >= self.authority.tick() && self.announced.note(player, tick, input) {
+            self.learned.note(player, tick, self.shown.tick());
+        }
+    }
+
+    /// Notes an announced command of another player.
+    pub fn announce_command(&mut self, tick: Tick, order: twinstep_core::frame::Order<S::Command>) {
+        if order.seq >= self.authority.next_seq(order.player) {
+            self.announced.note_command(tick, order);
+        }
+    }
+
+    /// Confirms one tick: steps the authority, and compares with what was assumed.
+    ///
+    /// # Errors
+    /// The frame does not fit the authority, which is then as before.
+    ///
+    /// # Panics
+    /// In a verifying timeline, if a kept prediction was wrong: then the game's `step` differed by phase
+    /// without calling `withhold`, or is not pure.
+    pub fn confirm(
+        &mut self,
+        frame: &FrameData<S>,
+        watch: &mut impl Watch<S>,
+    ) -> Result<(), FrameError> {
+        let tick = self.authority.tick();
+        let line = if self.drafting {
+            &self.draft
+        } else {
+            &self.shown
+        };
+        let assumed = line.tick() > tick;
+        if assumed && (self.drafting || !self.stale) {
+            self.verify_kept(tick);
+        }
+        let perspective = Perspective::authority(tick);
+        let fx = self.stepper.step(
+            &mut self.authority,
+            frame,
+            &self.rules,
+            perspective,
+            PlayerSet::default(),
+        )?;
+        watch.confirmed(tick, fx);
+        for (player, _) in frame.inputs.iter() {
+            self.learned.note(player, tick, self.shown.tick());
+        }
+        if assumed && (self.drafting || !self.stale) {
+            let line = if self.drafting {
+                &self.draft
+            } else {
+                &self.shown
+            };
+            let slot = line.slot(tick);
+            if let Some(difference) =
+                Difference::between(&slot.data, slot.withheld, frame, self.orders.players())
+            {
+                self.stats.note(difference);
+                self.stale = true;
+                self.drafting = false;
+            }
+        } else if !assumed {
+            // The authority caught up with the line: there is nothing to compare, and nothing to keep.
+            self.stale = true;
+            self.drafting = false;
+        }
+        self.orders.executed(frame);
+        let authority = &self.authority;
+        self.announced.forget(|player| authority.next_seq(player));
+        Ok(())
+    }
+
+    fn verify_kept(&self, tick: Tick) {
+        let line = if self.drafting {
+            &self.draft
+        } else {
+            &self.shown
+        };
+        if let Some(before) = line.slot(tick).before
+            && before
+                != self
+                    .authority
+                    .digest()
+                    .unwrap_or_else(|nan| panic!("{nan}"))
+        {
+            panic!(
+                "the prediction of {tick} was kept but is not what happened: `step` differs by phase \
+                 without `withhold`, or depends on something besides state, rules and frame"
+            );
+        }
+    }
+
+    /// Brings the prediction to `target` within `budget` steps; how many it took.
+    ///
+    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it.
+    pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
+        let target = target.max(self.shown.tick()).max(self.authority.tick());
+        let target = target.min(self.authority.tick() + LEAD_MAX);
+        let mut left = budget;
+        if self.stale {
+            // To where the picture is: what is new comes after it, tick by tick.
+            let shown = self.shown.tick().max(self.authority.tick());
+            left -= self.rebuild(shown, left, watch);
+        }
+        while !self.stale && self.shown.tick() < target && left > 0 {
+            let tick = self.shown.tick();
+            self.step_line(Which::Shown);
+            watch.predicted(tick, self.shown.world.sim(), self.stepper.effects());
+            left -= 1;
+        }
+        budget - left
+    }
+
+    /// Whether what is shown is known to be wrong, because the budget did not suffice yet.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
+        if !self.drafting {
+            self.draft.restart(&self.authority);
+            self.drafting = true;
+            watch.resimulated(self.draft.tick(), target, self.draft.world.sim());
+        }
+        let mut used = 0;
+        while self.draft.tick() < target && used < budget {
+            let again = self.draft.tick() < self.frontier;
+            self.step_line(Which::Draft);
+            watch.resimulated(self.draft.tick(), target, self.draft.world.sim());
+            self.stats.resim_ticks += u64::from(again);
+            used += 1;
+        }
+        if self.draft.tick() >= target {
+            std::mem::swap(&mut self.shown, &mut self.draft);
+            self.stale = false;
+            self.drafting = false;
+            let from = self.authority.tick();
+            let line = &self.shown;
+            let mut cues =
+                (from.0..line.tick().0).map(|t| (Tick(t), line.slot(Tick(t)).cues.as_slice()));
+            watch.rebuilt(from, line.world.sim(), &mut cues);
+        }
+        used
+    }
+
+    /// Assumes the next frame of a line and steps it.
+    fn step_line(&mut self, which: Which) {
+        let line = match which {
+            Which::Shown => &mut self.shown,
+            Which::Draft => &mut self.draft,
+        };
+        let tick = line.tick();
+        let index = tick.0 as usize % line.slots.len();
+        let locals = self.orders.players();
+        let mut assume = Assume {
+            tick,
+            base: line.base,
+            orders: &self.orders,
+            announced: &self.announced,
+            rules: &self.rules,
+            guess: &mut *self.guess,
+            speculate: &mut *self.speculate,
+        };
+        let slot = &mut line.slots[index];
+        slot.data.reset(tick);
+        assume.outcomes(&line.world, &mut slot.data);
+        assume.own(&mut line.assumed, &mut slot.data);
+        assume.remote_commands(&line.world, &mut slot.data);
+        assume.inputs(&line.world, &mut slot.data);
+        slot.before = self
+            .verify
+            .then(|| line.world.digest().unwrap_or_else(|nan| panic!("{nan}")));
+        let claimants = if tick >= self.frontier {
+            locals
+        } else {
+            PlayerSet::default()
+        };
+        let perspective = Perspective::prediction(self.authority.tick(), locals, &self.learned);
+        let stepped = self.stepper.step(
+            &mut line.world,
+            &slot.data,
+            &self.rules,
+            perspective,
+            claimants,
+        );
+        let fx = stepped.unwrap_or_else(|error| panic!("an assumed frame does not fit: {error}"));
+        slot.withheld = fx.withheld();
+        slot.cues.clear();
+        slot.cues.extend_from_slice(fx.cues());
+        for (player, command) in fx.claims() {
+            self.orders.claim(*player, tick, command.clone());
+        }
+        self.frontier = self.frontier.max(tick + 1);
+    }
+
+    /// Goes on from another world: a heal. Own inputs stay; what other players announced is forgotten.
+    pub fn jump(&mut self, world: World<S>) {
+        self.announced.clear();
+        self.learned.clear();
+        self.frontier = self.frontier.max(world.tick());
+        self.authority = world;
+        self.shown.restart(&self.authority);
+        self.stale = false;
+        self.drafting = false;
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Which {
+    Shown,
+    Draft,
+}
+
+/// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
+struct Assume<'a, S: Simulation> {
+    tick: Tick,
+    base: Tick,
+    orders: &'a Orders<S>,
+    announced: &'a Announced<S>,
+    rules: &'a S::Rules,
+    guess: &'a mut dyn Guess<S>,
+    speculate: &'a mut dyn Speculate<S>,
+}
+
+impl<S: Simulation> Assume<'_, S> {
+    /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
+    fn outcomes(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+        for open in world
+            .open_queries()
+            .iter()
+            .filter(|open| open.asked + 1 == self.tick)
+        {
+            if let Some(outcome) =
+                self.speculate
+                    .speculate(world.sim(), self.rules, open.key, &open.query)
+            {
+                data.outcomes.push(Answer {
+                    asked: open.asked,
+                    key: open.key,
+                    outcome: Some(outcome),
+                });
+            }
+        }
+    }
+
+    /// Own commands and claims: each once, as soon as its tick is reached, within the sealer's caps.
+    fn own(&self, assumed: &mut AssumedOrders, data: &mut FrameData<S>) {
+        for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
+            let player = pending.order.player;
+            let taken = data.commands.iter().filter(|c| c.player == player).count();
+            if pending.order.seq >= assumed.commands[player.index()] && taken < COMMANDS_PER_TICK {
+                assumed.commands[player.index()] = pending.order.seq + 1;
+                data.commands.push(pending.order.clone());
+            }
+        }
+        for pending in self.orders.claims().filter(|p| p.stamp <= self.tick) {
+            let player = pending.order.player;
+            let taken = data.claims.iter().any(|c| c.player == player);
+            if pending.order.seq >= assumed.claims[player.index()] && !taken {
+                assumed.claims[player.index()] = pending.order.seq + 1;
+                data.claims.push(pending.order.clone());
+            }
+        }
+        data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
+    }
+
+    /// Announced commands at their own tick, or in the line's first frame if that is past.
+    fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
+        let seated = world.seated();
+        for (due, order) in self.announced.commands() {
+            let now = due == self.tick || (due < self.base && self.tick == self.base);
+            if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
+                data.commands.push(order.clone());
+            }
+        }
+        data.commands.retain(|order| seated.contains(order.player));
+        data.commands.sort_unstable_by_key(|c| (c.player, c.seq));
+    }
+
+    fn inputs(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+        for player in world.present().iter() {
+            let known = self
+                .orders
+                .input_of(player, self.tick)
+                .or_else(|| self.announced.input(player, self.tick));
+            let input = known.cloned().unwrap_or_else(|| {
+                data.filled.set(player, true);
+                let (last, age) = world.held(player);
+                self.guess.guess(world.sim(), player, last, age + 1)
+            });
+            data.inputs.set(player, Some(input));
+        }
+    }
+}

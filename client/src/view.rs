@@ -1,0 +1,111 @@
+//! What a client shows: cues to play and poses to draw, fed by the timeline. It never writes state.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::LEAD_MAX;
+use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
+
+use crate::cues::CueLedger;
+use crate::picture::{Picture, Poses, Show, Smoothing};
+use crate::timeline::Watch;
+
+/// A correction is spread over at least so many ticks, however short the lead is.
+const SMOOTH_TICKS_MIN: u32 = 6;
+
+/// The cue ledger and the picture of one client.
+pub(crate) struct View<S: Simulation, V: Show<S>> {
+    show: V,
+    locals: PlayerSet,
+    pub(crate) cues: CueLedger<S::Cue>,
+    pub(crate) picture: Picture<V::Key, V::Pose>,
+    poses: [Poses<V::Key, V::Pose>; 2],
+    captured: u32,
+    pub(crate) now: Duration,
+    pub(crate) alpha: f32,
+    tick: Duration,
+    lead: u32,
+}
+
+impl<S: Simulation, V: Show<S>> View<S, V> {
+    pub(crate) fn new(show: V, smoothing: Smoothing, locals: PlayerSet, tick: Duration) -> Self {
+        View {
+            show,
+            locals,
+            cues: CueLedger::new(),
+            picture: Picture::new(smoothing),
+            poses: [Poses::new(), Poses::new()],
+            captured: 0,
+            now: Duration::ZERO,
+            alpha: 0.0,
+            tick,
+            lead: 0,
+        }
+    }
+
+    /// For how long a correction lasts: the lead, at least 6 ticks.
+    fn over(&self) -> Duration {
+        self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
+    }
+
+    /// What corrections must know: the moment, and the lead.
+    pub(crate) fn at(&mut self, now: Duration, lead: u32) {
+        self.now = now;
+        self.lead = lead;
+    }
+
+    /// The client goes on from another world.
+    pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
+        self.cues.jump(at);
+        self.captured = 0;
+        self.capture(sim);
+        self.capture(sim);
+        let [previous, newest] = &self.poses;
+        self.picture
+            .rebuilt(previous, newest, self.alpha, self.now, self.over());
+        self.captured = 0;
+    }
+
+    /// Keeps the poses of a tick as the newest, and the newest before as the previous ones.
+    fn capture(&mut self, sim: &S) {
+        self.poses.swap(0, 1);
+        self.poses[1].begin(self.locals);
+        self.show.poses(sim, &mut self.poses[1]);
+        self.captured += 1;
+    }
+}
+
+impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
+    fn confirmed(&mut self, tick: Tick, fx: &Effects<S>) {
+        self.cues.confirmed(tick, fx.cues());
+    }
+
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
+        self.cues.predicted(tick, fx.cues());
+        self.capture(sim);
+        self.picture.ticked(&self.poses[1], self.now);
+        self.captured = 0;
+    }
+
+    fn resimulated(&mut self, next: Tick, target: Tick, sim: &S) {
+        if next + 1 >= target {
+            self.capture(sim);
+        }
+    }
+
+    fn rebuilt(
+        &mut self,
+        _from: Tick,
+        sim: &S,
+        ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
+    ) {
+        self.cues.rebuilt(ticks);
+        // A rebuild of no ticks has passed one moment only: it is both the previous and the newest.
+        while self.captured < 2 {
+            self.capture(sim);
+        }
+        let [previous, newest] = &self.poses;
+        self.picture
+            .rebuilt(previous, newest, self.alpha, self.now, self.over());
+        self.captured = 0;
+    }
+}
