@@ -1,0 +1,107 @@
+//! A plan of misfortunes from a seed.
+
+use std::time::Duration;
+
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::config::Announce;
+
+use crate::rig::{Play, Rig, RigConfig, Sticks};
+
+/// What one run came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    /// Virtual time.
+    pub virtual_time: Duration,
+    /// Desyncs that were planted.
+    pub planted: u64,
+    /// Desyncs that the server heard of.
+    pub desyncs: u64,
+    /// Rebuilds of all clients that were there at the end.
+    pub rebuilds: u64,
+    /// Cues of all clients that were there at the end.
+    pub cues: u64,
+    /// Queries asked.
+    pub queries: u64,
+    /// Commands that ran.
+    pub commands: u64,
+}
+
+/// Plays `seconds` of chaos from `seed`, then heals the network and requires convergence.
+///
+/// # Panics
+/// If anything happens that must never happen; the message names the seed that reruns it.
+pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
+    let mut luck = twinstep_core::Mwc::seed(seed ^ 0xc4a0_5000);
+    let mut config = RigConfig::new(seed, random_link(&mut luck));
+    config.clients = 1 + luck.below(4) as usize;
+    config.turn_ticks = 1 + luck.below(4) as u8;
+    config.delay_ticks = [0, 0, 2, 5][luck.below(4) as usize];
+    config.sticks = [Sticks::Analog, Sticks::Sticky][luck.below(2) as usize];
+    config.announce = [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize];
+    config.fps = [30, 60, 75, 144][luck.below(4) as usize];
+    let mut rig = Rig::<S>::new(config);
+    let mut planted = 0;
+    let mut joined = 0;
+    let end = Duration::from_secs(seconds);
+    while rig.now < end {
+        let pause = Duration::from_millis(500 + u64::from(luck.below(4_000)));
+        rig.run(pause.min(end - rig.now));
+        let clients = rig.clients.len();
+        let who = luck.below(clients.max(1) as u32) as usize;
+        let while_ = Duration::from_millis(u64::from(luck.below(3_000)));
+        match luck.below(8) {
+            0 if clients < 6 => {
+                joined += 1;
+                rig.join(&format!("joiner {joined}"));
+            }
+            1 if clients > 1 => drop(rig.leave(who)),
+            2 if clients > 0 => rig.freeze(who, rig.now + while_),
+            3 => rig.stall(rig.now + while_),
+            4 | 5 if clients > 0 => rig.relink(who, random_link(&mut luck)),
+            6 if planted == 0
+                && clients > 0
+                && rig.clients[who].session.prediction().is_some()
+                && rig.all_play() =>
+            {
+                rig.flip(who);
+                planted += 1;
+            }
+            _ => {}
+        }
+    }
+    rig.converge();
+    let mut run = Run {
+        virtual_time: rig.now,
+        planted,
+        desyncs: rig.game.stats().desyncs,
+        queries: rig.game.stats().queries,
+        ..Run::default()
+    };
+    for client in &rig.clients {
+        let stats = client.session.stats();
+        run.rebuilds += stats.timeline.rebuilds;
+        run.cues += stats.cues_started;
+        run.commands += stats.commands_executed;
+    }
+    run
+}
+
+fn random_link(luck: &mut twinstep_core::Mwc) -> LinkProfile {
+    match luck.below(6) {
+        0 => LinkProfile::PERFECT,
+        1 => LinkProfile::LAN,
+        2 => LinkProfile::WAN,
+        3 => LinkProfile::BAD,
+        4 => LinkProfile::AWFUL,
+        _ => {
+            let text = format!(
+                "rtt={},jitter={},loss={},dup={}",
+                luck.below(250),
+                luck.below(60),
+                luck.below(12),
+                luck.below(6)
+            );
+            text.parse().expect("a link in words")
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! A game whose state is its own history: what ran, when, in which order, and what was answered. Equality
+//! of two such states shows everything.
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::frame::RosterChange;
+use twinstep_core::{
+    Controls, Effects, Frame, Key, Mwc, PlayerId, Schedule, Simulation, Table, Tick,
+};
+use twinstep_server::Resolution;
+
+use crate::rig::{Play, Sticks};
+
+/// A job that returns a number with this bit set is one that never returns.
+const NEVER: u32 = 1 << 31;
+/// Ticks from a shot to its hit.
+const FLIGHT: u32 = 9;
+
+/// What a player holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pad {
+    /// Where the stick points.
+    pub stick: u8,
+    /// Whether the trigger is down.
+    pub fire: bool,
+}
+
+impl Controls for Pad {}
+
+/// What a player orders, or its simulation claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Writes a number into the history.
+    Note(u32),
+    /// Writes a number and asks about it.
+    Ask(u32),
+    /// Claimed: "I died".
+    Died,
+}
+
+/// Something to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cue {
+    /// A shot left.
+    Shot,
+    /// A shot hit.
+    Hit,
+    /// A note was written.
+    Noted(u32),
+    /// An answer came.
+    Answered(u32),
+    /// A player died. Shown only when confirmed.
+    Died,
+}
+
+/// One player's part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Player {
+    /// A fold of everything it held.
+    pub held: u64,
+    /// Shots fired.
+    pub shots: u32,
+    /// Hits.
+    pub hits: u32,
+    /// Deaths.
+    pub deaths: u32,
+    firing: bool,
+    luck: u32,
+}
+
+/// A shot on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shot {
+    shooter: PlayerId,
+    born: Tick,
+}
+
+/// The state: its own history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Who is here, and what came of it.
+    pub players: Table<PlayerId, Player>,
+    /// Every command and claim, in order.
+    pub log: Vec<(Tick, PlayerId, Command)>,
+    /// Every answer, in order.
+    pub answers: Vec<(Tick, Key, Option<u32>)>,
+    /// Queries asked so far.
+    pub asked: u32,
+    flights: Schedule<Shot>,
+    root: Mwc,
+}
+
+impl Simulation for History {
+    const NAME: &'static str = "history";
+    const VERSION: u32 = 1;
+    type Rules = u32;
+    type Input = Pad;
+    type Command = Command;
+    type Query = u32;
+    type Outcome = u32;
+    type Cue = Cue;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        let now = frame.tick();
+        for (player, change) in frame.roster() {
+            match change {
+                RosterChange::Joined => drop(self.players.insert(player, Player::default())),
+                RosterChange::Left => drop(self.players.remove(&player)),
+                RosterChange::Dropped | RosterChange::Returned => {}
+            }
+        }
+        for (key, query, outcome) in frame.outcomes() {
+            self.answers.push((now, key, outcome.copied()));
+            fx.cue(key, Cue::Answered(*query));
+        }
+        for (player, command) in frame.commands() {
+            self.log.push((now, player, *command));
+            let key = Key::player(player, self.log.len() as u32);
+            match *command {
+                Command::Note(n) => fx.cue(Key::player(player, n), Cue::Noted(n)),
+                Command::Ask(n) => {
+                    self.asked += 1;
+                    fx.ask(Key::player(player, n), n);
+                }
+                Command::Died => {
+                    fx.cue_when_confirmed(key, Cue::Died);
+                    if let Some(player) = self.players.get_mut(&player) {
+                        player.deaths += 1;
+                    }
+                }
+            }
+        }
+        self.fly(frame, fx);
+        self.hold(frame, fx);
+    }
+}
+
+impl History {
+    /// Nobody has done anything yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        History {
+            players: Table::new(),
+            log: Vec::new(),
+            answers: Vec::new(),
+            asked: 0,
+            flights: Schedule::new(),
+            root: Mwc::seed(seed),
+        }
+    }
+
+    /// Shots arrive. A ghost does nothing but say that it held back.
+    fn fly(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        while let Some((key, shot)) = self.flights.pop_due(frame.tick()) {
+            if frame.is_ghost(shot.shooter, shot.born) {
+                fx.withhold();
+            } else if let Some(shooter) = self.players.get_mut(&shot.shooter) {
+                shooter.hits += 1;
+                fx.cue(key, Cue::Hit);
+            }
+        }
+    }
+
+    fn hold(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        let now = frame.tick();
+        for (id, pad) in frame.inputs() {
+            let Some(player) = self.players.get_mut(&id) else {
+                continue;
+            };
+            player.held =
+                player.held.rotate_left(7) ^ u64::from(pad.stick) ^ u64::from(pad.fire) << 8;
+            if pad.fire && !player.firing {
+                let key = Key::player(id, player.shots);
+                player.shots += 1;
+                player.luck = self.root.fork(key).next_u32();
+                self.flights.at(
+                    now + FLIGHT,
+                    key,
+                    Shot {
+                        shooter: id,
+                        born: now,
+                    },
+                );
+                fx.cue(key, Cue::Shot);
+            }
+            player.firing = pad.fire;
+            // Its own client decides that it died: by luck, now and then.
+            if frame.is_local(id) && player.held % 251 == 0 {
+                fx.claim(id, Command::Died);
+            }
+        }
+    }
+}
+
+/// Plays it.
+pub struct Driver {
+    sticks: Sticks,
+    luck: Mwc,
+    pad: Pad,
+    orders: u32,
+}
+
+impl Play for History {
+    type Show = twinstep_client::Hidden;
+    type Driver = Driver;
+
+    fn rules(_seed: u64) -> u32 {
+        7
+    }
+
+    fn start(_rules: &u32, seed: u64) -> Self {
+        History::new(seed)
+    }
+
+    fn show(_rules: &std::sync::Arc<u32>) -> Self::Show {
+        twinstep_client::Hidden
+    }
+
+    /// Nobody can foresee an answer: it comes from a generator that no simulation knows. Some come late,
+    /// some never.
+    fn resolver(_rules: &u32, seed: u64) -> impl twinstep_server::Resolver<Self> {
+        let mut chance = Mwc::seed(seed ^ 0x7e57);
+        move |_: &twinstep_server::Look<'_, Self>, _: Key, query: &u32| {
+            let answer = if chance.below(4) == 0 {
+                chance.next_u32() & !NEVER
+            } else {
+                query * 2
+            };
+            match chance.below(10) {
+                0..=6 => Resolution::Now(answer),
+                7 | 8 => Resolution::Later(Box::new(move || answer)),
+                _ => Resolution::Later(Box::new(move || answer ^ NEVER)),
+            }
+        }
+    }
+
+    fn speculate(_sim: &Self, _rules: &u32, query: &u32) -> Option<u32> {
+        Some(query * 2)
+    }
+
+    fn admit(&self, _rules: &u32, _by: PlayerId, command: &Command) -> bool {
+        !matches!(command, Command::Note(n) if n % 17 == 3)
+    }
+
+    fn driver(sticks: Sticks, luck: Mwc) -> Driver {
+        Driver {
+            sticks,
+            luck,
+            pad: Pad::default(),
+            orders: 0,
+        }
+    }
+
+    fn drive(
+        &self,
+        driver: &mut Driver,
+        _rules: &u32,
+        me: PlayerId,
+        now: Tick,
+    ) -> (Pad, Option<Command>) {
+        let change = match driver.sticks {
+            Sticks::Analog => true,
+            Sticks::Sticky => now.0.is_multiple_of(10),
+            Sticks::Still => return (Pad::default(), None),
+        };
+        if change {
+            driver.pad = Pad {
+                stick: driver.luck.below(5) as u8,
+                fire: driver.luck.below(6) == 0,
+            };
+        }
+        let number = u32::from(me.0) << 24 | driver.orders;
+        let order = match driver.luck.below(60) {
+            0 => Some(Command::Ask(number)),
+            1 | 2 => Some(Command::Note(number)),
+            _ => None,
+        };
+        driver.orders += u32::from(order.is_some());
+        (driver.pad, order)
+    }
+
+    fn flip(&mut self) {
+        self.asked ^= 1;
+    }
+
+    fn ran(&self) -> Option<Vec<(PlayerId, Command)>> {
+        let given = self
+            .log
+            .iter()
+            .filter(|(_, _, command)| !matches!(command, Command::Died));
+        Some(
+            given
+                .map(|(_, player, command)| (*player, *command))
+                .collect(),
+        )
+    }
+
+    fn is_lost(outcome: &u32) -> bool {
+        outcome & NEVER != 0
+    }
+
+    fn asked_and_answered(&self) -> Option<(u32, u32)> {
+        let mut keys: Vec<Key> = self.answers.iter().map(|(_, key, _)| *key).collect();
+        keys.sort_unstable();
+        let answers = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), answers, "a query was answered twice");
+        Some((self.asked, answers as u32))
+    }
+}

@@ -1,0 +1,622 @@
+//! A world in virtual time: one match, some clients, a bad network between them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::cues::{CueId, CueKind};
+use twinstep_client::picture::Smoothing;
+use twinstep_client::session::BUDGET_TICKS;
+use twinstep_client::stats::SessionStats;
+use twinstep_client::{Session, SessionConfig, Show};
+use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
+use twinstep_server::config::{Announce, TurnLength};
+use twinstep_server::peer::Stage;
+use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Resolver};
+
+/// How clients move their sticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sticks {
+    /// Everything changes at every tick.
+    Analog,
+    /// Everything changes at every tenth tick.
+    Sticky,
+    /// Neutral, and no commands.
+    Still,
+}
+
+/// A game that the rig can play.
+pub trait Play: Simulation {
+    /// Its picture.
+    type Show: Show<Self>;
+    /// A player made of numbers.
+    type Driver;
+
+    /// Its rules.
+    fn rules(seed: u64) -> Self::Rules;
+    /// Its beginning.
+    fn start(rules: &Self::Rules, seed: u64) -> Self;
+    /// Its picture.
+    fn show(rules: &Arc<Self::Rules>) -> Self::Show;
+    /// Its resolver, which may be as nondeterministic as it likes.
+    fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
+    /// What clients speculate.
+    fn speculate(sim: &Self, rules: &Self::Rules, query: &Self::Query) -> Option<Self::Outcome>;
+    /// What its referee admits.
+    fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
+    /// A player.
+    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
+    /// What a player holds at `now` and orders.
+    fn drive(
+        &self,
+        driver: &mut Self::Driver,
+        rules: &Self::Rules,
+        me: PlayerId,
+        now: Tick,
+    ) -> (Self::Input, Option<Self::Command>);
+    /// Changes something that no frame told: a desync.
+    fn flip(&mut self);
+    /// All commands that ran, in order, if the state remembers them.
+    fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
+        None
+    }
+    /// How many queries were asked and answered so far, if the state remembers them.
+    fn asked_and_answered(&self) -> Option<(u32, u32)> {
+        None
+    }
+    /// Whether a job with this outcome stands for one that never returns.
+    fn is_lost(_outcome: &Self::Outcome) -> bool {
+        false
+    }
+}
+
+/// What a world is like.
+#[derive(Clone, Debug)]
+pub struct RigConfig {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// Clients that join at the beginning.
+    pub clients: usize,
+    /// The links at the beginning.
+    pub link: LinkProfile,
+    /// How clients move their sticks.
+    pub sticks: Sticks,
+    /// Ticks sent at once.
+    pub turn_ticks: u8,
+    /// Whether inputs are announced.
+    pub announce: Announce,
+    /// Ticks between sampling and use.
+    pub delay_ticks: u8,
+    /// Frames that clients draw a second.
+    pub fps: u32,
+    /// Whether each kept prediction is checked against the truth.
+    pub verify: bool,
+    /// Whether a journal is kept.
+    pub journal: bool,
+}
+
+impl RigConfig {
+    /// Four clients of the action preset on one kind of link, analog sticks, 120 frames a second.
+    #[must_use]
+    pub fn new(seed: u64, link: LinkProfile) -> Self {
+        RigConfig {
+            seed,
+            clients: 4,
+            link,
+            sticks: Sticks::Analog,
+            turn_ticks: 2,
+            announce: Announce::Ahead,
+            delay_ticks: 0,
+            fps: 120,
+            verify: true,
+            journal: true,
+        }
+    }
+}
+
+/// One client of the rig.
+pub struct RigClient<S: Play> {
+    /// Its session.
+    pub session: Session<S, S::Show>,
+    /// Its session's number at the server.
+    pub peer: PeerId,
+    /// Who it is.
+    pub identity: String,
+    /// Its two legs.
+    pub net: Link,
+    /// Commands that it gave, with their sequences.
+    pub sent: Vec<(u32, S::Command)>,
+    /// Whether a desync was planted in it, so that its digest may differ until it is healed.
+    pub flipped: bool,
+    driver: S::Driver,
+    decided: Option<S::Input>,
+    open_cues: BTreeSet<CueId>,
+    frame: Duration,
+    next_frame: Duration,
+    frozen_until: Duration,
+    commanding: bool,
+    healed: u64,
+}
+
+/// A whole world.
+pub struct Rig<S: Play> {
+    /// The server's match.
+    pub game: Match<S>,
+    /// The clients.
+    pub clients: Vec<RigClient<S>>,
+    /// The journal so far.
+    pub journal: Vec<u8>,
+    /// Virtual time.
+    pub now: Duration,
+    /// What it is like.
+    pub config: RigConfig,
+    rules: Arc<S::Rules>,
+    digests: Vec<u64>,
+    luck: Mwc,
+    jobs: Vec<(Duration, JobId, S::Outcome)>,
+    stalled_until: Duration,
+    next_peer: u64,
+    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+    observed: bool,
+}
+
+impl<S: Play> Rig<S> {
+    /// A world at time 0 whose clients are about to join.
+    ///
+    /// # Panics
+    /// If the game cannot be started.
+    #[must_use]
+    pub fn new(config: RigConfig) -> Self {
+        let rules = Arc::new(S::rules(config.seed));
+        let sim = S::start(&rules, config.seed);
+        let resolver = S::resolver(&rules, config.seed);
+        let policies = MatchConfig {
+            turn: TurnLength::Fixed(config.turn_ticks),
+            announce: config.announce,
+            delay_ticks: config.delay_ticks,
+            players_max: 8,
+            ..MatchConfig::action()
+        };
+        let mut game = Match::new(policies, sim, rules.clone(), resolver).expect("the game starts");
+        game.set_referee(
+            |look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool| {
+                look.sim().admit(look.rules(), by, command)
+            },
+        );
+        if config.journal {
+            game.keep_journal().expect("a journal");
+        }
+        let mut rig = Rig {
+            game,
+            clients: Vec::new(),
+            journal: Vec::with_capacity(64 << 20),
+            now: Duration::ZERO,
+            rules,
+            digests: Vec::with_capacity(1 << 16),
+            luck: Mwc::seed(config.seed),
+            jobs: Vec::with_capacity(256),
+            stalled_until: Duration::ZERO,
+            next_peer: 1,
+            buffer: Box::new([0; PACKET_BYTES_MAX]),
+            observed: true,
+            config,
+        };
+        for i in 0..rig.config.clients {
+            rig.join(&format!("player {i}"));
+        }
+        rig
+    }
+
+    /// Turns the checks of every frame off or on (they cost allocations and time).
+    pub fn observe(&mut self, observe: bool) {
+        self.observed = observe;
+    }
+
+    /// A client joins now; its place among the clients.
+    ///
+    /// # Panics
+    /// If the match refuses it.
+    pub fn join(&mut self, identity: &str) -> usize {
+        let peer = PeerId(self.next_peer);
+        self.next_peer += 1;
+        self.game
+            .connect(self.now, peer, identity, 1)
+            .expect("a seat is free");
+        let luck = self.luck.fork(Key::new(peer.0, 0));
+        let smoothing = Smoothing {
+            teleport: 8.0,
+            muzzle: Duration::from_millis(100),
+        };
+        let mut config = SessionConfig::new(self.rules.clone())
+            .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
+                S::speculate(sim, rules, query)
+            })
+            .show(S::show(&self.rules), smoothing);
+        config.verify = self.config.verify;
+        let frame = Duration::from_secs(1) / self.config.fps;
+        let mut net = Link::new(
+            self.config.link,
+            self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        );
+        net.up.reserve(256);
+        net.down.reserve(256);
+        self.clients.push(RigClient {
+            session: Session::new(config).expect("rules without NaN"),
+            peer,
+            identity: identity.to_owned(),
+            net,
+            sent: Vec::with_capacity(1 << 12),
+            flipped: false,
+            driver: S::driver(self.config.sticks, luck),
+            decided: None,
+            open_cues: BTreeSet::new(),
+            frame,
+            // Every client draws in a phase of its own.
+            next_frame: self.now + frame * (peer.0 as u32 % 7) / 7,
+            frozen_until: Duration::ZERO,
+            commanding: true,
+            healed: 0,
+        });
+        self.clients.len() - 1
+    }
+
+    /// A client says goodbye and is gone once the server heard it.
+    pub fn leave(&mut self, client: usize) -> RigClient<S> {
+        let mut gone = self.clients.remove(client);
+        gone.session.leave();
+        while let Some(len) = gone.session.poll_transmit(self.now, &mut *self.buffer) {
+            self.game.handle(self.now, gone.peer, &self.buffer[..len]);
+        }
+        self.drain();
+        gone
+    }
+
+    /// A client's process stands still until `until`.
+    pub fn freeze(&mut self, client: usize, until: Duration) {
+        self.clients[client].frozen_until = until;
+    }
+
+    /// The server's process stands still until `until`.
+    pub fn stall(&mut self, until: Duration) {
+        self.stalled_until = until;
+    }
+
+    /// A state that no frame told, in one client.
+    pub fn flip(&mut self, client: usize) {
+        let client = &mut self.clients[client];
+        client.session.corrupt(S::flip);
+        client.flipped = true;
+        client.healed = client.session.stats().heals;
+    }
+
+    /// Changes a client's links.
+    pub fn relink(&mut self, client: usize, link: LinkProfile) {
+        self.clients[client].net.set_profile(link);
+    }
+
+    /// Clients stop giving commands, or start again.
+    pub fn command(&mut self, commanding: bool) {
+        for client in &mut self.clients {
+            client.commanding = commanding;
+        }
+    }
+
+    /// Runs for a while.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = self.next_moment().min(end);
+            self.step();
+        }
+    }
+
+    /// The next moment at which anything happens.
+    fn next_moment(&self) -> Duration {
+        let server = self.game.next_due().max(self.stalled_until);
+        let clients = self
+            .clients
+            .iter()
+            .map(|client| client.next_frame.max(client.frozen_until));
+        let nets = self.clients.iter().flat_map(|c| {
+            [
+                c.net.up.next_due().map(|due| due.max(self.stalled_until)),
+                c.net.down.next_due().map(|d| d.max(c.frozen_until)),
+            ]
+        });
+        let jobs = self.jobs.iter().map(|job| job.0.max(self.stalled_until));
+        let next = clients
+            .chain(nets.flatten())
+            .chain(jobs)
+            .fold(server, Duration::min);
+        // Lanes are served often enough, and time always moves.
+        next.clamp(
+            self.now + Duration::from_micros(50),
+            self.now + Duration::from_millis(5),
+        )
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        if now >= self.stalled_until {
+            self.step_server();
+        }
+        for i in 0..self.clients.len() {
+            if now >= self.clients[i].frozen_until {
+                self.step_client(i);
+            }
+        }
+    }
+
+    fn step_server(&mut self) {
+        let now = self.now;
+        for client in &mut self.clients {
+            while let Some(bytes) = client.net.up.poll(now) {
+                assert!(bytes.len() <= PACKET_BYTES_MAX);
+                self.game.handle(now, client.peer, bytes);
+            }
+        }
+        let mut at = 0;
+        while at < self.jobs.len() {
+            if self.jobs[at].0 <= now {
+                let (_, id, outcome) = self.jobs.swap_remove(at);
+                self.game.complete(id, Some(outcome));
+            } else {
+                at += 1;
+            }
+        }
+        self.game.advance(now);
+        self.drain();
+        if self.observed {
+            assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
+        }
+        let next = self.game.world().tick();
+        while self.digests.len() <= next.0 as usize {
+            let tick = Tick(self.digests.len() as u32);
+            let digest = self
+                .game
+                .digest_at(tick)
+                .expect("each tick's digest is taken before it is forgotten");
+            self.digests.push(digest);
+        }
+    }
+
+    /// Does what the match wants done, in its order: Law Journal first.
+    fn drain(&mut self) {
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                Output::Packet { peer, bytes } => {
+                    assert!(bytes.len() <= PACKET_BYTES_MAX);
+                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
+                        client.net.down.send(self.now, bytes);
+                    }
+                }
+                Output::Job { id, work } => {
+                    let outcome = work();
+                    if !S::is_lost(&outcome) {
+                        let wait = Duration::from_millis(u64::from(self.luck.below(400)));
+                        self.jobs.push((self.now + wait, id, outcome));
+                    }
+                }
+                Output::Closed { .. } => {}
+            }
+        }
+    }
+
+    fn step_client(&mut self, i: usize) {
+        let now = self.now;
+        let client = &mut self.clients[i];
+        while let Some(bytes) = client.net.down.poll(now) {
+            client.session.handle(now, bytes);
+        }
+        if now >= client.next_frame {
+            while client.next_frame <= now {
+                client.next_frame += client.frame;
+            }
+            client.decide(&self.rules);
+            let held = client.decided.clone().unwrap_or_default();
+            let mut used = false;
+            let _ = client.session.advance(now, BUDGET_TICKS, |_| {
+                used = true;
+                held.clone()
+            });
+            if used {
+                client.decided = None;
+            }
+        }
+        while let Some(len) = client.session.poll_transmit(now, &mut *self.buffer) {
+            client.net.up.send(now, &self.buffer[..len]);
+        }
+        client.read_cues(self.observed);
+        while client.session.poll_event().is_some() {}
+        if self.observed {
+            self.check(i);
+        }
+    }
+
+    /// What must never happen.
+    fn check(&self, i: usize) {
+        let client = &self.clients[i];
+        let who = &client.identity;
+        let Some(authority) = client.session.authority() else {
+            return;
+        };
+        let stats = client.session.stats();
+        let tick = authority.tick();
+        let lead = stats.prediction_tick - tick.0;
+        assert!(lead <= LEAD_MAX, "{who}: the lead is {lead} ticks");
+        let reach = stats.input_tick.saturating_sub(tick.0);
+        assert!(reach <= INPUT_WINDOW, "{who}: the reach is {reach} ticks");
+        assert_eq!(
+            stats.cues_started,
+            stats.cues_confirmed + stats.cues_cancelled + stats.cues_open,
+            "{who}: a cue was lost or settled twice"
+        );
+        let excused = client.flipped && stats.heals <= client.healed;
+        if !excused {
+            let truth = self.digests.get(tick.0 as usize);
+            let ours = authority.digest().expect("no NaN");
+            assert_eq!(
+                Some(&ours),
+                truth,
+                "{who}: the authority differs from the server at {tick}"
+            );
+        }
+    }
+
+    /// The world's checks at the end, after the network has healed: all live, equal, and on target.
+    ///
+    /// # Panics
+    /// If somebody is not.
+    pub fn converge(&mut self) {
+        for client in &mut self.clients {
+            client.net.set_profile(LinkProfile::LAN);
+            client.frozen_until = Duration::ZERO;
+        }
+        self.stalled_until = Duration::ZERO;
+        self.run(Duration::from_secs(6));
+        self.command(false);
+        self.run(Duration::from_secs(4));
+        let server = self.game.world().tick();
+        for client in &self.clients {
+            let who = &client.identity;
+            let stats = client.session.stats();
+            assert_eq!(client.session.closed(), None, "{who} is out");
+            assert_eq!(
+                self.game.stage(client.peer),
+                Some(Stage::Playing),
+                "{who} is not in the match"
+            );
+            assert!(client.session.differs().is_none(), "{who} still differs");
+            assert!(
+                server.0 - stats.authority_tick <= 8,
+                "{who} trails by {}",
+                server.0 - stats.authority_tick
+            );
+            let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
+            assert!(
+                off <= 1.0,
+                "{who}: margin {} of {}",
+                stats.margin_ticks_now,
+                stats.margin_ticks_target
+            );
+            assert_eq!(
+                stats.commands_sent,
+                stats.commands_executed + stats.commands_refused,
+                "{who}: a command has no fate"
+            );
+        }
+        self.check_commands();
+        if let Some((asked, answered)) = self.game.world().sim().asked_and_answered() {
+            let open = self.game.world().open_queries().len() as u32;
+            assert_eq!(
+                asked,
+                answered + open,
+                "a query was answered twice or never"
+            );
+            assert_eq!(open, 0, "queries stay open");
+        }
+    }
+
+    /// Commands exactly once, in the order given.
+    fn check_commands(&self) {
+        let Some(ran) = self.game.world().sim().ran() else {
+            return;
+        };
+        for client in &self.clients {
+            let Some(me) = client.session.seats().first() else {
+                continue;
+            };
+            let mine: Vec<&S::Command> = ran
+                .iter()
+                .filter(|(p, _)| p == me)
+                .map(|(_, c)| c)
+                .collect();
+            let mut given = client.sent.iter().map(|(_, command)| command);
+            for command in &mine {
+                assert!(
+                    given.any(|g| g == *command),
+                    "{}: {command:?} ran out of order, twice, or was never given",
+                    client.identity
+                );
+            }
+            let executed = client.session.stats().commands_executed;
+            assert!(
+                mine.len() as u64 >= executed,
+                "{}: {} ran, {executed} were told",
+                client.identity,
+                mine.len()
+            );
+        }
+    }
+
+    /// The statistics of a client.
+    #[must_use]
+    pub fn stats(&self, client: usize) -> SessionStats {
+        self.clients[client].session.stats()
+    }
+
+    /// Bytes sent down to a client so far.
+    #[must_use]
+    pub fn bytes_down(&self, client: usize) -> ByteCounts {
+        self.game
+            .bytes_down(self.clients[client].peer)
+            .unwrap_or_default()
+    }
+
+    /// Whether all clients are in the match.
+    #[must_use]
+    pub fn all_play(&self) -> bool {
+        self.clients
+            .iter()
+            .all(|c| self.game.stage(c.peer) == Some(Stage::Playing))
+    }
+
+    /// A fraction of chance, for plans.
+    pub fn luck(&mut self) -> &mut Mwc {
+        &mut self.luck
+    }
+}
+
+impl<S: Play> RigClient<S> {
+    /// What its player holds next, decided once for each sampled tick, and what it orders.
+    fn decide(&mut self, rules: &S::Rules) {
+        if self.decided.is_some() {
+            return;
+        }
+        let Some(world) = self.session.prediction() else {
+            return;
+        };
+        let Some(&me) = self.session.seats().first() else {
+            return;
+        };
+        let (input, order) = world.sim().drive(&mut self.driver, rules, me, world.tick());
+        self.decided = Some(input);
+        if let Some(command) = order.filter(|_| self.commanding)
+            && let Ok(seq) = self.session.command(0, command.clone())
+        {
+            self.sent.push((seq, command));
+        }
+    }
+
+    /// Each cue starts once and is settled once.
+    fn read_cues(&mut self, observed: bool) {
+        while let Some(event) = self.session.poll_cue() {
+            if !observed {
+                continue;
+            }
+            let fresh = match event.kind {
+                CueKind::Started { .. } => self.open_cues.insert(event.id),
+                CueKind::Confirmed { .. } | CueKind::Cancelled => self.open_cues.remove(&event.id),
+            };
+            assert!(
+                fresh,
+                "{}: cue {:?} started or settled twice",
+                self.identity, event.id
+            );
+        }
+    }
+}

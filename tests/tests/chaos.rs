@@ -1,0 +1,64 @@
+//! Safety under chaos, liveness after healing: many seeds, all kinds of misfortune.
+//!
+//! `TWINSTEP_SEEDS=1000` runs as many; `TWINSTEP_SEED=17` reruns one; `TWINSTEP_SECONDS` sets the virtual
+//! length of each (default 30; the full check takes 60).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use powderkeg::game::Game;
+use twinstep_tests::chaos::{self, Run};
+use twinstep_tests::history::History;
+use twinstep_tests::rig::Play;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}"))
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "says how fast virtual time runs; nothing depends on it"
+)]
+fn check<S: Play>(name: &str, seeds: u64) {
+    let seconds = number("TWINSTEP_SECONDS").unwrap_or(30);
+    let seeds = match number("TWINSTEP_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("TWINSTEP_SEEDS").unwrap_or(seeds),
+    };
+    let began = std::time::Instant::now();
+    let (mut total, mut runs) = (Run::default(), 0);
+    for seed in seeds {
+        let run = catch_unwind(AssertUnwindSafe(|| chaos::run::<S>(seed, seconds)));
+        let Ok(run) = run else {
+            panic!(
+                "seed {seed} failed; rerun: TWINSTEP_SEED={seed} TWINSTEP_SECONDS={seconds} cargo test -p twinstep-tests --test chaos {name}"
+            );
+        };
+        total.virtual_time += run.virtual_time;
+        total.planted += run.planted;
+        total.desyncs += run.desyncs;
+        total.rebuilds += run.rebuilds;
+        total.cues += run.cues;
+        total.queries += run.queries;
+        total.commands += run.commands;
+        runs += 1;
+    }
+    let speed = total.virtual_time.as_secs_f64() / began.elapsed().as_secs_f64();
+    println!("{name}: {runs} worlds, {speed:.0} virtual seconds a second, {total:?}");
+    assert!(
+        total.rebuilds > 0 && total.cues > 0 && total.queries > 0 && total.commands > 0,
+        "nothing happened"
+    );
+}
+
+#[test]
+fn the_history_game_survives_chaos() {
+    check::<History>("the_history_game_survives_chaos", 14);
+}
+
+#[test]
+fn powderkeg_survives_chaos() {
+    check::<Game>("powderkeg_survives_chaos", 6);
+}
