@@ -3,3 +3,5 @@
 //! [`game`] is the whole game as a state and a step, without network, clock or screen.
 
 pub mod game;
+pub mod game_show;
+pub mod terminal;

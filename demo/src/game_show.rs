@@ -1,0 +1,144 @@
+//! [`GameShow`]: Powderkeg's poses, as the client's picture wants them.
+//!
+//! ```text
+//!   game::poses ──▶ at this screen: a player and its shots    as the newest tick has them
+//!               ──▶ shots of the others                       from the shooter's muzzle onto their path
+//!               ──▶ all else                                  between the last two ticks
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use twinstep_client::picture::Smoothing;
+use twinstep_client::smooth::{Angle, Placed};
+use twinstep_client::{Poses, Show};
+
+use crate::game::{self, Game, Rules, ShowKey};
+
+/// What a client of Powderkeg draws.
+#[derive(Clone, Debug)]
+pub struct GameShow {
+    rules: Arc<Rules>,
+}
+
+impl GameShow {
+    /// How corrections of this picture are smoothed: what is off by more than 5 units jumps (a dash covers 4.5),
+    /// and a shot reaches its path after 100 ms.
+    pub const SMOOTHING: Smoothing = Smoothing {
+        teleport: 5.0,
+        muzzle: Duration::from_millis(100),
+    };
+
+    /// A picture of games with these rules.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>) -> GameShow {
+        GameShow { rules }
+    }
+}
+
+impl Show<Game> for GameShow {
+    type Key = ShowKey;
+    type Pose = Placed;
+
+    fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
+        game::poses(game, &self.rules, |key, pose| {
+            let placed = place(pose.at, pose.angle);
+            match key {
+                ShowKey::Player { id, .. } => out.put_player(id, key, placed),
+                ShowKey::Shot { owner, .. } if out.is_local(owner) => out.put_local(key, placed),
+                ShowKey::Shot { owner, .. } => match game.players.get(&owner) {
+                    Some(player) => {
+                        let shooter = ShowKey::Player {
+                            id: owner,
+                            life: player.lives,
+                        };
+                        out.put_from(key, placed, shooter, place(player.at, pose.angle));
+                    }
+                    None => out.put(key, placed),
+                },
+                _ => out.put(key, placed),
+            }
+        });
+    }
+}
+
+fn place(at: Vec2, angle: f32) -> Placed {
+    Placed {
+        at,
+        angle: Angle(angle),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_client::picture::Picture;
+    use twinstep_core::testing::Solo;
+    use twinstep_core::{PlayerId, PlayerSet};
+
+    use super::*;
+    use crate::game::{Heading, Pad};
+
+    const TICK: Duration = Duration::from_millis(16);
+
+    /// Players 0 and 1 walk and fire; the picture of a screen where player 0 sits, after `ticks` ticks.
+    fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
+        let rules = Arc::new(Rules {
+            enemies: 8,
+            ..Rules::default()
+        });
+        let show = GameShow::new(Arc::clone(&rules));
+        let mut solo = Solo::new(Game::new(&rules, 5), Rules::clone(&rules));
+        let pad = Pad {
+            walk: Heading(64),
+            aim: Heading::EAST,
+            buttons: Pad::FIRE,
+        };
+        let locals: PlayerSet = [PlayerId(0)].into_iter().collect();
+        let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());
+        solo.join(PlayerId(0)).join(PlayerId(1));
+        solo.hold(PlayerId(0), pad).hold(PlayerId(1), pad);
+        for tick in 0..ticks {
+            solo.step();
+            poses.begin(locals);
+            show.poses(solo.sim(), &mut poses);
+            picture.ticked(&poses, TICK * tick);
+        }
+        (solo, picture)
+    }
+
+    fn shown(picture: &Picture<ShowKey, Placed>, id: PlayerId, ticks: u32) -> Vec2 {
+        let key = ShowKey::Player { id, life: 1 };
+        picture.pose(key, 0.0, TICK * ticks).unwrap().at
+    }
+
+    #[test]
+    fn a_local_player_is_drawn_where_the_newest_tick_has_it_and_another_one_behind() {
+        let (solo, picture) = played(60);
+        let [own, other] = [0, 1].map(|n| solo.sim().players.get(&PlayerId(n)).unwrap().at);
+        assert_eq!(shown(&picture, PlayerId(0), 59), own);
+        let behind = other - shown(&picture, PlayerId(1), 59);
+        let step = Heading(64).unit() * 0.16;
+        assert!((behind - step).length() < 1e-4, "{behind} behind");
+    }
+
+    #[test]
+    fn a_shot_of_another_player_begins_at_its_muzzle() {
+        // Fire is due at ticks 0, 7, 14 ...
+        for (ticks, n) in [(1, 1), (8, 2), (15, 3)] {
+            let (solo, picture) = played(ticks);
+            let now = TICK * (ticks - 1);
+            let shot = |owner| {
+                let key = ShowKey::Shot { owner, n };
+                picture.pose(key, 0.0, now).unwrap().at
+            };
+            let own = solo.sim().players.get(&PlayerId(0)).unwrap().at;
+            let flown = shot(PlayerId(0)) - own;
+            assert!((flown - Vec2::X * 0.6).length() < 1e-4, "{flown}");
+            let muzzle = shown(&picture, PlayerId(1), ticks - 1);
+            // The muzzle of that moment, as the tick before showed it.
+            let gap = shot(PlayerId(1)) - muzzle;
+            assert!(gap.length() < 0.2, "{gap} from the muzzle");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! [`Gauges`]: the session's counters over time, for rates and the sparkline of the netgraph.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use twinstep_client::stats::SessionStats;
+
+/// From one reading to the next.
+const EVERY: Duration = Duration::from_millis(100);
+/// Readings kept: 10 s.
+pub(super) const KEPT: usize = 100;
+/// Rates are over so many readings: 1 s.
+const RATE_READINGS: usize = 10;
+
+/// What happened per second, over the last second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Rebuilds of the prediction.
+    pub rebuilds: f64,
+    /// Ticks that were simulated again.
+    pub resim_ticks: f64,
+    /// Bytes sent, with all headers.
+    pub bytes_up: f64,
+    /// Bytes received, with all headers.
+    pub bytes_down: f64,
+}
+
+/// The last 10 s of a session's counters.
+#[derive(Clone, Debug, Default)]
+pub struct Gauges {
+    readings: VecDeque<(Duration, SessionStats)>,
+}
+
+impl Gauges {
+    /// Reads the counters, ten times a second however often this is called.
+    pub fn read(&mut self, now: Duration, stats: &SessionStats) {
+        let is_due = self
+            .readings
+            .back()
+            .is_none_or(|(at, _)| now.saturating_sub(*at) >= EVERY);
+        if !is_due {
+            return;
+        }
+        if self.readings.len() == KEPT {
+            self.readings.pop_front();
+        }
+        self.readings.push_back((now, *stats));
+    }
+
+    /// The rates of the last second, or of as much of it as there is.
+    #[must_use]
+    pub fn rates(&self) -> Rates {
+        let Some((newest_at, newest)) = self.readings.back() else {
+            return Rates::default();
+        };
+        let first = self.readings.len().saturating_sub(RATE_READINGS + 1);
+        let (oldest_at, oldest) = &self.readings[first];
+        let seconds = newest_at.saturating_sub(*oldest_at).as_secs_f64();
+        let rate = |read: fn(&SessionStats) -> u64| {
+            if seconds == 0.0 {
+                return 0.0;
+            }
+            read(newest).saturating_sub(read(oldest)) as f64 / seconds
+        };
+        Rates {
+            rebuilds: rate(|stats| stats.timeline.rebuilds),
+            resim_ticks: rate(|stats| stats.timeline.resim_ticks),
+            bytes_up: rate(|stats| stats.up.total()),
+            bytes_down: rate(|stats| stats.down_bytes),
+        }
+    }
+
+    /// For how long no packet has come.
+    #[must_use]
+    pub fn silent(&self, now: Duration) -> Duration {
+        let newest = self.readings.back().map(|(_, stats)| stats.down_packets);
+        let heard = self
+            .readings
+            .iter()
+            .find(|(_, stats)| Some(stats.down_packets) == newest);
+        heard.map_or(Duration::ZERO, |(at, _)| now.saturating_sub(*at))
+    }
+
+    /// P − A at each reading, in ticks, oldest first.
+    pub fn leads(&self) -> impl Iterator<Item = u64> + '_ {
+        self.readings
+            .iter()
+            .map(|(_, stats)| u64::from(stats.prediction_tick.saturating_sub(stats.authority_tick)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter that grows by 300 a second, read at 60 Hz for so long.
+    fn read(seconds: u64) -> Gauges {
+        let mut gauges = Gauges::default();
+        for n in 0..=seconds * 60 {
+            let stats = SessionStats {
+                down_bytes: n * 5,
+                down_packets: n,
+                prediction_tick: n as u32 + 9,
+                authority_tick: n as u32,
+                ..SessionStats::default()
+            };
+            gauges.read(Duration::from_micros(n * 16_667), &stats);
+        }
+        gauges
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_second_however_short_the_session() {
+        assert_eq!(Gauges::default().rates(), Rates::default());
+        for seconds in [1, 3, 60] {
+            let rate = read(seconds).rates().bytes_down;
+            assert!((rate - 300.0).abs() < 1.0, "{rate} after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn ten_seconds_are_kept() {
+        assert_eq!(read(60).leads().collect::<Vec<_>>(), vec![9; KEPT]);
+    }
+
+    #[test]
+    fn silence_begins_with_the_last_packet() {
+        let mut gauges = read(2);
+        let (at, stats) = *gauges.readings.back().unwrap();
+        for tenth in 1..=15 {
+            gauges.read(at + EVERY * tenth, &stats);
+        }
+        assert_eq!(gauges.silent(at + EVERY * 15), EVERY * 15);
+    }
+}

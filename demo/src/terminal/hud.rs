@@ -1,0 +1,179 @@
+//! The right column: the netgraph's numbers and the team.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::symbols;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline};
+use twinstep_core::PlayerId;
+
+use super::scene::{Member, Scene};
+use crate::game::PLAYER_RADIUS;
+
+/// Columns of the HUD, with its borders.
+pub(super) const COLUMNS: u16 = 32;
+/// Rows of the numbers, with the sparkline and the borders.
+pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
+
+const NUMBER_ROWS: u16 = 10;
+const SPARK_ROWS: u16 = 2;
+const HEALTH_CELLS: usize = 5;
+
+/// A player's colour.
+pub(super) fn color_of(id: PlayerId) -> Color {
+    const COLORS: [Color; 6] = [
+        Color::Cyan,
+        Color::LightGreen,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::Green,
+        Color::Blue,
+    ];
+    COLORS[id.index() % COLORS.len()]
+}
+
+/// The netgraph.
+pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+    let link = scene.link.as_deref().unwrap_or("real");
+    let block = Block::bordered().title(format!(" net: {link} "));
+    let [numbers, label, spark] = Layout::vertical([
+        Constraint::Length(NUMBER_ROWS),
+        Constraint::Length(1),
+        Constraint::Length(SPARK_ROWS),
+    ])
+    .areas(block.inner(area));
+    frame.render_widget(block.border_style(Style::new().dark_gray()), area);
+    frame.render_widget(Paragraph::new(rows(scene)), numbers);
+
+    // One reading a column, the newest at the right.
+    let newest: Vec<u64> = scene.leads.iter().rev().copied().collect();
+    let most = newest.iter().copied().max().unwrap_or(0);
+    let words = format!("lead over 10 s, at most {most}");
+    frame.render_widget(Line::from(words).dark_gray(), label);
+    let columns = usize::from(spark.width).max(1);
+    // The highest of those that share a column.
+    let per_column = super::gauges::KEPT.div_ceil(columns);
+    let bars: Vec<u64> = newest
+        .chunks(per_column)
+        .map(|some| some.iter().copied().max().unwrap_or(0))
+        .collect();
+    let line = Sparkline::default()
+        .data(bars)
+        .max(most.max(8))
+        .bar_set(symbols::bar::NINE_LEVELS)
+        .direction(RenderDirection::RightToLeft)
+        .style(Style::new().cyan());
+    frame.render_widget(line, spark);
+}
+
+fn rows(scene: &Scene) -> Vec<Line<'static>> {
+    let (stats, rates) = (&scene.stats, &scene.rates);
+    let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
+    let reach = stats.input_tick.saturating_sub(stats.authority_tick);
+    let radii = stats.pdiff_p95 / PLAYER_RADIUS;
+    vec![
+        row("rtt", ms(stats.rtt_ms), "jitter", ms(stats.jitter_ms)),
+        row(
+            "loss",
+            format!("{:.1} %", stats.loss * 100.0),
+            "clock",
+            format!("x{:.3}", stats.rate),
+        ),
+        row("lead", format!("{lead} t"), "reach", format!("{reach} t")),
+        row(
+            "margin",
+            format!("{:.1} t", stats.margin_ticks_now),
+            "target",
+            format!("{:.1} t", stats.margin_ticks_target),
+        ),
+        row(
+            "rebuilds",
+            format!("{:.0}/s", rates.rebuilds),
+            "resim",
+            format!("{:.0} t/s", rates.resim_ticks),
+        ),
+        row(
+            "pDiff",
+            format!("{radii:.2} r"),
+            "fills",
+            stats.fills.to_string(),
+        ),
+        row(
+            "stalls",
+            ms(stats.stall_ms),
+            "heals",
+            stats.heals.to_string(),
+        ),
+        row("up/s", kb(rates.bytes_up), "down/s", kb(rates.bytes_down)),
+        row(
+            "cues",
+            stats.cues_started.to_string(),
+            "open",
+            stats.cues_open.to_string(),
+        ),
+        row(
+            "agreed",
+            stats.cues_confirmed.to_string(),
+            "wrong",
+            stats.cues_cancelled.to_string(),
+        ),
+    ]
+}
+
+fn row(label: &'static str, value: String, label2: &'static str, value2: String) -> Line<'static> {
+    Line::from(vec![
+        Span::from(format!("{label:<8}")).dark_gray(),
+        Span::from(format!("{value:>6}")),
+        Span::from(format!("  {label2:<6} ")).dark_gray(),
+        Span::from(format!("{value2:>7}")),
+    ])
+}
+
+fn ms(value: f64) -> String {
+    format!("{value:.0} ms")
+}
+
+fn kb(bytes: f64) -> String {
+    format!("{:.1} kB", bytes / 1_000.0)
+}
+
+/// The players, and the score.
+pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+    let block = Block::bordered().title(format!(" team: {} points ", scene.score));
+    let inner = block.inner(area);
+    frame.render_widget(block.border_style(Style::new().dark_gray()), area);
+    let lines: Vec<Line<'_>> = scene.team.iter().map(member).collect();
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+fn member(member: &Member) -> Line<'static> {
+    let mark = if member.is_local { '@' } else { ' ' };
+    let name = format!("{mark}{:<3} ", member.id.to_string());
+    let full = (member.health * HEALTH_CELLS as f32).ceil() as usize;
+    let (bar, color) = match full {
+        _ if member.is_away => ("away ".to_owned(), Color::DarkGray),
+        0 => ("dead ".to_owned(), Color::Red),
+        full => {
+            let rest = HEALTH_CELLS.saturating_sub(full);
+            let color = if full <= 2 {
+                Color::Yellow
+            } else {
+                Color::Green
+            };
+            (
+                "█".repeat(full.min(HEALTH_CELLS)) + &"░".repeat(rest),
+                color,
+            )
+        }
+    };
+    let record = format!(
+        " life{:>2} {:>3} k {:>5}",
+        member.lives, member.kills, member.score
+    );
+    Line::from(vec![
+        Span::from(name).fg(color_of(member.id)).bold(),
+        Span::from(bar).fg(color),
+        Span::from(record),
+    ])
+}

@@ -1,0 +1,232 @@
+//! [`Scene`]: everything that one picture of the view shows, gathered from a session; drawing needs no more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use twinstep_client::Session;
+use twinstep_client::stats::SessionStats;
+use twinstep_core::PlayerId;
+
+use super::effects::{Effects, Flash, LogLine};
+use super::gauges::{Gauges, Rates};
+use crate::game::{self, Cue, Game, Rules, ShowKey, Stage};
+use crate::game_show::GameShow;
+
+/// A silence of the server that is longer is told.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
+/// One picture of the view.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The level.
+    pub rules: Arc<Rules>,
+    /// The moment, for what flickers and grows.
+    pub now: Duration,
+    /// What is drawn where, in the order of keys.
+    pub things: Vec<Thing>,
+    /// Where the authority has players and enemies: the lagged truth.
+    pub ghosts: Vec<(ShowKey, Vec2)>,
+    /// How far each barrel is.
+    pub barrels: Vec<Stage>,
+    /// What flares up.
+    pub flashes: Vec<Flash>,
+    /// What cues came to, newest first.
+    pub log: Vec<LogLine>,
+    /// Who plays.
+    pub team: Vec<Member>,
+    /// The team's points.
+    pub score: u32,
+    /// The session's counters.
+    pub stats: SessionStats,
+    /// What they came to in the last second.
+    pub rates: Rates,
+    /// The lead over the last 10 s, in ticks, oldest first.
+    pub leads: Vec<u64>,
+    /// A word across the arena.
+    pub banner: Option<String>,
+    /// The simulated link, by name; none: the link is real.
+    pub link: Option<String>,
+    /// Whether the authority's ghosts are drawn.
+    pub shows_ghosts: bool,
+    /// Whether the terminal tells of key releases.
+    pub releases: bool,
+    /// Whether to use colours.
+    pub color: bool,
+}
+
+/// Something in the arena.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thing {
+    /// Its name.
+    pub key: ShowKey,
+    /// Where, in units.
+    pub at: Vec2,
+    /// Radians, counter-clockwise from +x.
+    pub angle: f32,
+    /// A waking enemy, or a player that nothing can hurt yet.
+    pub is_faint: bool,
+}
+
+/// A player of the team.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Member {
+    /// Who.
+    pub id: PlayerId,
+    /// Whether it sits here.
+    pub is_local: bool,
+    /// Whether its controls are cut off.
+    pub is_away: bool,
+    /// Of full health, 0 ..= 1; 0 is dead.
+    pub health: f32,
+    /// How often it has appeared.
+    pub lives: u32,
+    /// Enemies that it killed.
+    pub kills: u32,
+    /// Its points.
+    pub score: u32,
+}
+
+impl Scene {
+    /// An empty arena.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>) -> Scene {
+        Scene {
+            rules,
+            now: Duration::ZERO,
+            things: Vec::new(),
+            ghosts: Vec::new(),
+            barrels: Vec::new(),
+            flashes: Vec::new(),
+            log: Vec::new(),
+            team: Vec::new(),
+            score: 0,
+            stats: SessionStats::default(),
+            rates: Rates::default(),
+            leads: Vec::new(),
+            banner: None,
+            link: None,
+            shows_ghosts: false,
+            releases: false,
+            color: true,
+        }
+    }
+
+    /// Takes over what the session shows at `now`; link, releases, ghosts' switch and colour stay as they are.
+    pub fn gather(
+        &mut self,
+        now: Duration,
+        session: &Session<Game, GameShow>,
+        gauges: &Gauges,
+        effects: &Effects,
+    ) {
+        self.now = now;
+        self.stats = session.stats();
+        self.rates = gauges.rates();
+        self.leads.clear();
+        self.leads.extend(gauges.leads());
+        self.flashes.clear();
+        self.flashes.extend(effects.flashes());
+        self.log.clear();
+        self.log.extend(effects.log().cloned());
+        self.gather_arena(session);
+        self.gather_ghosts(session);
+        self.banner = self.word_across(session, gauges.silent(now));
+    }
+
+    /// Where the subject of a cue was shown last; barrels stand where the rules say.
+    #[must_use]
+    pub fn place_of(&self, cue: &Cue) -> Option<Vec2> {
+        let is_subject = |key: &ShowKey| match (*key, *cue) {
+            (
+                ShowKey::Player { id, .. },
+                Cue::Appeared(who) | Cue::Shot(who) | Cue::Dashed(who) | Cue::PlayerDied(who),
+            ) => id == who,
+            (ShowKey::Enemy { slot, .. }, Cue::Hit(which) | Cue::EnemyDied(which)) => slot == which,
+            _ => false,
+        };
+        let subject = self.things.iter().find(|thing| is_subject(&thing.key));
+        subject.map(|thing| thing.at)
+    }
+
+    fn gather_arena(&mut self, session: &Session<Game, GameShow>) {
+        self.things.clear();
+        self.barrels.clear();
+        self.team.clear();
+        let Some(world) = session.prediction() else {
+            return;
+        };
+        let (game, rules, tick) = (world.sim(), &*self.rules, world.tick());
+        self.things.extend(session.shown().map(|(key, pose)| {
+            Thing {
+                key,
+                at: pose.at,
+                angle: pose.angle.0,
+                is_faint: match key {
+                    ShowKey::Player { id, .. } => game
+                        .players
+                        .get(&id)
+                        .is_some_and(|player| !player.is_vulnerable(tick)),
+                    ShowKey::Enemy { slot, .. } => game
+                        .enemies
+                        .get(usize::from(slot))
+                        .is_some_and(|enemy| !enemy.is_awake(tick, rules)),
+                    _ => false,
+                },
+            }
+        }));
+        self.barrels
+            .extend(game.barrels.iter().map(|barrel| barrel.stage));
+        self.score = game.score;
+        let full = f32::from(rules.tuning.player_health.max(1));
+        self.team
+            .extend(game.players.iter().map(|(id, player)| Member {
+                id: *id,
+                is_local: session.seats().contains(id),
+                is_away: player.is_away,
+                health: f32::from(player.health.max(0)) / full,
+                lives: player.lives,
+                kills: player.kills,
+                score: player.score,
+            }));
+    }
+
+    fn gather_ghosts(&mut self, session: &Session<Game, GameShow>) {
+        self.ghosts.clear();
+        let Some(world) = session.authority().filter(|_| self.shows_ghosts) else {
+            return;
+        };
+        game::poses(world.sim(), &self.rules, |key, pose| {
+            if matches!(key, ShowKey::Player { .. } | ShowKey::Enemy { .. }) {
+                self.ghosts.push((key, pose.at));
+            }
+        });
+    }
+
+    fn word_across(&self, session: &Session<Game, GameShow>, silent: Duration) -> Option<String> {
+        let me = self.team.iter().find(|member| member.is_local);
+        if session.prediction().is_none() {
+            return Some(match session.progress() {
+                Some(part) => format!(
+                    "loading the match: {} of {} B",
+                    part.received_bytes, part.total_bytes
+                ),
+                None => "connecting ...".to_owned(),
+            });
+        }
+        if silent > SILENCE {
+            return Some(format!(
+                "no word from the server for {:.1} s",
+                silent.as_secs_f32()
+            ));
+        }
+        if session.differs().is_some() {
+            return Some("out of step with the server: being healed".to_owned());
+        }
+        match me {
+            None => Some("joining the match ...".to_owned()),
+            Some(me) if me.health == 0.0 => Some("you died: back in a moment".to_owned()),
+            Some(_) => None,
+        }
+    }
+}

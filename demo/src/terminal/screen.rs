@@ -1,0 +1,116 @@
+//! [`Screen`]: the terminal, borrowed, and always given back as it was.
+//!
+//! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread), the terminal
+//! leaves raw mode and the alternate screen before anything else is printed. What other threads say when they
+//! panic meanwhile is kept and printed afterwards, so that it does not tear the picture.
+
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::panic;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crossterm::event::{
+    DisableFocusChange, EnableFocusChange, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
+    PushKeyboardEnhancementFlags,
+};
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, terminal};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use super::TerminalError;
+
+/// What other threads said meanwhile; more is dropped (law *Bounded*).
+const KEPT_MAX: usize = 16;
+
+/// A terminal in raw mode on its alternate screen, until dropped.
+pub(super) struct Screen {
+    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Whether key releases are told.
+    pub(super) releases: bool,
+    kitty: bool,
+    hook_before: PanicHook,
+    kept: Arc<Mutex<Vec<String>>>,
+}
+
+type PanicHook = Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
+
+impl Screen {
+    /// Borrows the terminal.
+    pub(super) fn enter() -> Result<Screen, TerminalError> {
+        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+            return Err(TerminalError::NoTerminal);
+        }
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        enable_raw_mode()?;
+        let kitty = terminal::supports_keyboard_enhancement().unwrap_or(false);
+        let kept = Arc::default();
+        // From here on the drop gives everything back, whatever fails.
+        let screen = Screen {
+            terminal,
+            releases: kitty || cfg!(windows),
+            kitty,
+            hook_before: watch_panics(kitty, &kept),
+            kept,
+        };
+        execute!(
+            io::stdout(),
+            EnterAlternateScreen,
+            EnableFocusChange,
+            cursor::Hide
+        )?;
+        if kitty {
+            let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES
+                | KeyboardEnhancementFlags::REPORT_EVENT_TYPES
+                | KeyboardEnhancementFlags::REPORT_ALL_KEYS_AS_ESCAPE_CODES;
+            execute!(io::stdout(), PushKeyboardEnhancementFlags(flags))?;
+        }
+        Ok(screen)
+    }
+}
+
+/// Puts a hook before the one that was there, and hands that one out.
+fn watch_panics(kitty: bool, kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
+    let owner = thread::current().id();
+    let before: PanicHook = Arc::from(panic::take_hook());
+    let (kept, inner) = (Arc::clone(kept), Arc::clone(&before));
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().id() == owner {
+            give_back(kitty);
+            inner(info);
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT_MAX {
+            kept.push(info.to_string());
+        }
+    }));
+    before
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            give_back(self.kitty);
+            let before = Arc::clone(&self.hook_before);
+            panic::set_hook(Box::new(move |info| before(info)));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for words in kept.drain(..) {
+            eprintln!("{words}");
+        }
+    }
+}
+
+/// Best effort: there is nobody left to tell of a failure.
+fn give_back(kitty: bool) {
+    let mut out = io::stdout();
+    if kitty {
+        let _ = execute!(out, PopKeyboardEnhancementFlags);
+    }
+    let _ = execute!(out, DisableFocusChange, LeaveAlternateScreen, cursor::Show);
+    let _ = disable_raw_mode();
+    let _ = out.flush();
+}

@@ -1,0 +1,258 @@
+//! The view as a whole: a real session and match in virtual time, drawn on a terminal in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_server::{Match, MatchConfig, Output, PeerId};
+
+use super::*;
+use crate::game::{Blaster, Cue, Heading, Pad, ShowKey, speculate};
+
+const STEP: Duration = Duration::from_micros(16_667);
+
+/// The scene after so many frames of a match over a link that delays nothing, with both players walking.
+fn played(frames: u32) -> Scene {
+    let rules = Arc::new(Rules::default());
+    let game = Game::new(&rules, 11);
+    let blaster = Blaster::new(&rules).unwrap();
+    let config = MatchConfig::action();
+    let mut server = Match::new(config, game, Arc::clone(&rules), blaster).unwrap();
+    let mut sessions = [0, 1].map(|n| {
+        let config = SessionConfig::new(Arc::clone(&rules))
+            .speculate(|game: &Game, rules: &Rules, _: Key, query: &_| {
+                speculate(game, rules, query)
+            })
+            .show(GameShow::new(Arc::clone(&rules)), GameShow::SMOOTHING);
+        server
+            .connect(Duration::ZERO, PeerId(n), &format!("player {n}"), 1)
+            .unwrap();
+        Session::new(config).unwrap()
+    });
+    let pad = Pad {
+        walk: Heading::EAST,
+        aim: Heading::EAST,
+        buttons: Pad::FIRE,
+    };
+    let options = TerminalOptions {
+        link: Some("perfect".to_owned()),
+        color: true,
+    };
+    let mut view = View::new(rules, options, false);
+    view.scene.shows_ghosts = true;
+    let mut buffer = [0; PACKET_BYTES_MAX];
+    for frame in 0..frames {
+        let now = STEP * frame;
+        server.advance(now);
+        while let Some(output) = server.poll() {
+            if let Output::Packet { peer, bytes } = output {
+                sessions[peer.0 as usize].handle(now, bytes);
+            }
+        }
+        for (session, n) in sessions.iter_mut().zip(0..) {
+            session.advance(now, 128, |_| pad).unwrap();
+            while let Some(len) = session.poll_transmit(now, &mut buffer) {
+                server.handle(now, PeerId(n), &buffer[..len]);
+            }
+        }
+        view.listen(now, &mut sessions[0]);
+        view.effects.advance(now);
+        let View {
+            scene,
+            gauges,
+            effects,
+            ..
+        } = &mut view;
+        scene.gather(now, &sessions[0], gauges, effects);
+    }
+    view.scene
+}
+
+fn drawn(scene: &Scene, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, scene)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn text(buffer: &Buffer) -> String {
+    let rows = buffer.content.chunks(usize::from(buffer.area.width));
+    rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n")
+        .collect()
+}
+
+#[test]
+fn a_played_match_is_on_the_screen() {
+    let scene = played(240);
+    let text = text(&drawn(&scene, 120, 36));
+    assert_eq!(scene.banner, None, "{text}");
+    for expected in [
+        "POWDERKEG",
+        "@0",
+        "p1",
+        "■",
+        "net: perfect",
+        "rtt",
+        "lead",
+        "margin",
+        "rebuilds",
+        "pDiff",
+        "stalls",
+        "up/s",
+        "team: ",
+        "life 1",
+        "p0 appears",
+        "confirmed",
+        "WASD move",
+        "1-5 link",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing:\n{text}");
+    }
+    assert!(scene.rates.bytes_down > 1_000.0, "{:?}", scene.rates);
+    assert!(scene.leads.iter().any(|lead| *lead > 0));
+    let ghosts = scene.ghosts.iter();
+    assert_eq!(
+        ghosts
+            .filter(|(key, _)| matches!(key, ShowKey::Player { .. }))
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn cues_of_a_played_match_flash_where_their_subject_was_shown() {
+    let scene = played(240);
+    let me = scene
+        .things
+        .iter()
+        .find(|thing| matches!(thing.key, ShowKey::Player { id, .. } if id == PlayerId(0)));
+    let place = scene.place_of(&Cue::PlayerDied(PlayerId(0)));
+    assert_eq!(place, me.map(|me| me.at));
+    assert!(place.is_some());
+    assert_eq!(scene.place_of(&Cue::EnemyDied(999)), None);
+}
+
+#[test]
+fn before_the_match_the_screen_says_so() {
+    let text = text(&drawn(&played(1), 80, 24));
+    assert!(text.contains("connecting"), "{text}");
+}
+
+#[test]
+fn walls_stand_where_the_rules_have_them() {
+    let scene = Scene::new(Arc::new(Rules::default()));
+    // One dot and a half per unit; the wall around (0, 8.25) is 10 units wide.
+    let buffer = drawn(&scene, 120, 36);
+    let full = |at: Vec2| {
+        let (columns, rows) = (84.0, 25.0);
+        let x = 2.0 + (at.x + 40.0) / 80.0 * columns;
+        let y = 1.0 + (24.0 - at.y) / 48.0 * rows;
+        buffer[(x as u16, y as u16)].symbol() == "⣿"
+    };
+    assert!(full(Vec2::new(0.0, 8.25)) && full(Vec2::new(-22.0, 10.5)));
+    assert!(!full(Vec2::ZERO) && !full(Vec2::new(0.0, 20.0)));
+}
+
+#[test]
+fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing() {
+    let mut scene = Scene::new(Arc::new(Rules::default()));
+    let lit = |scene: &Scene| {
+        let cells = drawn(scene, 120, 36).content;
+        cells
+            .iter()
+            .filter(|cell| {
+                ('\u{2801}'..='\u{28fe}').contains(&cell.symbol().chars().next().unwrap())
+            })
+            .count()
+    };
+    let nothing = lit(&scene);
+    let mut effects = Effects::default();
+    let mut after = |kind: CueKind<Cue>| {
+        let event = CueEvent { id: CueId(1), kind };
+        effects.handle(Duration::ZERO, event, &Rules::default(), |_| None);
+        scene.flashes = effects.flashes().copied().collect();
+        scene.now = FlashKind::Blast.life() * 3 / 4;
+        lit(&scene)
+    };
+    let guessed = after(CueKind::Started {
+        tick: Tick(9),
+        key: Key::default(),
+        cue: Cue::Blast(6),
+    });
+    let confirmed = after(CueKind::Confirmed { at: Tick(9) });
+    let cancelled = after(CueKind::Cancelled);
+    assert!(
+        nothing < guessed && guessed < confirmed,
+        "{nothing} {guessed} {confirmed}"
+    );
+    assert!(cancelled < confirmed);
+}
+
+#[test]
+fn a_terminal_that_is_too_small_is_told_what_is_needed() {
+    let scene = played(2);
+    for (width, height) in [(79, 24), (80, 23), (30, 8)] {
+        let text = text(&drawn(&scene, width, height));
+        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("80 columns and 24 rows"), "{text}");
+        assert!(!text.contains("POWDERKEG"));
+    }
+    for (width, height) in [(1, 1), (3, 1)] {
+        drawn(&scene, width, height);
+    }
+}
+
+#[test]
+fn any_terminal_that_is_large_enough_shows_it_all() {
+    let scene = played(120);
+    for (width, height) in [
+        (80, 24),
+        (80, 60),
+        (120, 36),
+        (200, 24),
+        (250, 80),
+        (90, 200),
+    ] {
+        let text = text(&drawn(&scene, width, height));
+        for expected in [
+            "POWDERKEG",
+            "net:",
+            "team:",
+            "cues:",
+            "WASD",
+            "@0",
+            "agreed",
+        ] {
+            assert!(
+                text.contains(expected),
+                "{expected:?} at {width} x {height}:\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_colour_the_picture_has_none_and_loses_nothing() {
+    let mut scene = played(120);
+    let colored = drawn(&scene, 120, 36);
+    scene.color = false;
+    let plain = drawn(&scene, 120, 36);
+    assert_eq!(text(&plain), text(&colored));
+    assert!(colored.content.iter().any(|cell| cell.fg != Color::Reset));
+    let is_plain =
+        |cell: &ratatui::buffer::Cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset);
+    assert!(plain.content.iter().all(is_plain));
+}
+
+#[test]
+fn the_same_scene_makes_the_same_picture() {
+    let scene = played(90);
+    assert_eq!(drawn(&scene, 100, 30), drawn(&scene, 100, 30));
+}
