@@ -6,6 +6,7 @@
 //!   │                      ││ sparkline  │
 //!   └──────────────────────┘└────────────┘
 //!   ┌ cues ────────────────┐┌ team ──────┐
+//!   │                      ││ causes     │  where there is room
 //!   └──────────────────────┘└────────────┘
 //!   keys
 //! ```
@@ -35,6 +36,9 @@ struct Areas {
     log: Rect,
     net: Rect,
     team: Rect,
+    /// Without rows where there is no room.
+    causes: Rect,
+    legend: Rect,
     keys: Rect,
 }
 
@@ -60,13 +64,25 @@ impl Areas {
         let [arena] = Layout::horizontal([Constraint::Length(inner_columns as u16 + 2)])
             .flex(Flex::Center)
             .areas(upper);
-        let [net, team] =
-            Layout::vertical([Constraint::Length(hud::NET_ROWS), Constraint::Min(0)]).areas(right);
+        let spare = (right.height - hud::NET_ROWS).saturating_sub(hud::TEAM_ROWS);
+        let extra = |n| match spare >= n * hud::EXTRA_ROWS {
+            true => Constraint::Length(hud::EXTRA_ROWS),
+            false => Constraint::Length(0),
+        };
+        let [net, team, causes, legend] = Layout::vertical([
+            Constraint::Length(hud::NET_ROWS),
+            Constraint::Min(0),
+            extra(1),
+            extra(2),
+        ])
+        .areas(right);
         Areas {
             arena,
             log,
             net,
             team,
+            causes,
+            legend,
             keys,
         }
     }
@@ -84,6 +100,8 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
         log(frame, areas.log, scene);
         hud::net(frame, areas.net, scene);
         hud::team(frame, areas.team, scene);
+        hud::causes(frame, areas.causes, scene);
+        hud::legend(frame, areas.legend);
         keys(frame, areas.keys, scene);
         if let Some(words) = &scene.banner {
             banner(frame, areas.arena, words);
@@ -190,12 +208,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn eight_players_and_all_extras_fit_on_36_rows() {
+        let areas = Areas::of(Rect::new(0, 0, 120, 36), 80.0 / 48.0);
+        assert_eq!(areas.team.height, 8 + 2);
+        assert_eq!((areas.causes.height, areas.legend.height), (5, 5));
+    }
+
+    #[test]
     fn nothing_overlaps_and_nothing_is_outside_at_any_size() {
         for width in SIZE_MIN.0..=240 {
             for height in SIZE_MIN.1..=100 {
                 let screen = Rect::new(0, 0, width, height);
                 let areas = Areas::of(screen, 80.0 / 48.0);
-                let all = [areas.arena, areas.log, areas.net, areas.team, areas.keys];
+                let Areas {
+                    arena,
+                    log,
+                    net,
+                    team,
+                    causes,
+                    legend,
+                    keys,
+                } = areas;
+                let shown = [causes, legend].into_iter().filter(|area| area.height > 0);
+                let all: Vec<Rect> = [arena, log, net, team, keys]
+                    .into_iter()
+                    .chain(shown)
+                    .collect();
                 for (n, area) in all.iter().enumerate() {
                     assert_eq!(area.intersection(screen), *area, "{width} x {height}");
                     assert!(area.width >= 20 && area.height >= 1, "{areas:?}");

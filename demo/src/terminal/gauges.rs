@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use twinstep_client::stats::SessionStats;
 
-/// From one reading to the next.
-const EVERY: Duration = Duration::from_millis(100);
-/// Readings kept: 10 s.
-pub(super) const KEPT: usize = 100;
+/// From one reading to the next: nine a second.
+const EVERY: Duration = Duration::from_micros(111_111);
 /// Rates are over so many readings: 1 s.
-const RATE_READINGS: usize = 10;
+const RATE_READINGS: usize = 9;
+/// Readings that share a bar of the sparkline, which shows the highest.
+const BAR_READINGS: usize = 3;
+/// Bars of the sparkline: 10 s.
+const BARS: usize = 30;
+/// Readings kept: 10 s.
+const KEPT: usize = BARS * BAR_READINGS;
 
 /// What happened per second, over the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,10 +33,13 @@ pub struct Rates {
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     readings: VecDeque<(Duration, SessionStats)>,
+    leads: VecDeque<u64>,
+    /// Readings in the newest bar.
+    bar_readings: usize,
 }
 
 impl Gauges {
-    /// Reads the counters, ten times a second however often this is called.
+    /// Reads the counters, nine times a second however often this is called.
     pub fn read(&mut self, now: Duration, stats: &SessionStats) {
         let is_due = self
             .readings
@@ -45,6 +52,24 @@ impl Gauges {
             self.readings.pop_front();
         }
         self.readings.push_back((now, *stats));
+        self.read_lead(stats);
+    }
+
+    fn read_lead(&mut self, stats: &SessionStats) {
+        let lead = u64::from(stats.prediction_tick.saturating_sub(stats.authority_tick));
+        match self.leads.back_mut() {
+            Some(bar) if self.bar_readings < BAR_READINGS => {
+                *bar = lead.max(*bar);
+                self.bar_readings += 1;
+            }
+            _ => {
+                if self.leads.len() == BARS {
+                    self.leads.pop_front();
+                }
+                self.leads.push_back(lead);
+                self.bar_readings = 1;
+            }
+        }
     }
 
     /// The rates of the last second, or of as much of it as there is.
@@ -81,11 +106,9 @@ impl Gauges {
         heard.map_or(Duration::ZERO, |(at, _)| now.saturating_sub(*at))
     }
 
-    /// P − A at each reading, in ticks, oldest first.
+    /// The highest P − A of each third of a second, in ticks, oldest first.
     pub fn leads(&self) -> impl Iterator<Item = u64> + '_ {
-        self.readings
-            .iter()
-            .map(|(_, stats)| u64::from(stats.prediction_tick.saturating_sub(stats.authority_tick)))
+        self.leads.iter().copied()
     }
 }
 
@@ -119,8 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn ten_seconds_are_kept() {
-        assert_eq!(read(60).leads().collect::<Vec<_>>(), vec![9; KEPT]);
+    fn ten_seconds_of_leads_are_kept_and_a_peak_stays_in_its_bar() {
+        assert_eq!(read(60).leads().collect::<Vec<_>>(), vec![9; BARS]);
+        let mut gauges = Gauges::default();
+        for (n, lead) in [4, 20, 5, 6, 7].into_iter().enumerate() {
+            let stats = SessionStats {
+                prediction_tick: lead,
+                ..SessionStats::default()
+            };
+            gauges.read(EVERY * n as u32, &stats);
+        }
+        assert_eq!(gauges.leads().collect::<Vec<_>>(), [20, 7]);
     }
 
     #[test]

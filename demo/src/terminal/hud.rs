@@ -1,4 +1,4 @@
-//! The right column: the netgraph's numbers and the team.
+//! The right column: the netgraph's numbers, the team, and what else there is room for.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -15,6 +15,11 @@ use crate::game::PLAYER_RADIUS;
 pub(super) const COLUMNS: u16 = 32;
 /// Rows of the numbers, with the sparkline and the borders.
 pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
+
+/// Rows of the team, while something stands below it.
+pub(super) const TEAM_ROWS: u16 = 10;
+/// Rows of the causes of rebuilds, and of the legend, where there is room.
+pub(super) const EXTRA_ROWS: u16 = 5;
 
 const NUMBER_ROWS: u16 = 10;
 const SPARK_ROWS: u16 = 2;
@@ -46,20 +51,11 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
     frame.render_widget(Paragraph::new(rows(scene)), numbers);
 
-    // One reading a column, the newest at the right.
-    let newest: Vec<u64> = scene.leads.iter().rev().copied().collect();
-    let most = newest.iter().copied().max().unwrap_or(0);
+    let most = scene.leads.iter().copied().max().unwrap_or(0);
     let words = format!("lead over 10 s, at most {most}");
     frame.render_widget(Line::from(words).dark_gray(), label);
-    let columns = usize::from(spark.width).max(1);
-    // The highest of those that share a column.
-    let per_column = super::gauges::KEPT.div_ceil(columns);
-    let bars: Vec<u64> = newest
-        .chunks(per_column)
-        .map(|some| some.iter().copied().max().unwrap_or(0))
-        .collect();
     let line = Sparkline::default()
-        .data(bars)
+        .data(scene.leads.iter().rev())
         .max(most.max(8))
         .bar_set(symbols::bar::NINE_LEVELS)
         .direction(RenderDirection::RightToLeft)
@@ -138,13 +134,57 @@ fn kb(bytes: f64) -> String {
     format!("{:.1} kB", bytes / 1_000.0)
 }
 
-/// The players, and the score.
-pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
-    let block = Block::bordered().title(format!(" team: {} points ", scene.score));
+/// Why the prediction was rebuilt, since the start.
+pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+    let timeline = &scene.stats.timeline;
+    let inputs: u64 = timeline.by_input.iter().sum();
+    let orders = timeline.by_own_command + timeline.by_command;
+    let count = |n: u64| n.to_string();
+    let rows = vec![
+        row("inputs", count(inputs), "orders", count(orders)),
+        row(
+            "blasts",
+            count(timeline.by_outcome),
+            "ghosts",
+            count(timeline.by_withheld),
+        ),
+        row(
+            "roster",
+            count(timeline.by_roster),
+            "all",
+            count(timeline.rebuilds),
+        ),
+    ];
+    lines(frame, area, " rebuilds, by cause ".to_owned(), rows);
+}
+
+/// What the marks in the arena mean.
+pub(super) fn legend(frame: &mut Frame<'_>, area: Rect) {
+    let rows = [
+        "@ you    p other  · waking",
+        "▲ gunner ☼ urchin ◊ spinner",
+        "♦ sapper ■ barrel * burning",
+    ];
+    lines(
+        frame,
+        area,
+        " legend ".to_owned(),
+        rows.map(Line::from).to_vec(),
+    );
+}
+
+fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>) {
+    let block = Block::bordered().title(title);
     let inner = block.inner(area);
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
-    let lines: Vec<Line<'_>> = scene.team.iter().map(member).collect();
     frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// The players, and the score.
+pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+    let title = format!(" team: {} points ", scene.score);
+    let members = scene.team.iter().map(member).collect();
+    lines(frame, area, title, members);
 }
 
 fn member(member: &Member) -> Line<'static> {
