@@ -22,7 +22,7 @@ use ratatui::widgets::canvas::{Canvas, Circle, Context, Line, Painter, Points, S
 use super::effects::{Fate, Flash, FlashKind};
 use super::hud::color_of;
 use super::scene::{Scene, Thing};
-use crate::game::{Kind, Rules, ShowKey, Stage, Wall, direction};
+use crate::game::{Heading, Kind, Pad, Rules, ShowKey, Stage, Wall, direction};
 
 /// How long the line is that shows where a player aims, in units.
 const AIM: f32 = 2.5;
@@ -32,7 +32,9 @@ const BLINK: Duration = Duration::from_millis(120);
 /// Draws the arena, its border included.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     let half = scene.rules.half.as_dvec2();
-    let block = Block::bordered().title(" POWDERKEG ".bold());
+    let block = Block::bordered()
+        .title(" POWDERKEG ".bold())
+        .title_bottom(held(&scene.pad));
     let canvas = Canvas::default()
         .block(block.border_style(Style::new().gray()))
         .marker(Marker::Braille)
@@ -44,6 +46,24 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
             print_marks(ctx, scene);
         });
     frame.render_widget(canvas, area);
+}
+
+/// What the keys hold, in words: on terminals without releases one would not know otherwise.
+fn held(pad: &Pad) -> String {
+    let arrow = |heading: Heading| {
+        let eighth = (heading.angle() / TAU * 8.0).round() as usize % 8;
+        ['→', '↗', '↑', '↖', '←', '↙', '↓', '↘'][eighth]
+    };
+    let mut words = String::new();
+    for (name, heading) in [("walk", pad.walk), ("aim", pad.aim)] {
+        if heading != Heading::NONE {
+            words += &format!(" {name} {} ", arrow(heading));
+        }
+    }
+    if pad.fires() {
+        words += " FIRE ";
+    }
+    words
 }
 
 fn paint_dots(ctx: &mut Context<'_>, scene: &Scene) {
@@ -110,7 +130,7 @@ fn paint_flash(ctx: &mut Context<'_>, flash: &Flash, scene: &Scene) {
 }
 
 fn print_marks(ctx: &mut Context<'_>, scene: &Scene) {
-    let is_bright = scene.now.as_millis() / BLINK.as_millis() % 2 == 0;
+    let is_bright = (scene.now.as_millis() / BLINK.as_millis()).is_multiple_of(2);
     for (at, stage) in barrels(scene) {
         let mark = match stage {
             Stage::Whole => Span::from("■").fg(Color::Indexed(172)),
@@ -209,5 +229,27 @@ impl Shape for Solid<'_> {
                 painter.paint(x, y, Color::Gray);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_told_in_words() {
+        let toward = |x: f32, y: f32| Heading::toward(Vec2::new(x, y));
+        let pad = Pad {
+            walk: toward(1.0, 1.0),
+            aim: toward(0.0, -1.0),
+            buttons: Pad::FIRE,
+        };
+        assert_eq!(held(&pad), " walk ↗  aim ↓  FIRE ");
+        assert_eq!(held(&Pad::default()), "");
+        let east = Pad {
+            walk: Heading::EAST.turned(-1),
+            ..Pad::default()
+        };
+        assert_eq!(held(&east), " walk → ", "a little under a whole turn");
     }
 }

@@ -126,7 +126,8 @@ fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
     let columns = (words.len() as u16 + 6).min(arena.width);
     let area = Rect {
         x: arena.x + (arena.width - columns) / 2,
-        y: arena.y + arena.height / 2 - 1,
+        // Low, where it hides little of the fight.
+        y: arena.bottom() - 5,
         width: columns,
         height: 3,
     };

@@ -168,6 +168,7 @@ impl View {
                 // A frame that is late is not made up for.
                 next_frame = (next_frame + FRAME).max(now);
                 self.effects.advance(now);
+                self.scene.pad = pad;
                 self.scene
                     .gather(now, &client.session, &self.gauges, &self.effects);
                 screen.terminal.draw(|frame| draw(frame, &self.scene))?;

@@ -10,7 +10,7 @@ use twinstep_core::PlayerId;
 
 use super::effects::{Effects, Flash, LogLine};
 use super::gauges::{Gauges, Rates};
-use crate::game::{self, Cue, Game, Rules, ShowKey, Stage};
+use crate::game::{self, Cue, Game, Pad, Rules, ShowKey, Stage};
 use crate::game_show::GameShow;
 
 /// A silence of the server that is longer is told.
@@ -49,6 +49,8 @@ pub struct Scene {
     pub link: Option<String>,
     /// Whether the authority's ghosts are drawn.
     pub shows_ghosts: bool,
+    /// What the keys hold.
+    pub pad: Pad,
     /// Whether the terminal tells of key releases.
     pub releases: bool,
     /// Whether to use colours.
@@ -107,12 +109,14 @@ impl Scene {
             banner: None,
             link: None,
             shows_ghosts: false,
+            pad: Pad::default(),
             releases: false,
             color: true,
         }
     }
 
-    /// Takes over what the session shows at `now`; link, releases, ghosts' switch and colour stay as they are.
+    /// Takes over what the session shows at `now`; link, pad, releases, ghosts' switch and
+    /// colour stay as they are.
     pub fn gather(
         &mut self,
         now: Duration,
