@@ -22,8 +22,8 @@ use twinstep_core::digest::digest;
 use crate::measure::{Meters, Part};
 use crate::simulation::{Blob, ONE_WAY_TICKS, PLAYERS, Pad, Pads, Sticks};
 
-/// More than the way, so that nobody ever waits for anybody.
-const PREDICTION_WINDOW: usize = 12;
+/// The smallest with which nobody ever waits for anybody: what ggrs does for a packet grows with it.
+pub(crate) const PREDICTION_WINDOW: usize = ONE_WAY_TICKS as usize + 1;
 /// Rounds until everybody has synchronised, at most.
 const SYNC_ROUNDS: u32 = 2_000;
 /// Rounds from then until queues have their sizes.

@@ -6,7 +6,7 @@ use twinstep_core::packet::OUTER_BYTES;
 
 use crate::measure::{Bench, Effort, Part, Place, Reading, Results};
 use crate::ours;
-use crate::peer_ggrs::{Checksums, Codec, Party};
+use crate::peer_ggrs::{Checksums, Codec, PREDICTION_WINDOW, Party};
 use crate::report::{Format, Table, list, load, machine, number, ratio};
 use crate::simulation::{ONE_WAY_TICKS, PLAYERS, Sticks};
 use crate::subjects::{Alone, AlonePlaces, CHUNK_FRAMES, Case, CasePlaces};
@@ -85,6 +85,10 @@ fn head(
             "Each number: the lower of {} rounds, each the median of {} chunks of {CHUNK_FRAMES} frames; all subjects \
              take turns chunk by chunk. The clock's {} ns a reading are taken off.",
             EFFORT.rounds, EFFORT.chunks, number(timer_ns)
+        ),
+        format!(
+            "ggrs 0.13 as published, its in-memory socket encoding as its UDP socket does; prediction window \
+             {PREDICTION_WINDOW}, the smallest with which nobody waits, because its cost grows with the window."
         ),
         "Ratios are ggrs ÷ Twinstep: above 1, Twinstep is cheaper.".to_owned(),
         "Twinstep compares a digest of the world at every turn; it cannot be turned off and is in all its numbers. \
