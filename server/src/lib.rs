@@ -10,6 +10,7 @@
 //! | [`game`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
+//! | [`host`] | many matches in one process, over one UDP socket, on tokio |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
@@ -20,6 +21,7 @@ mod down;
 pub mod game;
 pub mod history;
 pub mod hooks;
+pub mod host;
 mod journalist;
 mod outbox;
 pub mod peer;

@@ -1,0 +1,301 @@
+//! A server for authors who never heard of tokio: built in one expression, it runs on threads of its own.
+//!
+//! ```
+//! use twinstep_core::testing::doc::Counter;
+//! use twinstep_server::host::Server;
+//!
+//! let server = Server::action(Counter::default(), ()).players(4).listen("127.0.0.1:0")?;
+//! let ticket = server.ticket("anna")?; // give it to Client::connect
+//! assert_eq!(ticket.servers().collect::<Vec<_>>(), [server.local_addr()]);
+//! server.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{Key as Cause, Simulation};
+use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+
+use super::{Host, HostConfig, HostError, MatchEnded, MatchHandle, stop_requested, unix_now};
+use crate::config::MatchConfig;
+use crate::game::Match;
+use crate::hooks::{Look, Referee, Resolution, Resolver};
+
+/// The match of a [`Server`]: there is only one.
+const MATCH: u64 = 1;
+/// A ticket can be used for so long.
+const TICKET_LIFE: Duration = Duration::from_secs(3_600);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server of one match, not started yet.
+pub struct Server<S: Simulation> {
+    config: MatchConfig,
+    sim: S,
+    rules: Arc<S::Rules>,
+    resolver: Chosen<S>,
+    referee: Option<Box<dyn FnOnce(&mut Match<S>) + Send>>,
+    public: Vec<SocketAddr>,
+    key: Option<Key>,
+    consumed_file: Option<PathBuf>,
+    used_tickets: Vec<u64>,
+    journal: Option<PathBuf>,
+}
+
+/// The game's resolver, or none: then every query stays without an answer.
+struct Chosen<S: Simulation>(Option<Box<dyn Resolver<S>>>);
+
+impl<S: Simulation> Resolver<S> for Chosen<S> {
+    fn resolve(
+        &mut self,
+        look: &Look<'_, S>,
+        key: Cause,
+        query: &S::Query,
+    ) -> Resolution<S::Outcome> {
+        match &mut self.0 {
+            Some(resolver) => resolver.resolve(look, key, query),
+            // As every resolver says "no answer", only without the noise of a panic's hook.
+            None => std::panic::resume_unwind(Box::new("no resolver was given")),
+        }
+    }
+}
+
+impl<S: Simulation> Server<S> {
+    /// An action game that begins from `sim`: see [`MatchConfig::action`].
+    pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Server::with(MatchConfig::action(), sim, rules)
+    }
+
+    /// A match of any configuration that begins from `sim`.
+    pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Server {
+            config,
+            sim,
+            rules: rules.into(),
+            resolver: Chosen(None),
+            referee: None,
+            public: Vec::new(),
+            key: None,
+            consumed_file: None,
+            used_tickets: Vec::new(),
+            journal: None,
+        }
+    }
+
+    /// Who answers the game's queries; without one they stay unanswered.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
+        self.resolver = Chosen(Some(Box::new(resolver)));
+        self
+    }
+
+    /// Who admits commands and claims; without one all within the bounds are.
+    #[must_use]
+    pub fn referee(mut self, referee: impl Referee<S>) -> Self {
+        self.referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self
+    }
+
+    /// Seats, 1..=16; 8 if nothing is said.
+    #[must_use]
+    pub fn players(mut self, seats: usize) -> Self {
+        self.config.players_max = seats;
+        self
+    }
+
+    /// The key whose tickets are good; without one it is a new one, and tickets come from
+    /// [`Running::ticket`] only.
+    #[must_use]
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// What players dial, if it is not the address that is listened on.
+    #[must_use]
+    pub fn public(mut self, address: SocketAddr) -> Self {
+        self.public.push(address);
+        self
+    }
+
+    /// Where used tickets are written down. Needed when the key outlives this process.
+    #[must_use]
+    pub fn consumed_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.consumed_file = Some(path.into());
+        self
+    }
+
+    /// Ids of tickets that were used before: see [`used_tickets`](super::used_tickets).
+    #[must_use]
+    pub fn used_tickets(mut self, ids: Vec<u64>) -> Self {
+        self.used_tickets = ids;
+        self
+    }
+
+    /// Keeps a journal in a new file.
+    #[must_use]
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
+        self
+    }
+
+    /// Starts: from here on it runs on two threads of its own. Port 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot
+    /// be used.
+    ///
+    /// # Panics
+    /// Within a tokio runtime: there, use [`Host`].
+    pub fn listen(self, address: &str) -> Result<Running<S>, HostError> {
+        let listen = address.parse().map_err(|_| HostError::Address {
+            got: address.to_owned(),
+        })?;
+        let mut config = self.config;
+        config.unix_time = unix_now().as_secs();
+        let key = self.key.unwrap_or_else(Key::generate);
+        let host = HostConfig {
+            public: self.public,
+            consumed_file: self.consumed_file,
+            used_tickets: self.used_tickets,
+            // Twice the seats, so that who returns need not wait for its old session to time out.
+            sessions_max: (2 * config.players_max).max(1),
+            ..HostConfig::new(S::NAME, listen, key.clone())
+        };
+        let mut game = Match::new(config, self.sim, self.rules, self.resolver)?;
+        if let Some(set) = self.referee {
+            set(&mut game);
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("twinstep-server")
+            .enable_all()
+            .build()
+            .map_err(HostError::Threads)?;
+        let (host, game) = runtime.block_on(async {
+            let host = Host::start(host).await?;
+            let game = host.add_match(MATCH, game, self.journal).await?;
+            Ok::<_, HostError>((host, game))
+        })?;
+        Ok(Running {
+            key,
+            host: Some(host),
+            game,
+            runtime: Some(runtime),
+        })
+    }
+}
+
+/// A server that runs. Dropped, it ends at once, without a word to its clients.
+pub struct Running<S: Simulation> {
+    key: Key,
+    host: Option<Host>,
+    game: MatchHandle<S>,
+    runtime: Option<Runtime>,
+}
+
+impl<S: Simulation> Running<S> {
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host().local_addr()
+    }
+
+    /// A ticket for one player, good for an hour, once. The same name later gets the same seat.
+    ///
+    /// # Errors
+    /// A name that is empty, too long or has control characters.
+    pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(identity, 1)
+    }
+
+    /// A ticket for one screen with several local players.
+    ///
+    /// # Errors
+    /// A name or a number of seats out of range.
+    pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
+        Ticket::issue(
+            &self.key,
+            &TicketSpec {
+                game: S::NAME,
+                wire_version: u32::from(WIRE_VERSION),
+                identity,
+                match_id: MATCH,
+                seats,
+                servers: self.host().public_addresses(),
+                life: TICKET_LIFE,
+                timeout: TIMEOUT,
+                now_unix: unix_now(),
+            },
+        )
+    }
+
+    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`].
+    ///
+    /// # Errors
+    /// The match is over.
+    pub fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
+    ) -> Result<R, MatchEnded> {
+        self.runtime().block_on(self.game.inspect(look))
+    }
+
+    /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
+    /// told.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<()> {
+        let game = self.game.clone();
+        let over = async move {
+            while !game.is_over() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let asked = self.runtime().block_on(async {
+            tokio::select! {
+                asked = stop_requested() => asked,
+                () = over => Ok(()),
+            }
+        });
+        self.shutdown();
+        asked
+    }
+
+    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    pub fn shutdown(mut self) {
+        let host = self
+            .host
+            .take()
+            .expect("a server runs until it is shut down");
+        self.runtime().block_on(host.shutdown(CloseCode::Draining));
+    }
+
+    fn host(&self) -> &Host {
+        self.host
+            .as_ref()
+            .expect("a server runs until it is shut down")
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime
+            .as_ref()
+            .expect("threads live as long as the server")
+    }
+}
+
+impl<S: Simulation> Drop for Running<S> {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Jobs of resolvers may take long; nobody waits for them.
+            runtime.shutdown_background();
+        }
+    }
+}

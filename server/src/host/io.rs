@@ -1,0 +1,391 @@
+//! The I/O task: owns the socket and netcode, leads packets to their match and back.
+//!
+//! ```text
+//!  Connected ─▶ written down? ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
+//!                (its own thread)      └ no ─────────────────────────────▲
+//! ```
+//!
+//! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost.
+//! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::MissedTickBehavior;
+use twinstep_core::packet::down;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::wire::Writer;
+use twinstep_udp::{
+    ConsumedTickets, DATAGRAM_MAX, ServerEndpoint, ServerEvent, SessionId, TicketClaims,
+    TransportCounters,
+};
+
+use super::{Clock, RESERVED};
+use crate::peer::PeerId;
+
+/// How long a session that is over is still told why.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// netcode's time moves on at least so often.
+const BEAT: Duration = Duration::from_millis(10);
+/// Datagrams, or orders, that are taken before the other side gets its turn.
+const BATCH: usize = 256;
+/// Tickets that may wait to be written down; who comes then is refused and comes again.
+const TICKETS_WAITING_MAX: usize = 64;
+
+/// What a match hears of.
+pub(super) enum Heard {
+    /// A ticket for this match was good; its session may not speak before [`Told::Admit`].
+    Connected(PeerId, TicketClaims),
+    /// A packet.
+    Packet(PeerId, Vec<u8>),
+    /// The transport of a session ended.
+    Gone(PeerId),
+}
+
+/// What the I/O task is told.
+pub(super) enum Told {
+    /// Tickets for this match lead here.
+    Open(u64, Sender<Heard>),
+    /// A match ended, for this reason.
+    Over(u64, CloseCode),
+    /// A ticket was written down (or could not be).
+    Recorded(SessionId, TicketClaims, bool),
+    /// A session may speak.
+    Admit(PeerId),
+    /// Send this.
+    Packet(PeerId, Box<[u8]>),
+    /// A session is over, for this reason.
+    Close(PeerId, CloseCode),
+    /// Let nobody in any more, and end when the last one is gone.
+    Drain(CloseCode),
+}
+
+enum Route {
+    /// Its ticket is being written down.
+    Waiting,
+    Playing(u64),
+    Leaving(CloseCode, Duration),
+}
+
+struct Io {
+    socket: UdpSocket,
+    endpoint: ServerEndpoint,
+    clock: Clock,
+    matches: BTreeMap<u64, Sender<Heard>>,
+    routes: BTreeMap<SessionId, Route>,
+    recorder: Option<Sender<(SessionId, TicketClaims)>>,
+    draining: Option<CloseCode>,
+    lost: Lost,
+    lost_before: (Lost, TransportCounters),
+    lost_told: Duration,
+}
+
+/// What this task itself dropped.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Lost {
+    /// Packets for a match whose channel was full.
+    match_full: u64,
+    /// Datagrams that the socket did not take.
+    unsent: u64,
+    /// Errors of the socket.
+    errors: u64,
+}
+
+/// The task; it runs until it was told to drain and everybody is gone.
+pub(super) fn start(
+    socket: UdpSocket,
+    endpoint: ServerEndpoint,
+    clock: Clock,
+    orders: Receiver<Told>,
+    told: Sender<Told>,
+    consumed: Option<ConsumedTickets>,
+) -> impl Future<Output = ()> {
+    let recorder = consumed.map(|file| record_tickets(file, told));
+    let counters = endpoint.counters();
+    let io = Io {
+        socket,
+        endpoint,
+        clock,
+        matches: BTreeMap::new(),
+        routes: BTreeMap::new(),
+        recorder,
+        draining: None,
+        lost: Lost::default(),
+        lost_before: (Lost::default(), counters),
+        lost_told: Duration::ZERO,
+    };
+    io.run(orders)
+}
+
+/// Writes tickets down on a thread for blocking work: the disk takes milliseconds for each.
+fn record_tickets(
+    mut file: ConsumedTickets,
+    told: Sender<Told>,
+) -> Sender<(SessionId, TicketClaims)> {
+    let (send, mut tickets) = mpsc::channel::<(SessionId, TicketClaims)>(TICKETS_WAITING_MAX);
+    tokio::task::spawn_blocking(move || {
+        while let Some((session, ticket)) = tickets.blocking_recv() {
+            let written = file.append(ticket.ticket_id, ticket.expires_unix_s);
+            if let Err(error) = &written {
+                tracing::error!(%error, "a ticket cannot be written down: its holder is refused");
+            }
+            let recorded = Told::Recorded(session, ticket, written.is_ok());
+            if told.blocking_send(recorded).is_err() {
+                return;
+            }
+        }
+    });
+    send
+}
+
+impl Io {
+    async fn run(mut self, mut orders: Receiver<Told>) {
+        let mut beat = tokio::time::interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut buffer = [0; DATAGRAM_MAX + 1];
+        loop {
+            tokio::select! {
+                ready = self.socket.readable() => match ready {
+                    Ok(()) => self.receive(&mut buffer),
+                    Err(_) => self.lost.errors += 1,
+                },
+                order = orders.recv() => {
+                    let Some(order) = order else { return };
+                    self.obey(order);
+                    for _ in 1..BATCH {
+                        let Ok(order) = orders.try_recv() else { break };
+                        self.obey(order);
+                    }
+                }
+                _ = beat.tick() => self.pass_time(),
+            }
+            self.hear_events();
+            self.transmit();
+            if self.draining.is_some() && self.routes.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8; DATAGRAM_MAX + 1]) {
+        let now = self.clock.now();
+        for _ in 0..BATCH {
+            match self.socket.try_recv_from(buffer) {
+                Ok((bytes, from)) => self.endpoint.handle(now, from, &buffer[..bytes]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
+                Err(_) => self.lost.errors += 1,
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
+            if self.socket.try_send_to(datagram, to).is_err() {
+                self.lost.unsent += 1;
+            }
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let now = self.clock.now();
+        self.endpoint.advance(now);
+        let over: Vec<SessionId> = self
+            .routes
+            .iter()
+            .filter(|(_, route)| matches!(route, Route::Leaving(_, until) if now >= *until))
+            .map(|(session, _)| *session)
+            .collect();
+        for session in over {
+            self.routes.remove(&session);
+            self.endpoint.disconnect(session);
+        }
+        if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
+            self.lost_told = now;
+            self.tell_losses();
+        }
+    }
+
+    fn hear_events(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                ServerEvent::Connected { session, ticket } => self.hear_connected(session, ticket),
+                ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
+                ServerEvent::Disconnected { session, reason } => {
+                    tracing::debug!(session = session.0, ?reason, "transport ended");
+                    if let Some(Route::Playing(id)) = self.routes.remove(&session)
+                        && let Some(game) = self.matches.get(&id)
+                    {
+                        // If it finds no room, the match notices the silence by itself.
+                        let _ = game.try_send(Heard::Gone(PeerId(session.0)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
+        self.routes.insert(session, Route::Waiting);
+        match &self.recorder {
+            None => self.lead(session, ticket),
+            Some(recorder) => {
+                if recorder.try_send((session, ticket)).is_err() {
+                    self.refuse(session);
+                }
+            }
+        }
+    }
+
+    /// Leads a session whose ticket is written down to its match.
+    fn lead(&mut self, session: SessionId, ticket: TicketClaims) {
+        if !matches!(self.routes.get(&session), Some(Route::Waiting)) {
+            return; // It went away meanwhile.
+        }
+        if let Some(code) = self.draining {
+            return self.say_goodbye(session, code);
+        }
+        let id = ticket.match_id;
+        let Some(game) = self.matches.get(&id) else {
+            return self.say_goodbye(session, CloseCode::MatchOver);
+        };
+        match game.try_send(Heard::Connected(PeerId(session.0), ticket)) {
+            Ok(()) => {
+                self.routes.insert(session, Route::Playing(id));
+            }
+            Err(_) => self.refuse(session),
+        }
+    }
+
+    fn hear_packet(&mut self, session: SessionId, bytes: Vec<u8>) {
+        match self.routes.get(&session) {
+            Some(Route::Playing(id)) => {
+                let Some(game) = self.matches.get(id) else {
+                    return;
+                };
+                let sent = game.capacity() > RESERVED
+                    && game
+                        .try_send(Heard::Packet(PeerId(session.0), bytes))
+                        .is_ok();
+                self.lost.match_full += u64::from(!sent);
+            }
+            Some(Route::Leaving(code, _)) => {
+                let code = *code;
+                self.tell_why(session, code);
+            }
+            Some(Route::Waiting) | None => {}
+        }
+    }
+
+    fn obey(&mut self, order: Told) {
+        match order {
+            Told::Open(id, game) => {
+                self.matches.insert(id, game);
+            }
+            Told::Over(id, code) => {
+                self.matches.remove(&id);
+                let left: Vec<SessionId> = self
+                    .routes
+                    .iter()
+                    .filter(|(_, route)| matches!(route, Route::Playing(of) if *of == id))
+                    .map(|(session, _)| *session)
+                    .collect();
+                for session in left {
+                    self.say_goodbye(session, code);
+                }
+            }
+            Told::Recorded(session, ticket, true) => self.lead(session, ticket),
+            Told::Recorded(session, _, false) => self.refuse(session),
+            Told::Admit(peer) => self.endpoint.admit(SessionId(peer.0)),
+            Told::Packet(peer, bytes) => {
+                // Not sent is lost: the match says it again.
+                let _ = self.endpoint.send(SessionId(peer.0), &bytes);
+            }
+            Told::Close(peer, code) => {
+                let session = SessionId(peer.0);
+                if let Some(Route::Playing(_)) = self.routes.get(&session) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            Told::Drain(code) => {
+                self.draining = Some(code);
+                self.matches.clear();
+                let playing: Vec<SessionId> = self
+                    .routes
+                    .iter()
+                    .filter(|(_, route)| !matches!(route, Route::Leaving(..)))
+                    .map(|(session, _)| *session)
+                    .collect();
+                for session in playing {
+                    self.say_goodbye(session, code);
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, session: SessionId) {
+        self.routes.remove(&session);
+        self.endpoint.refuse(session);
+    }
+
+    fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
+        tracing::info!(session = session.0, reason = %code, "session closed");
+        self.endpoint.admit(session);
+        self.tell_why(session, code);
+        let until = self.clock.now() + GOODBYE;
+        self.routes.insert(session, Route::Leaving(code, until));
+    }
+
+    fn tell_why(&mut self, session: SessionId, code: CloseCode) {
+        let mut buffer = [0; 16];
+        let mut packet = Writer::new(&mut buffer);
+        packet
+            .u8(down::CLOSED)
+            .and_then(|()| packet.value(&code))
+            .expect("a code of a few bytes");
+        let len = packet.len();
+        // Lost like any packet; each one that comes from there gets another answer.
+        let _ = self.endpoint.send(session, &buffer[..len]);
+    }
+
+    /// One line a second at most, whatever the network does.
+    fn tell_losses(&mut self) {
+        let now = (self.lost, self.endpoint.counters());
+        let (lost, counters) = self.lost_before;
+        let sum = |c: &TransportCounters| {
+            [
+                c.junk,
+                c.oversize,
+                c.unknown_key,
+                c.rejected,
+                c.denied_full,
+                c.denied_used,
+                c.bad_claims,
+                c.rate_limited,
+                c.fenced,
+                c.queue_full,
+            ]
+        };
+        if now.0 != lost || sum(&now.1) != sum(&counters) {
+            tracing::warn!(
+                junk = now.1.junk - counters.junk,
+                oversize = now.1.oversize - counters.oversize,
+                unknown_key = now.1.unknown_key - counters.unknown_key,
+                rejected = now.1.rejected - counters.rejected,
+                denied_full = now.1.denied_full - counters.denied_full,
+                denied_used = now.1.denied_used - counters.denied_used,
+                bad_claims = now.1.bad_claims - counters.bad_claims,
+                rate_limited = now.1.rate_limited - counters.rate_limited,
+                fenced = now.1.fenced - counters.fenced,
+                queue_full = now.1.queue_full - counters.queue_full,
+                match_full = now.0.match_full - lost.match_full,
+                unsent = now.0.unsent - lost.unsent,
+                socket_errors = now.0.errors - lost.errors,
+                "datagrams dropped within the last second"
+            );
+            self.lost_before = now;
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The host over real sockets on loopback, with real clients. Time is the machine's, so every wait has an end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::client::Ended;
+use twinstep_client::{Client, Closed, SessionConfig};
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulation, Tick};
+use twinstep_server::host::{
+    Host, HostConfig, HostError, JournalFileError, MatchEnded, MatchHandle, Server, used_tickets,
+};
+use twinstep_server::{Look, Match, MatchConfig, Resolution};
+use twinstep_udp::{CloseReason, Key, Ticket, TicketSpec};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const PANIC: u8 = 99;
+
+/// Whoever holds something asks for as much by a job; the sum of the answers is the state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Tally {
+    sum: u64,
+    unanswered: u32,
+    players: u32,
+}
+
+impl Simulation for Tally {
+    const NAME: &'static str = "tally";
+    const VERSION: u32 = 1;
+    type Rules = u32;
+    type Input = u8;
+    type Command = Never;
+    type Query = u8;
+    type Outcome = u8;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (_, change) in frame.roster() {
+            self.players += u32::from(change == RosterChange::Joined);
+        }
+        for (_, _, outcome) in frame.outcomes() {
+            match outcome {
+                Some(n) => self.sum += u64::from(*n),
+                None => self.unanswered += 1,
+            }
+        }
+        for (player, held) in frame.inputs().filter(|(_, held)| **held > 0) {
+            if frame.tick().0.is_multiple_of(10) {
+                fx.ask(Cause::player(player, frame.tick().0), *held);
+            }
+        }
+    }
+}
+
+fn tally(players_max: usize) -> Match<Tally> {
+    let config = MatchConfig {
+        players_max,
+        ..MatchConfig::action()
+    };
+    let resolver = |_: &Look<'_, Tally>, _: Cause, query: &u8| {
+        let query = *query;
+        Resolution::Later(Box::new(move || match query {
+            PANIC => std::panic::resume_unwind(Box::new("planted")),
+            n => n,
+        }))
+    };
+    Match::new(config, Tally::default(), Arc::new(7), resolver).unwrap()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "real tickets need the wall clock"
+)]
+fn ticket(host: &Host, key: &Key, identity: &str, match_id: u64) -> Ticket {
+    let now_unix = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let spec = TicketSpec {
+        game: Tally::NAME,
+        wire_version: u32::from(WIRE_VERSION),
+        identity,
+        match_id,
+        seats: 1,
+        servers: host.public_addresses(),
+        life: Duration::from_secs(600),
+        timeout: Duration::from_secs(5),
+        now_unix,
+    };
+    Ticket::issue(key, &spec).unwrap()
+}
+
+fn client(ticket: &Ticket) -> Client<Tally> {
+    Client::connect(ticket, SessionConfig::new(Arc::new(7))).unwrap()
+}
+
+/// Clients, and what each holds.
+type Party = Vec<(Client<Tally>, u8)>;
+
+/// Advances clients until `done`, or until one of them is over.
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn play(party: &mut Party, mut done: impl FnMut(&Party) -> bool) -> Result<(), Ended> {
+    let began = Instant::now();
+    while !done(party) {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "nothing came of it within {PATIENCE:?}"
+        );
+        for (client, held) in &mut *party {
+            let held = *held;
+            client.advance(|_| held)?;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+/// How playing ends for a client that is not let in, or put out.
+async fn end_of(client: Client<Tally>) -> Ended {
+    play(&mut vec![(client, 0)], |_| false).await.unwrap_err()
+}
+
+fn said(code: CloseCode) -> Ended {
+    Ended::Session(Closed::Server(code))
+}
+
+fn authority(client: &Client<Tally>) -> Tick {
+    let world = client.session.authority();
+    world.map_or(Tick(0), |world| world.tick())
+}
+
+fn all_beyond(tick: Tick) -> impl Fn(&Party) -> bool {
+    move |party| party.iter().all(|(client, _)| authority(client) > tick)
+}
+
+/// A folder of one test's own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn config(key: &Key) -> HostConfig {
+    HostConfig::new(Tally::NAME, "127.0.0.1:0".parse().unwrap(), key.clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    let folder = Folder::new("two-matches");
+    let journal = folder.file("one.journal");
+    let one = host.add_match(1, tally(8), Some(journal.clone())).await;
+    let two = host.add_match(2, tally(8), None).await;
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let again = host.add_match(2, tally(8), None).await;
+    assert!(matches!(again, Err(HostError::MatchExists(2))));
+
+    let first = ticket(&host, &key, "anna", 1);
+    let mut party = vec![
+        (client(&first), 3),
+        (client(&ticket(&host, &key, "bob", 1)), 0),
+        (client(&ticket(&host, &key, "anna", 2)), PANIC),
+    ];
+    play(&mut party, all_beyond(Tick(120))).await.unwrap();
+    for ((client, _), game) in party.iter().zip([&one, &one, &two]) {
+        let world = client.session.authority().unwrap();
+        let (tick, ours) = (world.tick(), world.digest().unwrap());
+        let theirs = game.inspect(move |game| game.digest_at(tick)).await;
+        assert_eq!(theirs, Ok(Some(ours)), "at {tick}");
+    }
+    let sim = async |game: &MatchHandle<Tally>| {
+        let sim = game.inspect(|game| game.world().sim().clone()).await;
+        sim.unwrap()
+    };
+    let (one_sim, two_sim) = (sim(&one).await, sim(&two).await);
+    assert_eq!((one_sim.players, two_sim.players), (2, 1));
+    assert!(one_sim.sum >= 3 && one_sim.unanswered == 0, "{one_sim:?}");
+    assert!(two_sim.sum == 0 && two_sim.unanswered >= 1, "{two_sim:?}");
+
+    let shutdown = tokio::spawn(host.shutdown(CloseCode::Draining));
+    // The clients that wait for their turn hear it too: who still speaks is told again.
+    for (client, _) in party {
+        assert_eq!(end_of(client).await, said(CloseCode::Draining));
+    }
+    shutdown.await.unwrap();
+    assert!(one.is_over() && two.is_over());
+    assert!(used_tickets(&journal).unwrap().contains(&first.id()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    host.add_match(1, tally(1), None).await.unwrap();
+
+    let other = SessionConfig::new(Arc::new(8));
+    let other = Client::connect(&ticket(&host, &key, "eve", 1), other).unwrap();
+    let ended = end_of(other).await;
+    assert_eq!(ended, said(CloseCode::WrongRules));
+    assert!(ended.to_string().contains("other rules"), "{ended}");
+
+    let lost = client(&ticket(&host, &key, "anna", 9));
+    assert_eq!(end_of(lost).await, said(CloseCode::MatchOver));
+
+    let mut inside = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
+    play(&mut inside, all_beyond(Tick(0))).await.unwrap();
+    let late = client(&ticket(&host, &key, "bob", 1));
+    assert_eq!(end_of(late).await, said(CloseCode::Full));
+    host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_works_once_also_after_a_restart() {
+    let key = Key::generate();
+    let folder = Folder::new("restart");
+    let mut settings = config(&key);
+    settings.consumed_file = Some(folder.file("used"));
+    let host = Host::start(settings.clone()).await.unwrap();
+    host.add_match(1, tally(8), None).await.unwrap();
+    let once = ticket(&host, &key, "anna", 1);
+    let mut party = vec![(client(&once), 0)];
+    play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    // From elsewhere a ticket that is in use gets no answer at all.
+    let ignored = Ended::Transport(CloseReason::NoAnswer);
+    assert_eq!(end_of(client(&once)).await, ignored);
+
+    settings.listen = host.local_addr();
+    host.shutdown(CloseCode::Draining).await;
+    let host = Host::start(settings).await.unwrap();
+    host.add_match(1, tally(8), None).await.unwrap();
+    let denied = Ended::Transport(CloseReason::Denied);
+    assert_eq!(end_of(client(&once)).await, denied);
+    let mut party = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
+    play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_panics_ends_alone() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    let sick = host.add_match(1, tally(8), None).await.unwrap();
+    let well = host.add_match(2, tally(8), None).await.unwrap();
+    let mut party = vec![
+        (client(&ticket(&host, &key, "anna", 1)), 0),
+        (client(&ticket(&host, &key, "bob", 2)), 1),
+    ];
+    play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    let planted = sick.inspect(|_| std::panic::resume_unwind(Box::new("planted")));
+    assert_eq!(planted.await, Err::<(), _>(MatchEnded));
+    let (anna, _) = party.remove(0);
+    assert_eq!(end_of(anna).await, said(CloseCode::Fault));
+
+    let seen = authority(&party[0].0);
+    play(&mut party, all_beyond(seen + 30)).await.unwrap();
+    assert!(!well.is_over());
+    host.shutdown(CloseCode::Draining).await;
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_what_to_do() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    let mut taken = config(&key);
+    taken.listen = host.local_addr();
+    let error = Host::start(taken).await.err().unwrap();
+    assert!(matches!(error, HostError::PortInUse { .. }), "{error}");
+    assert!(error.to_string().contains("--listen"), "{error}");
+
+    let folder = Folder::new("journals");
+    let there = folder.file("there.journal");
+    std::fs::write(&there, b"something else").unwrap();
+    let nowhere = folder.file("no/such/folder.journal");
+    let begin = async |path| match host.add_match(1, tally(8), Some(path)).await {
+        Err(HostError::Journal(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("a match with a journal that cannot be written"),
+    };
+    let error = begin(there.clone()).await;
+    assert!(matches!(error, JournalFileError::Exists { .. }), "{error}");
+    let error = begin(nowhere).await;
+    assert!(
+        matches!(error, JournalFileError::Unwritable { .. }),
+        "{error}"
+    );
+    let error = used_tickets(&there).unwrap_err();
+    assert!(matches!(error, JournalFileError::Damaged { .. }), "{error}");
+    host.shutdown(CloseCode::Draining).await;
+}
+
+#[test]
+fn an_author_needs_no_runtime() {
+    let server = Server::action(Tally::default(), 7);
+    let server = server.players(2).listen("127.0.0.1:0").unwrap();
+    let mut anna = client(&server.ticket("anna").unwrap());
+    for _ in 0..5_000 {
+        anna.advance(|_| 1).unwrap();
+        if authority(&anna) >= Tick(60) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let world = anna.session.authority().unwrap();
+    assert!(world.tick() >= Tick(60));
+    let (tick, ours) = (world.tick(), world.digest().unwrap());
+    let theirs = server.inspect(move |game| game.digest_at(tick));
+    assert_eq!(theirs, Ok(Some(ours)));
+    let sim = server.inspect(|game| game.world().sim().clone()).unwrap();
+    assert!(
+        sim.unanswered > 0 && sim.sum == 0,
+        "without a resolver: {sim:?}"
+    );
+    server.shutdown();
+}
