@@ -1,7 +1,20 @@
 //! *Powderkeg*: a top-down co-op shooter, and the example that games built on Twinstep begin with.
 //!
-//! [`game`] is the whole game as a state and a step, without network, clock or screen.
+//! | module | what is in it |
+//! |---|---|
+//! | [`game`] | the whole game as a state and a step, without network, clock or screen |
+//! | [`game_show`] | its poses, as the client's picture wants them |
+//! | [`wiring`] | how server and clients are put together from it |
+//! | [`terminal`] | the view on a terminal |
+//! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
+//! | [`cli`], [`play`], [`serve`] | the command line |
 
+pub mod bots;
+pub mod cli;
 pub mod game;
 pub mod game_show;
+pub mod play;
+pub mod report;
+pub mod serve;
 pub mod terminal;
+pub mod wiring;

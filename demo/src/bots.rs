@@ -1,0 +1,425 @@
+//! Bots as real clients over real UDP, and the run of them that is measured.
+//!
+//! ```text
+//!   0 s          all are in + 60 ticks          end − 3 s           end
+//!   ├── joining ──────┤ counted from here ─────────┤ no orders ───────┤ hands off, until each is settled
+//! ```
+//!
+//! A client is settled when its authority has reached the server's last tick of the run, each of its orders
+//! has its fate, and no cue is open. What it counted is taken at that very moment.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use twinstep_client::client::Ended;
+use twinstep_client::stats::SessionStats;
+use twinstep_client::{Client, Event};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Mwc, Tick};
+use twinstep_server::PeerId;
+use twinstep_server::host::Running;
+use twinstep_udp::Ticket;
+
+use crate::cli::Failure;
+use crate::game::{Bot, Command, Game, PLAYER_RADIUS, Pad, Rules, Sticks};
+use crate::game_show::GameShow;
+use crate::report::{ClientReport, Kinds, RebuildCauses, Report};
+use crate::wiring;
+
+/// Bots order nothing in the last part of a run.
+const QUIET: Duration = Duration::from_secs(3);
+/// Counting begins so many ticks after the last one came.
+const SETTLING_TICKS: u32 = 60;
+/// How long a client may take to settle after the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Each client is advanced about so often: 500 times a second.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A run of bots.
+#[derive(Clone, Debug)]
+pub struct BotsOptions {
+    /// How many, 1..=8.
+    pub players: usize,
+    /// For how long.
+    pub seconds: u32,
+    /// What each of them plays over.
+    pub link: LinkProfile,
+    /// The seed of game, bots and networks.
+    pub seed: u64,
+    /// How they move.
+    pub sticks: Sticks,
+    /// A new file for the journal.
+    pub journal: Option<PathBuf>,
+}
+
+/// A client with a bot at its controls.
+pub struct BotClient {
+    client: Client<Game, GameShow>,
+    bot: Bot,
+    rules: Arc<Rules>,
+    ready: Option<(Pad, Option<Command>)>,
+    sampled: u32,
+    ended: Option<Ended>,
+}
+
+/// What a bot may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// Everything.
+    On,
+    /// No orders any more.
+    NoOrders,
+    /// Nothing any more.
+    Off,
+}
+
+impl BotClient {
+    /// Puts a bot at a client's controls.
+    #[must_use]
+    pub fn new(
+        client: Client<Game, GameShow>,
+        rules: Arc<Rules>,
+        sticks: Sticks,
+        luck: Mwc,
+    ) -> BotClient {
+        BotClient {
+            client,
+            bot: Bot::new(sticks, luck),
+            rules,
+            ready: None,
+            sampled: 0,
+            ended: None,
+        }
+    }
+
+    /// Lets the client do what is due; the bot thinks once for each tick that is sampled. Nothing happens once
+    /// the session is over.
+    pub fn advance(&mut self, hands: Hands) {
+        if self.ended.is_some() {
+            return;
+        }
+        let session = &self.client.session;
+        let seen = session.prediction().zip(session.seats().first());
+        if let (None, Some((world, me))) = (&self.ready, seen) {
+            // Thought out ahead, since the session is busy while it asks.
+            let now = Tick(self.sampled);
+            self.ready = Some(self.bot.think(world.sim(), &self.rules, *me, now));
+        }
+        let (pad, order) = match (hands, self.ready) {
+            (Hands::Off, _) | (_, None) => (Pad::default(), None),
+            (Hands::NoOrders, Some((pad, _))) => (pad, None),
+            (Hands::On, Some(thought)) => thought,
+        };
+        let mut samples = 0;
+        let played = self.client.advance(|_| {
+            samples += 1;
+            pad
+        });
+        self.ended = played.err();
+        if samples > 0 {
+            self.sampled += samples;
+            self.ready = None;
+            if let Some(order) = order {
+                // An order too many is an order not given.
+                let _ = self.client.session.command(0, order);
+            }
+        }
+        while self.client.session.poll_cue().is_some() {}
+        while let Some(event) = self.client.session.poll_event() {
+            match event {
+                Event::Desync(text) => tracing::error!(text, "desync"),
+                Event::Healed { at } => tracing::warn!(%at, "healed"),
+                event => tracing::debug!(?event),
+            }
+        }
+    }
+
+    /// What the client counted.
+    #[must_use]
+    pub fn stats(&self) -> SessionStats {
+        self.client.session.stats()
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// The team's points, as this client's authority has them.
+    #[must_use]
+    pub fn score(&self) -> u32 {
+        let world = self.client.session.authority();
+        world.map_or(0, |world| world.sim().score)
+    }
+
+    /// Says goodbye.
+    pub fn leave(&mut self) {
+        self.client.leave();
+    }
+
+    /// The tick of the authority, once so many players are in its world; else `None`.
+    fn complete(&self, players: usize) -> Option<Tick> {
+        let world = self.client.session.authority()?;
+        (world.sim().players.len() == players).then(|| world.tick())
+    }
+
+    fn settled(&self, end: Tick) -> bool {
+        let stats = self.stats();
+        let fates = stats.commands_executed + stats.commands_refused;
+        stats.authority_tick >= end.0 && stats.commands_sent == fates && stats.cues_open == 0
+    }
+}
+
+/// What is known of one client of the run besides itself.
+struct Row {
+    bot: BotClient,
+    player: String,
+    peer: PeerId,
+    last: Option<Last>,
+}
+
+/// What a client had counted when it was settled, or when the patience ended.
+struct Last {
+    stats: SessionStats,
+    digest: Option<u64>,
+    /// The server's digest of the client's authority tick.
+    server_digest: Option<u64>,
+}
+
+/// What was counted by all at one moment.
+struct Moment {
+    at: Duration,
+    clients: Vec<SessionStats>,
+    down: Vec<ByteCounts>,
+}
+
+/// Runs a server and its bots to the end, and reports.
+///
+/// # Errors
+/// What cannot start. That something went wrong while playing stands in the report.
+pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<Report, Failure> {
+    let mut server = wiring::server(rules, options.seed, options.players);
+    if let Some(path) = &options.journal {
+        server = server.journal(path);
+    }
+    let server = server.listen("127.0.0.1:0")?;
+    let luck = Mwc::seed(options.seed);
+    let mut rows = Vec::new();
+    for n in 0..options.players {
+        let player = format!("bot-{}", n + 1);
+        let ticket = server.ticket(&player)?;
+        rows.push(Row {
+            peer: PeerId(ticket.id()),
+            bot: bot(
+                &ticket,
+                rules,
+                options.link,
+                options.sticks,
+                &luck,
+                n as u32,
+            )?,
+            player,
+            last: None,
+        });
+    }
+    let report = measure(options, &server, &mut rows);
+    for row in &mut rows {
+        row.bot.leave();
+    }
+    server.shutdown();
+    report
+}
+
+/// The `n`th bot's client. Its network and its thoughts have luck of their own.
+///
+/// # Errors
+/// A ticket that is no good, or no socket.
+pub fn bot(
+    ticket: &Ticket,
+    rules: &Arc<Rules>,
+    link: LinkProfile,
+    sticks: Sticks,
+    luck: &Mwc,
+    n: u32,
+) -> Result<BotClient, Failure> {
+    let of_bot = |what| luck.fork(twinstep_core::Key::new(what, n));
+    let mut network = of_bot(1);
+    let seed = u64::from(network.next_u32()) << 32 | u64::from(network.next_u32());
+    let client = wiring::client(ticket, rules, Some((link, seed)))?;
+    Ok(BotClient::new(client, rules.clone(), sticks, of_bot(2)))
+}
+
+fn measure(
+    options: &BotsOptions,
+    server: &Running<Game>,
+    rows: &mut [Row],
+) -> Result<Report, Failure> {
+    let clock = Clock::start();
+    let length = Duration::from_secs(options.seconds.into());
+    let mut full_since = None;
+    let mut from = None;
+    while clock.now() < length && rows.iter().any(|row| row.bot.ended.is_none()) {
+        let hands = match clock.now() + QUIET < length {
+            true => Hands::On,
+            false => Hands::NoOrders,
+        };
+        for row in &mut *rows {
+            row.bot.advance(hands);
+        }
+        if from.is_none() {
+            let ticks: Option<Vec<Tick>> = rows
+                .iter()
+                .map(|row| row.bot.complete(options.players))
+                .collect();
+            let latest = ticks.and_then(|ticks| ticks.into_iter().min());
+            if let Some(tick) = latest {
+                let since = *full_since.get_or_insert(tick);
+                if tick >= since + SETTLING_TICKS {
+                    from = Some(moment(clock.now(), server, rows)?);
+                }
+            }
+        }
+        thread::sleep(PAUSE);
+    }
+    let to = moment(clock.now(), server, rows)?;
+    let from = from.unwrap_or_else(|| Moment {
+        at: Duration::ZERO,
+        clients: vec![SessionStats::default(); rows.len()],
+        down: vec![ByteCounts::default(); rows.len()],
+    });
+    settle(&clock, server, rows)?;
+    report(options, server, rows, &from, &to)
+}
+
+fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, Failure> {
+    let peers: Vec<PeerId> = rows.iter().map(|row| row.peer).collect();
+    let down = server.inspect(move |game| {
+        let bytes = peers.iter().map(|peer| game.bytes_down(*peer));
+        bytes.map(Option::unwrap_or_default).collect()
+    })?;
+    let clients = rows.iter().map(|row| row.bot.stats()).collect();
+    Ok(Moment { at, clients, down })
+}
+
+/// Hands off, until each client is settled.
+fn settle(clock: &Clock, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
+    let end = server.inspect(|game| game.world().tick())?;
+    let until = clock.now() + PATIENCE;
+    while rows.iter().any(|row| row.last.is_none()) {
+        let late = clock.now() >= until;
+        for row in &mut *rows {
+            row.bot.advance(Hands::Off);
+            let over = late || row.bot.ended.is_some();
+            if row.last.is_none() && (over || row.bot.settled(end)) {
+                let world = row.bot.client.session.authority();
+                let digest = world.and_then(|world| world.digest().ok());
+                let tick = world.map_or(Tick(0), |world| world.tick());
+                row.last = Some(Last {
+                    stats: row.bot.stats(),
+                    digest,
+                    server_digest: server.inspect(move |game| game.digest_at(tick))?,
+                });
+            }
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn report(
+    options: &BotsOptions,
+    server: &Running<Game>,
+    rows: &[Row],
+    from: &Moment,
+    to: &Moment,
+) -> Result<Report, Failure> {
+    let players = options.players;
+    let (stats, tick, digest, score, seats) = server.inspect(move |game| {
+        let seats: Vec<_> = (0..players as u8)
+            .map(|n| game.seat_stats(twinstep_core::PlayerId(n)))
+            .collect();
+        let (world, stats) = (game.world(), game.stats());
+        (stats, world.tick(), game.digest(), world.sim().score, seats)
+    })?;
+    let seconds = (to.at - from.at).as_secs_f64().max(f64::EPSILON);
+    let clients: Vec<ClientReport> = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(n, row)| {
+            let last = row.last.as_ref()?;
+            let up = Kinds::per_second(to.clients[n].up - from.clients[n].up, seconds);
+            let down = Kinds::per_second(to.down[n] - from.down[n], seconds);
+            let (now, before) = (&last.stats, &from.clients[n].timeline);
+            Some(ClientReport {
+                player: row.player.clone(),
+                authority_tick: now.authority_tick,
+                digest_matches: last.digest.is_some() && last.digest == last.server_digest,
+                rebuilds: now.timeline.rebuilds - before.rebuilds,
+                rebuilds_by_cause: RebuildCauses::between(before, &now.timeline),
+                resim_ticks: now.timeline.resim_ticks - before.resim_ticks,
+                fills: now.fills,
+                stall_ms: now.stall_ms,
+                shed_ms: now.shed_ms,
+                late_ms: now.late_ms,
+                lead_ticks_mean: now.lead_ticks_mean,
+                reach_ticks_mean: now.reach_ticks_mean,
+                margin_ticks_p50: now.margin_ticks_p50,
+                rtt_ms_p50: now.rtt_ms_p50,
+                pdiff_p95: now.pdiff_p95 / PLAYER_RADIUS,
+                cues_started: now.cues_started,
+                cues_confirmed: now.cues_confirmed,
+                cues_cancelled: now.cues_cancelled,
+                cues_open: now.cues_open,
+                bytes_up_per_s: up.total(),
+                bytes_down_per_s: down.total(),
+                packets_up_per_s: up.packets(),
+                packets_down_per_s: down.packets(),
+                bytes_up_by_kind: up,
+                bytes_down_by_kind: down,
+                ended: row.bot.ended.map(|ended| ended.to_string()),
+            })
+        })
+        .collect();
+    let sum = |count: fn(&SessionStats) -> u64| -> u64 {
+        let last = rows.iter().filter_map(|row| row.last.as_ref());
+        last.map(|last| count(&last.stats)).sum()
+    };
+    Ok(Report {
+        seconds: options.seconds,
+        ticks: tick.0,
+        tick_hz: 60,
+        turns: stats.turns,
+        queries: stats.queries,
+        outcomes: stats.outcomes,
+        commands_sent: sum(|stats| stats.commands_sent),
+        commands_accepted: seats.iter().map(|seat| seat.accepted).sum(),
+        commands_refused: seats.iter().map(|seat| seat.refused).sum(),
+        commands_executed: sum(|stats| stats.commands_executed),
+        desyncs: stats.desyncs,
+        server_digest: format!("{digest:016x}"),
+        server_tick: tick.0,
+        score,
+        clients,
+    })
+}
+
+/// Time since the run began.
+struct Clock(std::time::Instant);
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge: here the clock is read"
+    )]
+    fn start() -> Clock {
+        Clock(std::time::Instant::now())
+    }
+
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -1,0 +1,430 @@
+//! What a run measured: as JSON for programs, as text for people, and whether all went as it must.
+//!
+//! Meanings: a *stall* is time in which the pace asked for a tick and prediction or inputs stood at their
+//! farthest; a *fill* is a sealed tick for which the server had no input of this player; *pDiff* is by how much
+//! a correction moved an entity, in player radii. Rebuilds, simulated-again ticks, bytes and packets are
+//! counted from 60 ticks after the last player came; all else from the start. Bytes are as on the wire, with
+//! IP and UDP headers; downward they are those that the server sent.
+
+use std::fmt;
+
+use serde::Serialize;
+use twinstep_client::stats::TimelineStats;
+use twinstep_core::packet::ByteCounts;
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Its length, as it was asked for.
+    pub seconds: u32,
+    /// Ticks that the server sealed, from its start until all clients were settled.
+    pub ticks: u32,
+    /// Ticks a second.
+    pub tick_hz: u32,
+    /// Turns sent.
+    pub turns: u64,
+    /// Queries asked.
+    pub queries: u64,
+    /// Outcomes decided.
+    pub outcomes: u64,
+    /// Commands that clients gave.
+    pub commands_sent: u64,
+    /// Commands that the server took into a frame.
+    pub commands_accepted: u64,
+    /// Commands that the server refused.
+    pub commands_refused: u64,
+    /// Own commands that ran in the clients' authorities.
+    pub commands_executed: u64,
+    /// Clients found to differ from the server.
+    pub desyncs: u64,
+    /// The digest of the server's world, in hexadecimal.
+    pub server_digest: String,
+    /// The tick of that world.
+    pub server_tick: u32,
+    /// The team's points.
+    pub score: u32,
+    /// One entry for each client.
+    pub clients: Vec<ClientReport>,
+}
+
+/// What one client measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientReport {
+    /// Its name.
+    pub player: String,
+    /// The tick of its authority.
+    pub authority_tick: u32,
+    /// Whether its authority's digest is the server's of that tick.
+    pub digest_matches: bool,
+    /// Rebuilds of its prediction.
+    pub rebuilds: u64,
+    /// The same, by the difference that caused them.
+    pub rebuilds_by_cause: RebuildCauses,
+    /// Ticks that were simulated again.
+    pub resim_ticks: u64,
+    /// Sealed ticks without an input of this player.
+    pub fills: u64,
+    /// Stalled time.
+    pub stall_ms: f64,
+    /// Time with a shorter prediction than asked for, because of the budget.
+    pub shed_ms: f64,
+    /// By how much calls came late.
+    pub late_ms: f64,
+    /// Prediction minus authority.
+    pub lead_ticks_mean: f64,
+    /// Inputs minus authority.
+    pub reach_ticks_mean: f64,
+    /// The newest input at the server minus the tick that it seals next.
+    pub margin_ticks_p50: i32,
+    /// The round trip.
+    pub rtt_ms_p50: i32,
+    /// 95 of 100 corrections moved an entity by no more than this, in player radii.
+    pub pdiff_p95: f32,
+    /// Cues delivered.
+    pub cues_started: u64,
+    /// Cues that were true.
+    pub cues_confirmed: u64,
+    /// Cues that were not.
+    pub cues_cancelled: u64,
+    /// Cues that nobody settled.
+    pub cues_open: u64,
+    /// Bytes sent.
+    pub bytes_up_per_s: f64,
+    /// Bytes that the server sent here.
+    pub bytes_down_per_s: f64,
+    /// Packets sent.
+    pub packets_up_per_s: f64,
+    /// Packets that the server sent here.
+    pub packets_down_per_s: f64,
+    /// Bytes sent a second, by what they are for.
+    pub bytes_up_by_kind: Kinds,
+    /// Bytes that the server sent here a second, by what they are for.
+    pub bytes_down_by_kind: Kinds,
+    /// Why the session ended before the run did; `null`: it did not.
+    pub ended: Option<String>,
+}
+
+/// Rebuilds by the difference that caused them.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RebuildCauses {
+    /// Somebody came or went.
+    pub roster: u64,
+    /// An outcome.
+    pub outcome: u64,
+    /// An own command or claim ran at another tick.
+    pub own_command: u64,
+    /// Somebody else's command or claim.
+    pub command: u64,
+    /// What somebody held.
+    pub input: u64,
+    /// An effect was held back.
+    pub withheld: u64,
+}
+
+impl RebuildCauses {
+    /// Those after `before`.
+    #[must_use]
+    pub fn between(before: &TimelineStats, now: &TimelineStats) -> RebuildCauses {
+        let inputs = |stats: &TimelineStats| stats.by_input.iter().sum::<u64>();
+        RebuildCauses {
+            roster: now.by_roster - before.by_roster,
+            outcome: now.by_outcome - before.by_outcome,
+            own_command: now.by_own_command - before.by_own_command,
+            command: now.by_command - before.by_command,
+            input: inputs(now) - inputs(before),
+            withheld: now.by_withheld - before.by_withheld,
+        }
+    }
+}
+
+/// Bytes a second by kind.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Kinds {
+    #[serde(skip)]
+    packets: f64,
+    /// All headers.
+    pub headers: f64,
+    /// Acks, margins, digests.
+    pub acks: f64,
+    /// Inputs.
+    pub inputs: f64,
+    /// Announced inputs and commands.
+    pub announcements: f64,
+    /// Commands, claims, refusals.
+    pub commands: f64,
+    /// Outcomes.
+    pub outcomes: f64,
+    /// Worlds.
+    pub bulk: f64,
+}
+
+impl Kinds {
+    /// What was counted within so many seconds.
+    #[must_use]
+    pub fn per_second(counts: ByteCounts, seconds: f64) -> Kinds {
+        let rate = |count: u64| (count as f64 / seconds).round();
+        Kinds {
+            packets: rate(counts.packets),
+            headers: rate(counts.headers),
+            acks: rate(counts.acks),
+            inputs: rate(counts.inputs),
+            announcements: rate(counts.announcements),
+            commands: rate(counts.commands),
+            outcomes: rate(counts.outcomes),
+            bulk: rate(counts.bulk),
+        }
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        let payload = self.acks + self.inputs + self.announcements + self.commands;
+        self.headers + payload + self.outcomes + self.bulk
+    }
+
+    /// Packets a second.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.packets
+    }
+}
+
+impl Report {
+    /// What did not go as it must; empty if all is well.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut check = |holds: bool, fault: String| {
+            if !holds {
+                faults.push(fault);
+            }
+        };
+        let desyncs = self.desyncs;
+        check(
+            desyncs == 0,
+            format!("{desyncs} clients differed from the server"),
+        );
+        let (sent, taken) = (self.commands_sent, self.commands_accepted);
+        let (refused, ran) = (self.commands_refused, self.commands_executed);
+        check(
+            taken == ran,
+            format!("{taken} commands were accepted, but {ran} executed"),
+        );
+        check(
+            sent == taken + refused,
+            format!("{sent} commands were sent, but {taken} accepted and {refused} refused"),
+        );
+        for client in &self.clients {
+            let (player, tick) = (&client.player, client.authority_tick);
+            check(
+                client.digest_matches,
+                format!("{player}: the digest at tick {tick} is not the server's"),
+            );
+            let settled = client.cues_confirmed + client.cues_cancelled;
+            check(
+                client.cues_open == 0 && client.cues_started == settled,
+                format!(
+                    "{player}: {} cues started, {settled} settled, {} open",
+                    client.cues_started, client.cues_open
+                ),
+            );
+            if let Some(ended) = &client.ended {
+                check(
+                    false,
+                    format!("{player}: ended before the run did: {ended}"),
+                );
+            }
+        }
+        faults
+    }
+
+    /// As one JSON object.
+    ///
+    /// # Panics
+    /// Never: all its keys are strings.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a report of numbers and strings")
+    }
+}
+
+/// For people.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} ticks at {} Hz in {} turns · {} points · world {} at tick {}",
+            self.ticks, self.tick_hz, self.turns, self.score, self.server_digest, self.server_tick
+        )?;
+        writeln!(
+            f,
+            "{} blasts asked, {} decided · commands: {} sent, {} accepted, {} refused, {} executed · {} desyncs",
+            self.queries,
+            self.outcomes,
+            self.commands_sent,
+            self.commands_accepted,
+            self.commands_refused,
+            self.commands_executed,
+            self.desyncs
+        )?;
+        writeln!(
+            f,
+            "\n{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>11} {:>7} {:>7}",
+            "player",
+            "rtt",
+            "lead",
+            "margin",
+            "redone",
+            "fills",
+            "stall",
+            "rebuilt",
+            "pdiff",
+            "cues",
+            "cancelled",
+            "up",
+            "down"
+        )?;
+        writeln!(
+            f,
+            "{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>11} {:>7} {:>7}",
+            "",
+            "ms",
+            "ticks",
+            "ticks",
+            "ticks",
+            "ticks",
+            "ms",
+            "times",
+            "radii",
+            "",
+            "",
+            "B/s",
+            "B/s"
+        )?;
+        for client in &self.clients {
+            writeln!(
+                f,
+                "{:<10} {:>5} {:>7.1} {:>7} {:>6} {:>6} {:>6.0} {:>7} {:>6.2} {:>6} {:>11} {:>7.0} {:>7.0}{}",
+                client.player,
+                client.rtt_ms_p50,
+                client.lead_ticks_mean,
+                client.margin_ticks_p50,
+                client.resim_ticks,
+                client.fills,
+                client.stall_ms,
+                client.rebuilds,
+                client.pdiff_p95,
+                client.cues_started,
+                client.cues_cancelled,
+                client.bytes_up_per_s,
+                client.bytes_down_per_s,
+                if client.digest_matches {
+                    "  in step"
+                } else {
+                    "  OUT OF STEP"
+                }
+            )?;
+        }
+        match self.faults().as_slice() {
+            [] => write!(
+                f,
+                "\nAll worlds are equal, every order has its fate, every cue was settled once."
+            ),
+            faults => write!(f, "\nNot as it must be: {}", faults.join("; ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let kinds = Kinds::per_second(
+            ByteCounts {
+                packets: 120,
+                headers: 6_360,
+                inputs: 240,
+                ..ByteCounts::default()
+            },
+            2.0,
+        );
+        let stats = TimelineStats::default();
+        Report {
+            seconds: 2,
+            ticks: 130,
+            tick_hz: 60,
+            turns: 65,
+            queries: 1,
+            outcomes: 1,
+            commands_sent: 3,
+            commands_accepted: 2,
+            commands_refused: 1,
+            commands_executed: 2,
+            desyncs: 0,
+            server_digest: "00ff".to_owned(),
+            server_tick: 130,
+            score: 5,
+            clients: vec![ClientReport {
+                player: "bot-1".to_owned(),
+                authority_tick: 128,
+                digest_matches: true,
+                rebuilds: 0,
+                rebuilds_by_cause: RebuildCauses::between(&stats, &stats),
+                resim_ticks: 0,
+                fills: 0,
+                stall_ms: 0.0,
+                shed_ms: 0.0,
+                late_ms: 0.0,
+                lead_ticks_mean: 8.0,
+                reach_ticks_mean: 8.0,
+                margin_ticks_p50: 2,
+                rtt_ms_p50: 100,
+                pdiff_p95: 0.0,
+                cues_started: 9,
+                cues_confirmed: 8,
+                cues_cancelled: 1,
+                cues_open: 0,
+                bytes_up_per_s: kinds.total(),
+                bytes_down_per_s: kinds.total(),
+                packets_up_per_s: kinds.packets(),
+                packets_down_per_s: kinds.packets(),
+                bytes_up_by_kind: kinds,
+                bytes_down_by_kind: kinds,
+                ended: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_good_run_has_no_faults_and_each_fault_is_named() {
+        assert_eq!(report().faults(), Vec::<String>::new());
+        let breaks: [(fn(&mut Report), &str); 6] = [
+            (|r| r.desyncs = 1, "differed"),
+            (|r| r.commands_executed = 1, "executed"),
+            (|r| r.commands_refused = 0, "refused"),
+            (|r| r.clients[0].digest_matches = false, "digest"),
+            (|r| r.clients[0].cues_open = 1, "open"),
+            (|r| r.clients[0].ended = Some("gone".to_owned()), "ended"),
+        ];
+        for (break_it, word) in breaks {
+            let mut report = report();
+            break_it(&mut report);
+            let faults = report.faults();
+            assert!(faults.len() == 1 && faults[0].contains(word), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn kinds_sum_to_the_total() {
+        let json: serde_json::Value = serde_json::from_str(&report().to_json()).unwrap();
+        let client = &json["clients"][0];
+        let kinds = client["bytes_up_by_kind"].as_object().unwrap();
+        let sum: f64 = kinds.values().map(|v| v.as_f64().unwrap()).sum();
+        assert_eq!(
+            (sum, client["bytes_up_per_s"].as_f64()),
+            (3_300.0, Some(3_300.0))
+        );
+        assert_eq!(client["packets_up_per_s"], 60.0);
+    }
+}

@@ -1,0 +1,115 @@
+//! A server for others: keys, tickets, journals, and the server itself.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_server::host::used_tickets;
+use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketSpec};
+
+use crate::cli::{Failure, ServeArgs, TicketArgs};
+use crate::game::Game;
+use crate::wiring::{self, unix_now};
+
+/// The match that a server runs.
+const MATCH: u64 = 1;
+/// A ticket can be used for a day.
+const TICKET_LIFE: Duration = Duration::from_secs(86_400);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How names of journals end.
+const JOURNAL: &str = "journal";
+
+/// Runs a server until it is asked to end.
+pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let key = Key::load(&args.key_file)?;
+    let rules = wiring::rules(args.enemies);
+    let seed = args.seed.unwrap_or(unix_now().as_secs());
+    let mut server = wiring::server(&rules, seed, args.max_players.into())
+        .key(key)
+        .consumed_file(beside(&args.key_file));
+    if let Some(public) = args.public {
+        server = server.public(public);
+    }
+    if let Some(folder) = &args.journal {
+        let path = new_journal(folder)?;
+        tracing::info!(path = %path.display(), "journal");
+        server = server.used_tickets(tickets_in(folder)?).journal(path);
+    }
+    let server = server.listen(&args.listen.to_string())?;
+    tracing::info!(address = %server.local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
+    server
+        .run_until_stopped()
+        .map_err(|source| Failure::System {
+            doing: "cannot listen for the signal to stop",
+            source,
+        })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a key file.
+pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
+    Key::generate().save(file)?;
+    eprintln!("{} is the new key: keep it secret", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a ticket.
+pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
+    let key = Key::load(&args.key_file)?;
+    let ticket = Ticket::issue(
+        &key,
+        &TicketSpec {
+            game: Game::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity: &args.player,
+            match_id: MATCH,
+            seats: 1,
+            servers: &[args.server],
+            life: TICKET_LIFE,
+            timeout: TIMEOUT,
+            now_unix: unix_now(),
+        },
+    )?;
+    println!("{}", ticket.to_line());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where used tickets are written down: the key file's name and `.used`.
+fn beside(key_file: &Path) -> PathBuf {
+    let mut path = key_file.as_os_str().to_owned();
+    path.push(".used");
+    path.into()
+}
+
+/// A name for a new journal in a folder, which is made if it is not there.
+pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
+    std::fs::create_dir_all(folder).map_err(|source| Failure::JournalFolder {
+        path: folder.to_owned(),
+        source,
+    })?;
+    let now = unix_now().as_millis();
+    Ok(folder.join(format!("match-{MATCH}-{now}.{JOURNAL}")))
+}
+
+/// The tickets that earlier matches of this folder let in. Journals that are older than any ticket can be are
+/// left alone.
+fn tickets_in(folder: &Path) -> Result<Vec<u64>, Failure> {
+    let failed = |source| Failure::JournalFolder {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut used = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let changed = entry.metadata().and_then(|data| data.modified());
+        let age = changed.map_err(failed)?.elapsed().unwrap_or_default();
+        let path = entry.path();
+        if path.extension().is_some_and(|end| end == JOURNAL) && age < TICKET_LIFE_MAX {
+            used.extend(used_tickets(&path)?);
+        }
+    }
+    Ok(used)
+}

@@ -1,0 +1,86 @@
+//! How Powderkeg becomes a server and clients: which of its functions answers which question of Twinstep.
+//!
+//! ```text
+//!              server                       client
+//!   resolver   Blaster::resolve             speculate
+//!   referee    admit                        —
+//!   show       —                            GameShow
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::client::StartError;
+use twinstep_client::{Client, Session, SessionConfig};
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Key, PlayerId, Simulation};
+use twinstep_server::Look;
+use twinstep_server::host::Server;
+use twinstep_udp::{Ticket, UdpClient};
+
+use crate::game::{self, Blaster, Command, Game, Query, Rules};
+use crate::game_show::GameShow;
+
+/// What this build calls itself.
+const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
+
+/// The rules that the command line plays by.
+#[must_use]
+pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
+    let rules = Rules::default();
+    let enemies = enemies.unwrap_or(rules.enemies);
+    Arc::new(Rules { enemies, ..rules })
+}
+
+/// A server of one match, not listening yet.
+///
+/// # Panics
+/// If the level has a wall without size; the built-in one has none.
+#[must_use]
+pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
+    let blaster = Blaster::new(rules).expect("walls with a size");
+    Server::action(Game::new(rules, seed), rules.clone())
+        .players(players_max)
+        .resolver(blaster)
+        .referee(
+            |look: &Look<'_, Game>, by: PlayerId, command: &Command, _claimed: bool| {
+                game::admit(look.sim(), look.rules(), by, command).is_ok()
+            },
+        )
+}
+
+/// A client that dials the ticket's server, through a simulated network if one is given.
+///
+/// # Errors
+/// A ticket for something else or out of date, or a socket that cannot be opened.
+pub fn client(
+    ticket: &Ticket,
+    rules: &Arc<Rules>,
+    link: Option<(LinkProfile, u64)>,
+) -> Result<Client<Game, GameShow>, StartError> {
+    ticket.check_program(Game::NAME, u32::from(WIRE_VERSION))?;
+    let mut transport = UdpClient::connect(ticket, Duration::ZERO, unix_now())?;
+    if let Some((profile, seed)) = link {
+        transport = transport.with_conditioner(profile, seed);
+    }
+    let mut config = SessionConfig::new(rules.clone())
+        .speculate(|game: &Game, rules: &Rules, _: Key, query: &Query| {
+            game::speculate(game, rules, query)
+        })
+        .show(GameShow::new(rules.clone()), GameShow::SMOOTHING);
+    config.build = BUILD.to_owned();
+    Ok(Client::over(transport, Session::new(config)?))
+}
+
+/// The wall clock since 1970: for tickets and names of files.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+pub fn unix_now() -> Duration {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+}
