@@ -1,13 +1,15 @@
 //! Timing: all subjects take turns, so that whatever disturbs the machine disturbs both sides alike.
 //!
 //! ```text
-//! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the chunks
-//! round 2   A B C … A B C …                                   ─▶ median of the chunks
-//!                                                                 the lower one counts
+//! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the blocks of 8 laps
+//! round 2   A B C … A B C …                                   ─▶ median of the blocks of 8 laps
+//!                                                                 the lowest one counts
 //! ```
 //!
 //! A lap is what one pair of clock readings encloses; what reading the clock costs is measured first and
-//! taken off. Allocations are counted over all laps.
+//! taken off. Blocks are short against a time slice of the system: on a loaded machine a long one would nearly
+//! always hold a pause, so the slower side would pay for the load and the faster one would not. Each holds as many
+//! frames with a new turn as without. Allocations are counted over all laps.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock; nothing that it measures does"
@@ -42,12 +44,31 @@ pub(crate) enum Part {
 
 const PARTS: usize = Part::TurnTick as usize + 1;
 
-/// Adds up laps.
+/// Laps of a block.
+pub(crate) const BLOCK_LAPS: u64 = 8;
+
+/// Some laps in a row.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
+struct Block {
     spent: Duration,
     laps: u64,
     timings: u64,
+}
+
+impl Block {
+    /// Nanoseconds a lap, less what the clock cost.
+    fn ns(&self, timer_ns: f64) -> f64 {
+        let timed = self.spent.as_nanos() as f64 - timer_ns * self.timings as f64;
+        (timed / self.laps as f64).max(0.0)
+    }
+}
+
+/// Gathers laps into blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    block: Block,
+    full: Vec<Block>,
+    laps: u64,
     allocations: u64,
 }
 
@@ -67,22 +88,26 @@ impl Meter {
         let allocated = allocations::so_far();
         let start = Instant::now();
         let result = work();
-        self.spent += start.elapsed();
+        self.block.spent += start.elapsed();
         self.allocations += allocations::so_far() - allocated;
+        self.block.timings += 1;
+        self.block.laps += u64::from(laps);
         self.laps += u64::from(laps);
-        self.timings += 1;
+        if self.block.laps >= BLOCK_LAPS {
+            self.full.push(std::mem::take(&mut self.block));
+        }
         result
     }
 
-    /// Nanoseconds a lap, less what the clock cost; `None` without a lap.
-    fn ns(&self, timer_ns: f64) -> Option<f64> {
-        let timed = self.spent.as_nanos() as f64 - timer_ns * self.timings as f64;
-        (self.laps > 0).then(|| (timed / self.laps as f64).max(0.0))
+    /// The median of the blocks; `None` without a full one.
+    fn median_ns(&self, timer_ns: f64) -> Option<f64> {
+        let mut blocks: Vec<f64> = self.full.iter().map(|block| block.ns(timer_ns)).collect();
+        median(&mut blocks)
     }
 }
 
 /// One meter for each part.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Meters([Meter; PARTS]);
 
 impl Index<Part> for Meters {
@@ -121,7 +146,7 @@ impl Index<Part> for Readings {
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Rounds; the lower median counts.
+    /// Rounds; the lowest median counts.
     pub(crate) rounds: usize,
     /// Chunks of each subject in a round.
     pub(crate) chunks: usize,
@@ -150,43 +175,28 @@ impl<'a> Bench<'a> {
     /// Lets all subjects take turns.
     pub(crate) fn run(mut self, effort: Effort) -> Results {
         let timer_ns = timer_ns();
-        let mut totals = vec![Meters::default(); self.subjects.len()];
-        let mut lowest = vec![[f64::INFINITY; PARTS]; self.subjects.len()];
-        for _ in 0..effort.rounds {
-            let mut chunks: Vec<[Vec<f64>; PARTS]> = vec![Default::default(); self.subjects.len()];
+        let mut readings = vec![Readings::default(); self.subjects.len()];
+        for round in 0..effort.rounds {
+            let mut meters = vec![Meters::default(); self.subjects.len()];
             for _ in 0..effort.chunks {
-                for (at, subject) in self.subjects.iter_mut().enumerate() {
-                    let mut meters = Meters::default();
-                    subject(&mut meters);
-                    for (part, meter) in meters.0.iter().enumerate() {
-                        chunks[at][part].extend(meter.ns(timer_ns));
-                        let total = &mut totals[at].0[part];
-                        total.laps += meter.laps;
-                        total.allocations += meter.allocations;
-                    }
+                for (subject, meters) in self.subjects.iter_mut().zip(&mut meters) {
+                    subject(meters);
                 }
             }
-            for (lowest, chunks) in lowest.iter_mut().zip(&mut chunks) {
-                for (lowest, chunks) in lowest.iter_mut().zip(chunks) {
-                    if let Some(median) = median(chunks) {
-                        *lowest = lowest.min(median);
-                    }
+            for (readings, meters) in readings.iter_mut().zip(&meters) {
+                for (reading, meter) in readings.0.iter_mut().zip(&meters.0) {
+                    let Some(ns) = meter.median_ns(timer_ns) else {
+                        continue;
+                    };
+                    // Every round does the same, so the last one's count is as good as any.
+                    *reading = Reading {
+                        ns: if round == 0 { ns } else { ns.min(reading.ns) },
+                        allocations: meter.allocations as f64 / meter.laps as f64,
+                    };
                 }
             }
         }
-        let readings = totals.iter().zip(lowest).map(|(total, lowest)| {
-            Readings(std::array::from_fn(|part| match total.0[part].laps {
-                0 => Reading::default(),
-                laps => Reading {
-                    ns: lowest[part],
-                    allocations: total.0[part].allocations as f64 / laps as f64,
-                },
-            }))
-        });
-        Results {
-            readings: readings.collect(),
-            timer_ns,
-        }
+        Results { readings, timer_ns }
     }
 }
 
@@ -219,10 +229,10 @@ fn timer_ns() -> f64 {
     let mut samples: Vec<f64> = (0..101)
         .map(|_| {
             let mut empty = Meter::default();
-            for _ in 0..1_000 {
+            for _ in 0..10 * BLOCK_LAPS {
                 empty.lap(|| black_box(()));
             }
-            empty.spent.as_nanos() as f64 / empty.laps as f64
+            empty.median_ns(0.0).unwrap_or_default()
         })
         .collect();
     median(&mut samples).unwrap_or_default()
@@ -240,16 +250,31 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_in_one_lap_does_not_show_in_the_median() {
+        let mut meter = Meter::default();
+        for lap in 0..3 * BLOCK_LAPS {
+            meter.lap(|| {
+                if lap == 10 {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        assert_eq!(meter.full.len(), 3);
+        assert!(meter.full[1].ns(0.0) > 900_000.0);
+        assert!(meter.median_ns(0.0) < Some(900_000.0));
+    }
+
+    #[test]
     fn subjects_take_turns_and_their_allocations_are_counted_exactly() {
         let order = std::cell::RefCell::new(Vec::new());
         let mut bench = Bench::default();
         let first = bench.add(|meters| {
             order.borrow_mut().push('a');
-            meters[Part::Whole].laps(10, || drop(black_box(Box::new([0_u64; 4]))));
+            meters[Part::Whole].laps(20, || drop(black_box(Box::new([0_u64; 4]))));
         });
         let second = bench.add(|meters| {
             order.borrow_mut().push('b');
-            meters[Part::Whole].lap(|| std::thread::sleep(Duration::from_millis(1)));
+            meters[Part::Whole].laps(20, || std::thread::sleep(Duration::from_micros(100)));
         });
         let results = bench.run(Effort {
             rounds: 1,
@@ -257,7 +282,7 @@ mod tests {
         });
         assert_eq!(results[first][Part::Whole].allocations, 1.0);
         assert_eq!(results[second][Part::Whole].allocations, 0.0);
-        assert!(results[second][Part::Whole].ns > 900_000.0);
+        assert!(results[second][Part::Whole].ns > 90_000.0);
         assert_eq!(results[second][Part::Encode], Reading::default());
         assert_eq!(order.into_inner(), ['a', 'b', 'a', 'b', 'a', 'b']);
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use twinstep_core::packet::OUTER_BYTES;
 
-use crate::measure::{Bench, Effort, Part, Place, Reading, Results};
+use crate::measure::{BLOCK_LAPS, Bench, Effort, Part, Place, Reading, Results};
 use crate::ours;
 use crate::peer_ggrs::{Checksums, Codec, PREDICTION_WINDOW, Party};
 use crate::report::{Format, Table, list, load, machine, number, ratio};
@@ -82,9 +82,11 @@ fn head(
              thread and in memory."
         ),
         format!(
-            "Each number: the lower of {} rounds, each the median of {} chunks of {CHUNK_FRAMES} frames; all subjects \
-             take turns chunk by chunk. The clock's {} ns a reading are taken off.",
-            EFFORT.rounds, EFFORT.chunks, number(timer_ns)
+            "Each number: the lowest of {} rounds, each the median of blocks of {BLOCK_LAPS} frames out of {}; all \
+             subjects take turns, {CHUNK_FRAMES} frames each. The clock's {} ns a reading are taken off.",
+            EFFORT.rounds,
+            EFFORT.chunks * CHUNK_FRAMES,
+            number(timer_ns)
         ),
         format!(
             "ggrs 0.13 as published, its in-memory socket encoding as its UDP socket does; prediction window \
@@ -394,7 +396,7 @@ const NOT_COVERED: [&str; 11] = [
     "Announcements, speculation, commands, queries, cues, claims, pictures, journal: not used here. (Announcements \
      exist to make rebuilds rarer; they are off so that every guess is wrong.)",
     "Other sizes of parties: what ggrs does grows with the peers of each client, what a match does with its clients.",
-    "Cold caches and single slow frames: these are medians of means in a tight loop, not a frame every 16 ms.",
+    "Cold caches and single slow frames: these are medians in a tight loop, not a frame every 16 ms.",
     "Joining, healing, memory.",
     "ggrs's sparse saving, and saves that a game makes cheaper than a clone. Its timers follow the system's clock, \
      so some packets that it sends 5 times a second at 60 Hz are rarer here.",
