@@ -67,6 +67,8 @@ impl Pads {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blob {
     at: u32,
+    /// What the last step ended with: no step can begin before the one before it has ended.
+    last: u64,
     words: Vec<u64>,
 }
 
@@ -74,6 +76,7 @@ impl Clone for Blob {
     fn clone(&self) -> Self {
         Blob {
             at: self.at,
+            last: self.last,
             words: self.words.clone(),
         }
     }
@@ -81,6 +84,7 @@ impl Clone for Blob {
     // What derived `Clone` lacks: the buffer is used again.
     fn clone_from(&mut self, other: &Self) {
         self.at = other.at;
+        self.last = other.last;
         self.words.clone_from(&other.words);
     }
 }
@@ -94,6 +98,7 @@ impl Blob {
         );
         Blob {
             at: 0,
+            last: 1,
             words: (0..bytes as u64 / 8)
                 .map(|n| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
                 .collect(),
@@ -102,13 +107,15 @@ impl Blob {
 
     /// One tick: folds what everybody holds into the next 64 bytes.
     pub(crate) fn play(&mut self, held: impl Iterator<Item = Pad>) {
-        let mut mixed = held.fold(1_u64, |mixed, pad| mixed.rotate_left(9) ^ u64::from(pad.0));
+        let mut mixed = held.fold(self.last, |mixed, pad| {
+            mixed.rotate_left(9) ^ u64::from(pad.0)
+        });
         let start = self.at as usize * TOUCHED;
         for word in &mut self.words[start..start + TOUCHED] {
             mixed = (mixed ^ *word).wrapping_mul(0x2545_f491_4f6c_dd1d);
-            mixed = (mixed ^ mixed >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             *word = mixed;
         }
+        self.last = mixed;
         self.at = (self.at + 1) % (self.words.len() / TOUCHED) as u32;
     }
 }
