@@ -23,10 +23,11 @@ pub struct GameShow {
 }
 
 impl GameShow {
-    /// How corrections of this picture are smoothed: what is off by more than 5 units jumps (a dash covers 4.5),
-    /// and a shot reaches its path after 100 ms.
+    /// How corrections of this picture are smoothed. A shot of another player reaches its path after 100 ms; what
+    /// is off by more than a shot flies in 20 ticks jumps, so that a lead of 20 ticks tears no shot from its glide.
+    /// Nobody needs to jump sooner: a return to life has a new name.
     pub const SMOOTHING: Smoothing = Smoothing {
-        teleport: 5.0,
+        teleport: 12.5,
         muzzle: Duration::from_millis(100),
     };
 
@@ -120,6 +121,13 @@ mod tests {
         let behind = other - shown(&picture, PlayerId(1), 59);
         let step = Heading(64).unit() * 0.16;
         assert!((behind - step).length() < 1e-4, "{behind} behind");
+    }
+
+    #[test]
+    fn a_dash_is_smoothed_and_so_is_a_shot_that_was_known_twenty_ticks_late() {
+        let tuning = Rules::default().tuning;
+        let farthest = (tuning.dash_speed * tuning.dash_ticks as f32).max(tuning.shot_speed * 20.0);
+        assert!(GameShow::SMOOTHING.teleport >= farthest, "{farthest}");
     }
 
     #[test]
