@@ -62,6 +62,8 @@ pub struct BotClient {
     rules: Arc<Rules>,
     ready: Option<(Pad, Option<Command>)>,
     sampled: u32,
+    /// What was counted, and the points, up to the last tick that was sampled: a session that is over forgets.
+    kept: (SessionStats, u32),
     ended: Option<Ended>,
 }
 
@@ -91,6 +93,7 @@ impl BotClient {
             rules,
             ready: None,
             sampled: 0,
+            kept: Default::default(),
             ended: None,
         }
     }
@@ -122,6 +125,9 @@ impl BotClient {
         if samples > 0 {
             self.sampled += samples;
             self.ready = None;
+            if self.ended.is_none() {
+                self.kept = (self.stats(), self.score());
+            }
             if let Some(order) = order {
                 // An order too many is an order not given.
                 let _ = self.client.session.command(0, order);
@@ -137,10 +143,13 @@ impl BotClient {
         }
     }
 
-    /// What the client counted.
+    /// What the client counted, until its session was over.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
-        self.client.session.stats()
+        match self.ended {
+            None => self.client.session.stats(),
+            Some(_) => self.kept.0,
+        }
     }
 
     /// Why the session is over, if it is.
@@ -153,7 +162,7 @@ impl BotClient {
     #[must_use]
     pub fn score(&self) -> u32 {
         let world = self.client.session.authority();
-        world.map_or(0, |world| world.sim().score)
+        world.map_or(self.kept.1, |world| world.sim().score)
     }
 
     /// Says goodbye.
@@ -351,8 +360,8 @@ fn report(
         .enumerate()
         .filter_map(|(n, row)| {
             let last = row.last.as_ref()?;
-            let up = Kinds::per_second(to.clients[n].up - from.clients[n].up, seconds);
-            let down = Kinds::per_second(to.down[n] - from.down[n], seconds);
+            let up = Kinds::per_second(since(from.clients[n].up, to.clients[n].up), seconds);
+            let down = Kinds::per_second(since(from.down[n], to.down[n]), seconds);
             let (now, before) = (&last.stats, &from.clients[n].timeline);
             Some(ClientReport {
                 player: row.player.clone(),
@@ -405,6 +414,15 @@ fn report(
         score,
         clients,
     })
+}
+
+/// What was counted in between; nothing, if the session ended and its counters with it.
+fn since(from: ByteCounts, to: ByteCounts) -> ByteCounts {
+    if to.packets < from.packets {
+        ByteCounts::default()
+    } else {
+        to - from
+    }
 }
 
 /// Time since the run began.

@@ -210,6 +210,9 @@ pub enum Failure {
     /// Playing ended otherwise than by the player.
     #[error("{0}")]
     Ended(#[from] Ended),
+    /// The server plays by other rules.
+    #[error("{0}\n(this client has {1} enemies: give the server's number with --enemies)")]
+    Rules(Ended, u16),
     /// The server's match ended while it was measured.
     #[error("the match broke off: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
@@ -228,6 +231,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Ended(_)
+            | Failure::Rules(..)
             | Failure::Match(_)
             | Failure::Terminal(TerminalError::Io(_))
             | Failure::System { .. } => 1,
@@ -330,6 +334,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     Ok(())
 }

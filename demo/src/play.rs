@@ -96,11 +96,12 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let ticket = Ticket::load(&args.ticket)?;
     let rules = wiring::rules(args.enemies);
+    let enemies = rules.enemies;
     let client = wiring::client(&ticket, &rules, None)?;
     if !args.bot && has_terminal() {
         let summary = terminal::run(client, rules, TerminalOptions::new(None))?;
         tell(&summary);
-        return finish(summary.ended);
+        return finish(summary.ended, enemies);
     }
     let stop = stop_flag()?;
     let mut bot = BotClient::new(client, rules, Sticks::Analog, Mwc::seed(ticket.id()));
@@ -120,11 +121,11 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
             stats.rtt_ms_p50
         );
     }
-    finish(bot.ended())
+    finish(bot.ended(), enemies)
 }
 
 /// The end of a server is no fault of who played there.
-fn finish(ended: Option<Ended>) -> Result<ExitCode, Failure> {
+fn finish(ended: Option<Ended>, enemies: u16) -> Result<ExitCode, Failure> {
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(Ended::Session(Closed::Server(
@@ -132,6 +133,9 @@ fn finish(ended: Option<Ended>) -> Result<ExitCode, Failure> {
         ))) => {
             println!("{code}");
             Ok(ExitCode::SUCCESS)
+        }
+        Some(ended @ Ended::Session(Closed::Server(CloseCode::WrongRules))) => {
+            Err(Failure::Rules(ended, enemies))
         }
         Some(ended) => Err(ended.into()),
     }

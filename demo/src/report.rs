@@ -396,10 +396,12 @@ mod tests {
         }
     }
 
+    type Break = fn(&mut Report);
+
     #[test]
     fn a_good_run_has_no_faults_and_each_fault_is_named() {
         assert_eq!(report().faults(), Vec::<String>::new());
-        let breaks: [(fn(&mut Report), &str); 6] = [
+        let breaks: [(Break, &str); 6] = [
             (|r| r.desyncs = 1, "differed"),
             (|r| r.commands_executed = 1, "executed"),
             (|r| r.commands_refused = 0, "refused"),

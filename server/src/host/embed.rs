@@ -40,13 +40,16 @@ pub struct Server<S: Simulation> {
     sim: S,
     rules: Arc<S::Rules>,
     resolver: Chosen<S>,
-    referee: Option<Box<dyn FnOnce(&mut Match<S>) + Send>>,
+    set_referee: Option<Setup<S>>,
     public: Vec<SocketAddr>,
     key: Option<Key>,
     consumed_file: Option<PathBuf>,
     used_tickets: Vec<u64>,
     journal: Option<PathBuf>,
 }
+
+/// What is done to the match before it starts.
+type Setup<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// The game's resolver, or none: then every query stays without an answer.
 struct Chosen<S: Simulation>(Option<Box<dyn Resolver<S>>>);
@@ -79,7 +82,7 @@ impl<S: Simulation> Server<S> {
             sim,
             rules: rules.into(),
             resolver: Chosen(None),
-            referee: None,
+            set_referee: None,
             public: Vec::new(),
             key: None,
             consumed_file: None,
@@ -98,7 +101,7 @@ impl<S: Simulation> Server<S> {
     /// Who admits commands and claims; without one all within the bounds are.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
-        self.referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
         self
     }
 
@@ -169,7 +172,7 @@ impl<S: Simulation> Server<S> {
             ..HostConfig::new(S::NAME, listen, key.clone())
         };
         let mut game = Match::new(config, self.sim, self.rules, self.resolver)?;
-        if let Some(set) = self.referee {
+        if let Some(set) = self.set_referee {
             set(&mut game);
         }
         let runtime = Builder::new_multi_thread()

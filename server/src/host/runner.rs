@@ -88,6 +88,7 @@ impl<S: Simulation> Runner<S> {
                     }
                 }
                 Some((job, outcome)) = self.jobs.finished() => self.game.complete(job, outcome),
+                Some(errand) = self.errands.recv() => errand(&mut self.game),
                 Some(heard) = self.heard.recv() => {
                     self.hear(heard);
                     for _ in 1..BATCH {
@@ -95,7 +96,6 @@ impl<S: Simulation> Runner<S> {
                         self.hear(heard);
                     }
                 }
-                Some(errand) = self.errands.recv() => errand(&mut self.game),
             }
             let now = self.clock.now();
             if now >= self.game.next_due() {

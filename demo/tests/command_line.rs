@@ -1,0 +1,216 @@
+//! The program as it is typed: what it does, and what it says when it cannot.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn powderkeg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .env_remove("RUST_LOG");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    powderkeg(args).output().unwrap()
+}
+
+/// Runs what cannot work: it exits with 2 and says all of these words.
+fn refused(args: &[&str], words: &[&str]) {
+    let output = run(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} should say {word:?}: {said}");
+    }
+}
+
+/// A folder of one test's own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_flag_that_is_wrong_is_named() {
+    refused(&["--wings"], &["--wings"]);
+    refused(
+        &["bots", "--link", "moon"],
+        &["--link", "perfect, lan, wan", "moon"],
+    );
+    refused(
+        &["bots", "--link", "rtt=fast"],
+        &["--link", "milliseconds", "fast"],
+    );
+    refused(&["bots", "--players", "9"], &["--players", "9"]);
+    refused(&["bots", "--log", "a=b=c"], &["--log"]);
+    refused(&["serve", "--listen", "here"], &["--listen", "here"]);
+    refused(&["dance"], &["dance"]);
+}
+
+#[test]
+fn files_that_are_no_good_are_named_with_what_to_do() {
+    let folder = Folder::new("files");
+    let (missing, text) = (folder.file("missing"), folder.file("text"));
+    fs::write(&text, "hello").unwrap();
+    let key = folder.file("key");
+    assert!(run(&["key", &key]).status.success());
+    refused(&["key", &key], &[&key, "never overwritten"]);
+
+    let serve = |key: &str| {
+        refused(
+            &["serve", "--listen", "127.0.0.1:0", "--key-file", key],
+            &[key, "powderkeg key"],
+        );
+    };
+    serve(&missing);
+    serve(&text);
+    refused(&["join", &missing], &[&missing, "ticket"]);
+    refused(&["join", &text], &["expected a ticket"]);
+    let ticket = [
+        "ticket",
+        "--key-file",
+        &key,
+        "--server",
+        "127.0.0.1:1",
+        "--player",
+    ];
+    refused(&[&ticket[..], &[""]].concat(), &["identity"]);
+
+    let journals = folder.file("journals");
+    fs::create_dir(&journals).unwrap();
+    fs::write(format!("{journals}/old.journal"), "hello").unwrap();
+    let at = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
+    refused(
+        &[&at[..], &["--journal", &journals]].concat(),
+        &["old.journal", "expected a sound journal", "move it away"],
+    );
+    refused(&[&at[..], &["--journal", &text]].concat(), &[&text]);
+}
+
+#[test]
+fn a_port_in_use_is_said_so() {
+    let folder = Folder::new("port");
+    let key = folder.file("key");
+    assert!(run(&["key", &key]).status.success());
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    refused(
+        &["serve", "--listen", &address, "--key-file", &key],
+        &[&address, "another program", "--listen"],
+    );
+}
+
+#[test]
+fn a_run_of_bots_ends_well_and_reports() {
+    let folder = Folder::new("bots");
+    let journals = folder.file("journals");
+    let run = [
+        "bots",
+        "--players",
+        "2",
+        "--seconds",
+        "6",
+        "--link",
+        "lan",
+        "--seed",
+        "3",
+        "--report",
+        "json",
+        "--journal",
+        &journals,
+    ];
+    let output = powderkeg(&run).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert!(output.status.success(), "{said}\n{report:#}");
+    assert!(
+        report["commands_executed"].as_u64().unwrap() > 0,
+        "{report:#}"
+    );
+    assert_eq!(report["desyncs"], 0);
+    for client in report["clients"].as_array().unwrap() {
+        assert_eq!(client["digest_matches"], true, "{client:#}");
+        assert_eq!(client["cues_open"], 0, "{client:#}");
+        assert!(client["cues_started"].as_u64().unwrap() > 0, "{client:#}");
+    }
+    let journal = fs::read_dir(journals).unwrap().next().unwrap().unwrap();
+    assert!(journal.metadata().unwrap().len() > 1_000);
+}
+
+/// Runs a server and a player who joins by a ticket, and ends the server as an operator does.
+#[cfg(unix)]
+#[test]
+fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
+    let folder = Folder::new("serve");
+    let key = folder.file("key");
+    assert!(run(&["key", &key]).status.success());
+    let mut server = powderkeg(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = BufReader::new(server.stderr.take().unwrap());
+    let mut lines = log.lines().map_while(Result::ok);
+    let address = lines
+        .find_map(|line| {
+            let (_, rest) = line.split_once("127.0.0.1:")?;
+            let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            Some(format!("127.0.0.1:{port}"))
+        })
+        .expect("the server says where it listens");
+
+    let issued = run(&[
+        "ticket",
+        "--key-file",
+        &key,
+        "--server",
+        &address,
+        "--player",
+        "anna",
+    ]);
+    assert!(issued.status.success());
+    let ticket = folder.file("anna.ticket");
+    fs::write(&ticket, issued.stdout).unwrap();
+    let player = powderkeg(&["join", &ticket, "--bot"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let let_in = lines.any(|line| line.contains("anna"));
+    assert!(let_in, "the server says who joins");
+    // Long enough to play a little; whatever the machine's load, the session is at least told why.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let ended = Command::new("kill")
+        .arg(server.id().to_string())
+        .status()
+        .unwrap();
+    assert!(ended.success());
+    for _ in lines {}
+    assert!(server.wait().unwrap().success());
+
+    let output = player.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    assert!(said.contains("played to tick"), "{said}");
+    assert!(said.contains("the server is shutting down"), "{said}");
+}
