@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_core::{PlayerId, Simulation, Tick, World};
 
 /// Inputs that are remembered per seat: those on their way up, and those that may still come back down.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
@@ -22,17 +22,31 @@ pub struct Pending<C> {
     pub stamp: Tick,
 }
 
+/// What the news of a refusal was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// News.
+    Now,
+    /// It had been taken to have run, in a frame that was skipped.
+    AfterAll,
+    /// Known already.
+    Known,
+}
+
 /// The own players' inputs, commands and claims.
 pub struct Orders<S: Simulation> {
     seats: ArrayVec<PlayerId, SEATS_MAX>,
-    inputs: Vec<S::Input>,
-    /// Inputs are known for `first..next`.
+    /// A ring per seat; each input with its tick, since jumps leave gaps.
+    inputs: Vec<(Tick, S::Input)>,
+    /// The unbroken run of inputs that ends at I is `first..next`.
     first: Tick,
     next: Tick,
     next_seq: [u32; SEATS_MAX],
     /// Per seat, the next command that the server expects, as far as we know.
     heard_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
+    /// Commands whose frame was skipped by a jump: taken to have run, unless their refusal comes yet.
+    skipped: Vec<(PlayerId, u32)>,
     claims: VecDeque<Pending<S::Command>>,
 }
 
@@ -42,13 +56,14 @@ impl<S: Simulation> Orders<S> {
         let mut seqs = [0; SEATS_MAX];
         seqs[..next_seq.len()].copy_from_slice(next_seq);
         Orders {
-            inputs: vec![S::Input::default(); REMEMBERED * seats.len().max(1)],
+            inputs: vec![(Tick::MAX, S::Input::default()); REMEMBERED * seats.len().max(1)],
             seats,
             first: Tick(0),
             next: Tick(0),
             next_seq: seqs,
             heard_seq: seqs,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            skipped: Vec::new(),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
         }
     }
@@ -84,7 +99,7 @@ impl<S: Simulation> Orders<S> {
     pub fn sample(&mut self, mut input: impl FnMut(usize) -> S::Input) {
         for seat in 0..self.seats.len() {
             let slot = self.slot(seat, self.next);
-            self.inputs[slot] = input(seat);
+            self.inputs[slot] = (self.next, input(seat));
         }
         self.next += 1;
         if self.next - self.first > REMEMBERED as u32 {
@@ -94,7 +109,8 @@ impl<S: Simulation> Orders<S> {
 
     /// What a seat's player holds at `tick`, if it was sampled and is remembered.
     pub fn input(&self, seat: usize, tick: Tick) -> Option<&S::Input> {
-        (tick >= self.first && tick < self.next).then(|| &self.inputs[self.slot(seat, tick)])
+        let (at, input) = &self.inputs[self.slot(seat, tick)];
+        (*at == tick).then_some(input)
     }
 
     /// As [`input`](Orders::input), by player.
@@ -187,9 +203,38 @@ impl<S: Simulation> Orders<S> {
         before - self.commands.len()
     }
 
-    /// Forgets a refused command; whether it was still open.
-    pub fn refused_command(&mut self, seat: usize, seq: u32) -> bool {
-        refuse(&mut self.commands, self.seats.get(seat).copied(), seq)
+    /// The client goes on from `world` without having seen the frames before it. How many own commands
+    /// have run in them, as far as can be told.
+    pub fn jumped(&mut self, world: &World<S>) -> usize {
+        let before = self.commands.len();
+        let skipped = &mut self.skipped;
+        self.commands.retain(|p| {
+            let open = p.order.seq >= world.next_seq(p.order.player);
+            if !open {
+                skipped.push((p.order.player, p.order.seq));
+            }
+            open
+        });
+        self.claims.retain(|p| p.stamp > world.tick());
+        before - self.commands.len()
+    }
+
+    /// Forgets a refused command.
+    pub fn refused_command(&mut self, seat: usize, seq: u32) -> Refused {
+        let player = self.seats.get(seat).copied();
+        let skipped = self
+            .skipped
+            .iter()
+            .position(|(p, s)| Some(*p) == player && *s == seq);
+        if let Some(at) = skipped {
+            self.skipped.swap_remove(at);
+            return Refused::AfterAll;
+        }
+        if refuse(&mut self.commands, player, seq) {
+            Refused::Now
+        } else {
+            Refused::Known
+        }
     }
 
     /// Forgets a refused claim; whether it was still open.

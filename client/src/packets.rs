@@ -9,6 +9,7 @@ use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, inputs, kind, up};
 use twinstep_core::wire::{Reader, WireError, Writer};
 use twinstep_core::{Simulation, Tick};
 
+use crate::orders::Refused;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Session, State};
@@ -77,7 +78,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let orders = playing.timeline.orders_mut();
                 if claim {
                     playing.meter.claims_refused += u64::from(orders.refused_claim(seat, seq));
-                } else if orders.refused_command(seat, seq) {
+                    continue;
+                }
+                let news = orders.refused_command(seat, seq);
+                if news == Refused::AfterAll {
+                    playing.meter.commands_executed -= 1;
+                }
+                if news != Refused::Known {
                     playing.meter.commands_refused += 1;
                     self.events.push_back(Event::CommandRefused { seat, seq });
                 }

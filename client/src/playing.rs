@@ -256,7 +256,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
         self.inbox.begin_at(at);
         self.view.jump(world.sim(), at);
-        self.timeline.jump(world);
+        self.meter.commands_executed += self.timeline.jump(world) as u64;
         self.meter.heals += 1;
     }
 

@@ -354,7 +354,7 @@ impl<S: Simulation> Timeline<S> {
         let slot = &mut line.slots[index];
         slot.data.reset(tick);
         assume.outcomes(&line.world, &mut slot.data);
-        assume.own(&mut line.assumed, &mut slot.data);
+        assume.own(&line.world, &mut line.assumed, &mut slot.data);
         assume.remote_commands(&line.world, &mut slot.data);
         assume.inputs(&line.world, &mut slot.data);
         slot.before = self
@@ -384,7 +384,9 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Goes on from another world: a heal. Own inputs stay; what other players announced is forgotten.
-    pub fn jump(&mut self, world: World<S>) {
+    /// How many own commands ran in the frames that are skipped.
+    pub fn jump(&mut self, world: World<S>) -> usize {
+        let ran = self.orders.jumped(&world);
         self.announced.clear();
         self.learned.clear();
         self.frontier = self.frontier.max(world.tick());
@@ -392,6 +394,7 @@ impl<S: Simulation> Timeline<S> {
         self.shown.restart(&self.authority);
         self.stale = false;
         self.drafting = false;
+        ran
     }
 }
 
@@ -434,11 +437,14 @@ impl<S: Simulation> Assume<'_, S> {
     }
 
     /// Own commands and claims: each once, as soon as its tick is reached, within the sealer's caps.
-    fn own(&self, assumed: &mut AssumedOrders, data: &mut FrameData<S>) {
+    ///
+    /// A command behind one that ran already was refused, though the word of it is still on its way.
+    fn own(&self, world: &World<S>, assumed: &mut AssumedOrders, data: &mut FrameData<S>) {
         for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
             let player = pending.order.player;
             let taken = data.commands.iter().filter(|c| c.player == player).count();
-            if pending.order.seq >= assumed.commands[player.index()] && taken < COMMANDS_PER_TICK {
+            let next = assumed.commands[player.index()].max(world.next_seq(player));
+            if pending.order.seq >= next && taken < COMMANDS_PER_TICK {
                 assumed.commands[player.index()] = pending.order.seq + 1;
                 data.commands.push(pending.order.clone());
             }

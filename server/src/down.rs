@@ -85,13 +85,13 @@ impl<S: Simulation> Telling<'_, S> {
         out.u8(margin as u8)?;
         out.u8(unbroken)?;
         count(out, &mut bytes.acks);
-        if first && peer.acks_told_in.is_some() {
+        if peer.acks_told_in.is_some() {
             flags |= down::COMMAND_ACKS;
             for player in &peer.players {
                 out.varint(self.seats[player.index()].next_seq)?;
             }
         }
-        if first && !peer.refusals.is_empty() {
+        if !peer.refusals.is_empty() {
             flags |= down::REFUSALS;
             write_refusals(peer, out)?;
         }
@@ -116,6 +116,7 @@ impl<S: Simulation> Telling<'_, S> {
         }
         out.patch(0, flags);
         let seq = peer.link.next_seq() - 1;
+        peer.note_telling(seq);
         if peer.acks_told_in == Some(0) {
             peer.acks_told_in = Some(seq);
         }
@@ -280,6 +281,7 @@ fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8])
     peer.link.write(now, &mut packet).ok()?;
     let headers = OUTER_BYTES + packet.len() as u64;
     packet.bytes(&chunk[..len]).ok()?;
+    peer.note_silent(peer.link.next_seq() - 1);
     peer.bytes_down += ByteCounts {
         packets: 1,
         headers,

@@ -14,6 +14,9 @@ use twinstep_core::link::Link;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::{PlayerId, Tick};
 
+/// Packets of which it is remembered whether they told fates.
+const TELLINGS: usize = 256;
+
 /// A session, as the host numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
@@ -61,6 +64,10 @@ pub(crate) struct Peer {
     pub(crate) refusals: Vec<Refusal>,
     /// Command acks are told while the client may not know them: the first packet that did.
     pub(crate) acks_told_in: Option<u32>,
+    /// Which of the last packets told fates (those of the lane do not), by sequence.
+    tellings: [bool; TELLINGS],
+    /// The newest packet that told fates and was heard.
+    heard_telling: u32,
     pub(crate) evidence: Option<(Tick, Arc<[u8]>)>,
     heals: u32,
     healed_at: Option<Duration>,
@@ -94,6 +101,8 @@ impl Peer {
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
             acks_told_in: None,
+            tellings: [false; TELLINGS],
+            heard_telling: 0,
             evidence: None,
             heals: 0,
             healed_at: None,
@@ -156,14 +165,31 @@ impl Peer {
         }
     }
 
-    /// Forgets what the client has heard.
+    /// Notes that packet `seq` tells all fates that the client may not know.
+    pub(crate) fn note_telling(&mut self, seq: u32) {
+        self.tellings[seq as usize % TELLINGS] = true;
+    }
+
+    /// Notes that packet `seq` tells none.
+    pub(crate) fn note_silent(&mut self, seq: u32) {
+        self.tellings[seq as usize % TELLINGS] = false;
+    }
+
+    /// Forgets what the client has heard: a fate is told in every telling packet from the first to carry
+    /// it on, so any newer one that was heard is enough.
     pub(crate) fn forget_heard(&mut self) {
         let acked = self.link.acked();
+        if self.link.next_seq() - acked < TELLINGS as u32
+            && self.tellings[acked as usize % TELLINGS]
+        {
+            self.heard_telling = self.heard_telling.max(acked);
+        }
+        let heard = self.heard_telling;
         self.refusals
-            .retain(|refusal| refusal.told_in == 0 || refusal.told_in > acked);
+            .retain(|refusal| refusal.told_in == 0 || refusal.told_in > heard);
         if self
             .acks_told_in
-            .is_some_and(|seq| seq != 0 && seq <= acked)
+            .is_some_and(|seq| seq != 0 && seq <= heard)
         {
             self.acks_told_in = None;
         }

@@ -15,6 +15,11 @@ const NEVER: u32 = 1 << 31;
 /// Ticks from a shot to its hit.
 const FLIGHT: u32 = 9;
 
+/// What a client may expect as the answer: right three times of four.
+fn expected(query: u32) -> u32 {
+    query.wrapping_mul(2) & !NEVER
+}
+
 /// What a player holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
@@ -196,6 +201,8 @@ pub struct Driver {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
+    /// Marks this player's commands among all.
+    mark: u32,
     orders: u32,
 }
 
@@ -223,7 +230,7 @@ impl Play for History {
             let answer = if chance.below(4) == 0 {
                 chance.next_u32() & !NEVER
             } else {
-                query * 2
+                expected(*query)
             };
             match chance.below(10) {
                 0..=6 => Resolution::Now(answer),
@@ -234,15 +241,16 @@ impl Play for History {
     }
 
     fn speculate(_sim: &Self, _rules: &u32, query: &u32) -> Option<u32> {
-        Some(query * 2)
+        Some(expected(*query))
     }
 
     fn admit(&self, _rules: &u32, _by: PlayerId, command: &Command) -> bool {
         !matches!(command, Command::Note(n) if n % 17 == 3)
     }
 
-    fn driver(sticks: Sticks, luck: Mwc) -> Driver {
+    fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
         Driver {
+            mark: luck.next_u32() << 16,
             sticks,
             luck,
             pad: Pad::default(),
@@ -254,7 +262,7 @@ impl Play for History {
         &self,
         driver: &mut Driver,
         _rules: &u32,
-        me: PlayerId,
+        _me: PlayerId,
         now: Tick,
     ) -> (Pad, Option<Command>) {
         let change = match driver.sticks {
@@ -268,7 +276,7 @@ impl Play for History {
                 fire: driver.luck.below(6) == 0,
             };
         }
-        let number = u32::from(me.0) << 24 | driver.orders;
+        let number = driver.mark | driver.orders;
         let order = match driver.luck.below(60) {
             0 => Some(Command::Ask(number)),
             1 | 2 => Some(Command::Note(number)),

@@ -154,6 +154,8 @@ pub struct Rig<S: Play> {
     /// What it is like.
     pub config: RigConfig,
     rules: Arc<S::Rules>,
+    /// Every command that any client gave.
+    given: Vec<S::Command>,
     digests: Vec<u64>,
     luck: Mwc,
     jobs: Vec<(Duration, JobId, S::Outcome)>,
@@ -195,6 +197,7 @@ impl<S: Play> Rig<S> {
             journal: Vec::with_capacity(64 << 20),
             now: Duration::ZERO,
             rules,
+            given: Vec::with_capacity(1 << 12),
             digests: Vec::with_capacity(1 << 16),
             luck: Mwc::seed(config.seed),
             jobs: Vec::with_capacity(256),
@@ -416,7 +419,7 @@ impl<S: Play> Rig<S> {
             while client.next_frame <= now {
                 client.next_frame += client.frame;
             }
-            client.decide(&self.rules);
+            client.decide(&self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let _ = client.session.advance(now, BUDGET_TICKS, |_| {
@@ -484,7 +487,9 @@ impl<S: Play> Rig<S> {
         for client in &self.clients {
             let who = &client.identity;
             let stats = client.session.stats();
-            assert_eq!(client.session.closed(), None, "{who} is out");
+            if let Some(closed) = client.session.closed() {
+                panic!("{who} is out: {closed}");
+            }
             assert_eq!(
                 self.game.stage(client.peer),
                 Some(Stage::Playing),
@@ -521,34 +526,39 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Commands exactly once, in the order given.
+    /// Commands exactly once, each player's in the order given, and none that nobody gave.
     fn check_commands(&self) {
         let Some(ran) = self.game.world().sim().ran() else {
             return;
         };
-        for client in &self.clients {
-            let Some(me) = client.session.seats().first() else {
-                continue;
-            };
-            let mine: Vec<&S::Command> = ran
-                .iter()
-                .filter(|(p, _)| p == me)
-                .map(|(_, c)| c)
-                .collect();
-            let mut given = client.sent.iter().map(|(_, command)| command);
-            for command in &mine {
-                assert!(
-                    given.any(|g| g == *command),
-                    "{}: {command:?} ran out of order, twice, or was never given",
-                    client.identity
-                );
-            }
-            let executed = client.session.stats().commands_executed;
+        for (i, (player, command)) in ran.iter().enumerate() {
             assert!(
-                mine.len() as u64 >= executed,
-                "{}: {} ran, {executed} were told",
-                client.identity,
-                mine.len()
+                !ran[..i].iter().any(|(_, other)| other == command),
+                "{command:?} of {player} ran twice"
+            );
+            assert!(
+                self.given.contains(command),
+                "{command:?} of {player} was never given"
+            );
+        }
+        for client in &self.clients {
+            let mine =
+                |command: &S::Command| client.sent.iter().position(|(_, given)| given == command);
+            let order: Vec<usize> = ran
+                .iter()
+                .filter_map(|(_, command)| mine(command))
+                .collect();
+            assert!(
+                order.is_sorted(),
+                "{}: commands ran out of order",
+                client.identity
+            );
+            let executed = client.session.stats().commands_executed;
+            assert_eq!(
+                order.len() as u64,
+                executed,
+                "{}: what ran is not what was told",
+                client.identity
             );
         }
     }
@@ -583,7 +593,7 @@ impl<S: Play> Rig<S> {
 
 impl<S: Play> RigClient<S> {
     /// What its player holds next, decided once for each sampled tick, and what it orders.
-    fn decide(&mut self, rules: &S::Rules) {
+    fn decide(&mut self, rules: &S::Rules, given: &mut Vec<S::Command>) {
         if self.decided.is_some() {
             return;
         }
@@ -598,6 +608,7 @@ impl<S: Play> RigClient<S> {
         if let Some(command) = order.filter(|_| self.commanding)
             && let Ok(seq) = self.session.command(0, command.clone())
         {
+            given.push(command.clone());
             self.sent.push((seq, command));
         }
     }

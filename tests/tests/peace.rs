@@ -21,8 +21,19 @@ fn report<S: Play>(rig: &Rig<S>) {
         let s = rig.stats(i);
         println!(
             "client {i}: rebuilds {} resim {} fills {} stall {:.0} late {:.0} lead {:.1} reach {:.1} margin p50 {} now {:.1}/{:.1} rate {:.3} rtt {:.0} {:?}",
-            s.timeline.rebuilds, s.timeline.resim_ticks, s.fills, s.stall_ms, s.late_ms, s.lead_ticks_mean,
-            s.reach_ticks_mean, s.margin_ticks_p50, s.margin_ticks_now, s.margin_ticks_target, s.rate, s.rtt_ms, s.timeline
+            s.timeline.rebuilds,
+            s.timeline.resim_ticks,
+            s.fills,
+            s.stall_ms,
+            s.late_ms,
+            s.lead_ticks_mean,
+            s.reach_ticks_mean,
+            s.margin_ticks_p50,
+            s.margin_ticks_now,
+            s.margin_ticks_target,
+            s.rate,
+            s.rtt_ms,
+            s.timeline
         );
     }
 }

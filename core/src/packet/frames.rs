@@ -230,6 +230,35 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
+    /// Begins a run without an end, as in a journal: who is present, and nothing else.
+    ///
+    /// # Errors
+    /// Bytes that are not a set of players.
+    pub fn restart(&mut self, first: Tick, packet: &mut Reader<'_>) -> Result<(), WireError> {
+        let here = read_set(packet)?;
+        self.left = usize::MAX;
+        self.frame.reset(first);
+        for player in here.iter() {
+            self.frame.inputs.set(player, Some(S::Input::default()));
+        }
+        Ok(())
+    }
+
+    /// The next frame, if it is one in which everybody holds what it held; see [`skip`](RunReader::skip).
+    #[must_use]
+    pub fn repeated(&mut self) -> &FrameData<S> {
+        let tick = self.frame.tick;
+        let inputs = core::mem::take(&mut self.frame.inputs);
+        self.frame.reset(tick);
+        self.frame.inputs = inputs;
+        &self.frame
+    }
+
+    /// Goes on behind such a frame.
+    pub fn skip(&mut self) {
+        self.frame.tick += 1;
+    }
+
     /// The tick of the next frame.
     #[must_use]
     pub fn tick(&self) -> Tick {
