@@ -1,7 +1,7 @@
 //! Twinstep's server: seals inputs into turns, runs the same simulation headless, and alone decides what
 //! is not deterministic.
 //!
-//! [`Match`](game::Match) is a state machine without I/O: packets and time go in, outputs come out in
+//! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in
 //! the order in which they must be done. A host moves them: the tokio host of this crate over UDP, or a
 //! test in virtual time.
 //!
