@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Plants one known mistake after the other in a scratch copy, and requires that a named test finds each.
+#
+#   bash ci/mutants.sh            all of ci/mutants/*.patch
+#   bash ci/mutants.sh withhold   those whose names contain a word
+#
+# A patch begins with two lines:
+#   # breaks: what it does
+#   # killed by: PACKAGE TARGET TEST      as in  cargo test -p PACKAGE --test TARGET TEST
+# It fails when a patch does not apply or does not compile, when a named test fails without its mutant, and
+# when a mutant survives.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+only=${1:-}
+# Dependencies are built once for all, and the ones of an earlier `cargo test` are used again.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+copy=$scratch/copy
+log=$scratch/log
+
+fail() {
+    echo "mutants: $1"
+    [ -s "$log" ] && tail -n 40 "$log"
+    exit 1
+}
+
+field() { sed -n "s/^# $2: //p" "$1" | head -n 1; }
+
+# What stands in the checkout, tracked or not, but nothing ignored.
+mkdir "$copy"
+(cd "$root" && git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read -f - 2>/dev/null) |
+    tar -x -C "$copy" -f - || fail "the checkout cannot be copied"
+cd "$copy" || exit 1
+
+patches=()
+for patch in "$root"/ci/mutants/*"$only"*.patch; do
+    [ -e "$patch" ] || fail "there is no mutant named $only"
+    patches+=("$patch")
+done
+
+# run PACKAGE TARGET TEST: one test, exactly.
+run() { cargo test --locked -p "$1" --test "$2" -- --exact "$3" >"$log" 2>&1; }
+
+echo "without a mutant"
+for patch in "${patches[@]}"; do
+    read -r package target name <<<"$(field "$patch" "killed by")"
+    [ -n "$name" ] || fail "$patch does not say by which test it is killed"
+    run "$package" "$target" "$name" || fail "$name fails without its mutant"
+    grep -q "^test $name .*ok$" "$log" || fail "there is no test $name in $target of $package"
+done
+
+killed=0
+for patch in "${patches[@]}"; do
+    began=$SECONDS
+    read -r package target name <<<"$(field "$patch" "killed by")"
+    : >"$log"
+    # Little context, so that edits nearby do not matter.
+    git apply -C1 "$patch" 2>"$log" || fail "$patch does not apply: write it anew"
+    cargo test --locked -p "$package" --test "$target" --no-run >"$log" 2>&1 || fail "$patch does not compile"
+    if run "$package" "$target" "$name"; then
+        fail "SURVIVED: $(basename "$patch" .patch) ($(field "$patch" breaks)); $name did not see it"
+    fi
+    grep -q "^test $name .*FAILED$" "$log" || fail "$(basename "$patch" .patch): $name did not run to its end"
+    git apply -C1 -R "$patch" || fail "$patch cannot be taken back"
+    killed=$((killed + 1))
+    echo "killed: $(basename "$patch" .patch) by $name ($((SECONDS - began)) s)"
+done
+echo "$killed mutants, all killed"

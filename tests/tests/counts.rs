@@ -1,0 +1,79 @@
+//! What equality does not see: a bad predictor heals itself, so here it is counted.
+
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::config::Announce;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+
+/// 100 ms there and back, and nothing else wrong.
+fn far() -> LinkProfile {
+    "rtt=100".parse().expect("a link in words")
+}
+
+fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {
+    let mut rig = Rig::new(config);
+    rig.run(Duration::from_secs(seconds));
+    rig
+}
+
+fn resim_ticks(announce: Announce) -> u64 {
+    let mut config = RigConfig::new(5, far());
+    config.announce = announce;
+    let rig = run::<Game>(config, 15);
+    (0..rig.clients.len())
+        .map(|i| rig.stats(i).timeline.resim_ticks)
+        .sum()
+}
+
+/// Most announcements are of ticks that the prediction has passed. The next rebuild must remember them.
+#[test]
+fn what_is_announced_late_is_not_guessed_again() {
+    let (announced, guessed) = (resim_ticks(Announce::Ahead), resim_ticks(Announce::Never));
+    println!("re-simulated ticks: {announced} with announcements, {guessed} without");
+    assert!(
+        announced * 3 < guessed * 2,
+        "{announced} re-simulated ticks with announcements, {guessed} without"
+    );
+}
+
+/// A command is stamped with the input tick, which the server has not sealed yet when it arrives; the
+/// prediction, five ticks of input delay behind, would be too late.
+#[test]
+fn a_command_runs_at_the_tick_that_its_owner_assumed() {
+    let mut config = RigConfig::new(8, far());
+    config.delay_ticks = 5;
+    config.sticks = Sticks::Sticky;
+    let rig = run::<History>(config, 20);
+    for i in 0..rig.clients.len() {
+        let stats = rig.stats(i);
+        let elsewhere = stats.timeline.by_own_command;
+        println!("{elsewhere} of {} commands", stats.commands_sent);
+        // Some are refused, and claims of an authority's own tick come late by nature.
+        assert!(stats.commands_sent > 20);
+        assert!(
+            elsewhere * 3 < stats.commands_sent,
+            "{elsewhere} of {} commands ran at another tick",
+            stats.commands_sent
+        );
+    }
+}
+
+/// Questions that wait are part of the world: who joins must know them.
+#[test]
+fn a_joiner_knows_the_questions_that_wait() {
+    let mut config = RigConfig::new(13, far());
+    config.clients = 2;
+    let mut rig = run::<History>(config, 5);
+    while rig.game.world().open_queries().is_empty() {
+        rig.run(Duration::from_millis(20));
+    }
+    let joiner = rig.join("joiner");
+    // The rig compares its authority with the server's after every frame.
+    rig.run(Duration::from_secs(5));
+    let stats = rig.stats(joiner);
+    assert!(stats.authority_tick > 0, "it never played");
+    assert_eq!(stats.heals, 0);
+}

@@ -1,0 +1,226 @@
+//! What the structure promises, checked as text: who depends on whom, who names what, what is not there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rules that hold the design together (ARCHITECTURE.md, "Laws").
+const LAWS: [&str; 9] = [
+    "Pure",
+    "One door",
+    "One way",
+    "Only on difference",
+    "Stable names",
+    "Bounded",
+    "Canonical",
+    "Hostile wire",
+    "Journal first",
+];
+
+fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("tests/ is in the root").to_owned()
+}
+
+fn read(path: &str) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All files below a folder, as paths from the root with `/`, without what is built or hidden.
+fn files(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type().expect("a kind");
+            if kind.is_dir() && name != "target" && name != ".git" {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                let path = entry.path();
+                let path = path.strip_prefix(root()).expect("below the root");
+                found.push(path.to_string_lossy().replace('\\', "/"));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources(folder: &str) -> Vec<String> {
+    let mut sources = files(folder);
+    sources.retain(|path| path.ends_with(".rs"));
+    assert!(!sources.is_empty(), "no sources in {folder}");
+    sources
+}
+
+/// A source without its comments.
+fn code(path: &str) -> String {
+    let text = read(path);
+    let lines = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Sources whose code has one of `words`, except those whose path begins with one of `homes`.
+fn strangers(folder: &str, words: &[&str], homes: &[&str]) -> Vec<String> {
+    let mut strangers = sources(folder);
+    strangers.retain(|path| {
+        !homes.iter().any(|home| path.starts_with(home))
+            && words.iter().any(|word| code(path).contains(word))
+    });
+    strangers
+}
+
+const NOBODY: [String; 0] = [];
+
+#[test]
+fn crates_depend_downwards_only() {
+    let core: [&str; 0] = [];
+    for (package, may) in [
+        ("core", &core[..]),
+        ("core/udp", &["core"]),
+        ("client", &["core", "udp"]),
+        ("server", &["core", "udp"]),
+    ] {
+        let manifest = read(&format!("{package}/Cargo.toml"));
+        // Tests of a crate may look at its other side.
+        let dependencies = manifest
+            .split("[dev-dependencies]")
+            .next()
+            .expect("a manifest");
+        for other in ["core", "udp", "client", "server", "tests", "bench"] {
+            assert!(
+                may.contains(&other) || !dependencies.contains(&format!("\ntwinstep-{other}")),
+                "{package} depends on twinstep-{other}"
+            );
+        }
+        assert!(
+            !dependencies.contains("\npowderkeg"),
+            "{package} depends on a game"
+        );
+    }
+    let client = read("client/Cargo.toml");
+    assert!(
+        !client.contains("twinstep-server"),
+        "not even a test of the client sees the server"
+    );
+}
+
+#[test]
+fn foreign_engines_are_named_in_one_module_only() {
+    let bench_and_checks = ["tests/tests/structure.rs"];
+    for (words, homes) in [
+        (&["laminar::"], &["core/udp/src/link.rs"][..]),
+        (&["renetcode2::"], &["core/udp/src/netcode.rs"]),
+        (&["bincode::"], &["core/src/codec.rs"]),
+        (&["rapier2d::"], &["server/src/physics/"]),
+        (&["ggrs::"], &["bench/src/"]),
+    ] {
+        let homes: Vec<&str> = homes.iter().chain(&bench_and_checks).copied().collect();
+        assert_eq!(strangers(".", words, &homes), NOBODY, "{words:?}");
+    }
+}
+
+#[test]
+fn clocks_threads_and_sockets_are_at_the_edges_only() {
+    let words = ["Instant::now", "SystemTime", "thread::spawn", "UdpSocket"];
+    for (folder, edges) in [
+        ("core/src", &[][..]),
+        ("client/src", &["client/src/client.rs"]),
+        ("server/src", &["server/src/host/"]),
+    ] {
+        assert_eq!(strangers(folder, &words, edges), NOBODY, "in {folder}");
+    }
+}
+
+#[test]
+fn core_is_no_std() {
+    assert!(read("core/src/lib.rs").contains("\n#![no_std]\n"));
+    // Without this, the compiler knows no `std` there.
+    assert_eq!(strangers("core/src", &["extern crate std"], &[]), NOBODY);
+}
+
+#[test]
+fn unsafe_code_is_in_measuring_tools_only() {
+    let homes = ["tests/", "bench/", "ci/no_std/"];
+    let unsafe_code = ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"];
+    assert_eq!(strangers(".", &unsafe_code, &homes), NOBODY);
+}
+
+#[test]
+fn every_law_is_held_by_a_test_that_names_it() {
+    let texts: Vec<String> = sources("tests/tests")
+        .iter()
+        .filter(|path| !path.ends_with("/structure.rs"))
+        .map(|path| read(path).replace('*', "").to_lowercase())
+        .collect();
+    let missing: Vec<&str> = LAWS
+        .into_iter()
+        .filter(|law| {
+            let name = format!("law {}", law.to_lowercase());
+            texts.iter().all(|text| !text.contains(&name))
+        })
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "no file of tests/tests says \"Law …\" of {missing:?}"
+    );
+}
+
+#[test]
+fn no_text_names_a_place_on_somebodys_machine() {
+    // In two parts, so that this file does not name them either.
+    let places = [
+        ["/wo", "rk/"],
+        ["/tmp/tar", "get"],
+        ["/ro", "ot"],
+        ["/ho", "me/"],
+    ]
+    .map(|parts| parts.concat());
+    for path in files(".") {
+        let Ok(text) = fs::read_to_string(root().join(&path)) else {
+            continue; // Not a text.
+        };
+        for place in &places {
+            assert!(!text.contains(place), "{path} names {place}");
+        }
+    }
+}
+
+#[test]
+fn documents_and_licences_are_there() {
+    for (path, says) in [
+        ("README.md", "\n## Numbers\n"),
+        ("README.md", "\n## How it compares\n"),
+        ("ARCHITECTURE.md", "\n## Laws\n"),
+        ("ARCHITECTURE.md", "\n## Decisions\n"),
+        ("CHANGELOG.md", "## 0.1.0"),
+        ("LICENSE-MIT", "MIT License"),
+        ("LICENSE-APACHE", "Version 2.0, January 2004"),
+        ("Cargo.toml", "license = \"MIT OR Apache-2.0\""),
+    ] {
+        let text = read(path).replace("\r\n", "\n");
+        assert!(text.contains(says), "{path} does not say {says:?}");
+    }
+    let architecture = read("ARCHITECTURE.md");
+    for law in LAWS {
+        assert!(architecture.contains(&format!("**{law}.**")), "{law}");
+    }
+}
+
+#[test]
+fn every_path_that_the_architecture_names_exists() {
+    let text = read("ARCHITECTURE.md");
+    let mut named = 0;
+    for word in text.split('`').skip(1).step_by(2) {
+        let is_path = word.contains('/') && (word.ends_with(".rs") || word.ends_with('/'));
+        if is_path && !word.contains(' ') {
+            named += 1;
+            assert!(root().join(word).exists(), "there is no {word}");
+        }
+    }
+    assert!(named > 20, "only {named} paths");
+}
