@@ -289,25 +289,25 @@ impl<'de, E: Deserialize<'de>> Visitor<'de> for InDueOrder<E> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::{String, ToString};
     use alloc::vec;
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::codec::{self, CodecError};
 
     fn key(of: u64) -> Key {
         Key::new(of, 0)
     }
 
     fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
-        bincode::serde::encode_to_vec(value, bincode::config::standard()).unwrap()
+        let mut bytes = Vec::new();
+        codec::append(value, &mut bytes).unwrap();
+        bytes
     }
 
-    fn decoded<E: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<Schedule<E>, String> {
-        bincode::serde::decode_from_slice(bytes, bincode::config::standard())
-            .map(|(schedule, _)| schedule)
-            .map_err(|error| error.to_string())
+    fn decoded<E: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<Schedule<E>, CodecError> {
+        codec::decode_whole(bytes)
     }
 
     fn drained(mut schedule: Schedule<u32>, now: Tick) -> Vec<u32> {
@@ -402,15 +402,13 @@ mod tests {
             )
         };
         assert_eq!(decoded::<u32>(&wire(&[(2, 5), (1, 5)])).unwrap().len(), 2);
-        assert!(
-            decoded::<u32>(&wire(&[(1, 5), (2, 4)]))
-                .unwrap_err()
-                .contains("decrease")
+        assert_eq!(
+            decoded::<u32>(&wire(&[(1, 5), (2, 4)])).err(),
+            Some(CodecError::Malformed)
         );
-        assert!(
-            decoded::<u32>(&wire(&[(1, 5), (2, 5), (1, 6)]))
-                .unwrap_err()
-                .contains("repeat")
+        assert_eq!(
+            decoded::<u32>(&wire(&[(1, 5), (2, 5), (1, 6)])).err(),
+            Some(CodecError::Malformed)
         );
         assert!(
             decoded::<u32>(&[252, 255, 255, 255, 255]).is_err(),
