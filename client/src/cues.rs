@@ -30,6 +30,9 @@ use twinstep_core::{Key, Tick, Wire};
 /// Events that wait for the game; beyond, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 
+/// Cues that there is room for without allocating: what a busy screen has open.
+const ROOM: usize = 256;
+
 /// Names one delivered cue in this client, so that a game can stop what it started. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
@@ -111,10 +114,10 @@ impl<C: Wire> CueLedger<C> {
     #[must_use]
     pub fn new() -> Self {
         CueLedger {
-            open: Vec::new(),
-            unmatched: VecDeque::new(),
-            events: VecDeque::new(),
-            strays: Vec::new(),
+            open: Vec::with_capacity(ROOM),
+            unmatched: VecDeque::with_capacity(ROOM),
+            events: VecDeque::with_capacity(2 * ROOM),
+            strays: Vec::with_capacity(ROOM),
             totals: CueTotals::default(),
             jumped: false,
         }

@@ -22,7 +22,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let code: CloseCode = packet.value()?;
             packet.end()?;
             if !matches!(self.state, State::Closed(_)) {
-                self.state = State::Closed(Closed::Server(code));
+                self.close(Closed::Server(code));
             }
             return Ok(());
         }

@@ -211,6 +211,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) down_packets: u64,
     pub(crate) down_bytes: u64,
     pub(crate) malformed: u64,
+    /// What was measured until the session was over.
+    last: SessionStats,
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
@@ -256,6 +258,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             down_packets: 0,
             down_bytes: 0,
             malformed: 0,
+            last: SessionStats::default(),
         })
     }
 
@@ -316,14 +319,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         let (Some(world), Some(welcome)) = (read_world::<S>(bytes), welcome.take()) else {
-            self.state = State::Closed(Closed::UnreadableWorld);
+            self.close(Closed::UnreadableWorld);
             return;
         };
         let sound = welcome.tick_us > 0
             && welcome.turn_ticks > 0
             && welcome.seats.len() == welcome.next_seq.len();
         let Some(hooks) = hooks.take().filter(|_| sound) else {
-            self.state = State::Closed(Closed::UnreadableWorld);
+            self.close(Closed::UnreadableWorld);
             return;
         };
         self.events.push_back(Event::Joined(welcome.seats.to_vec()));
@@ -354,7 +357,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     Ok(())
                 }
                 Err(_) => {
-                    self.state = State::Closed(Closed::InputTooLarge);
+                    self.close(Closed::InputTooLarge);
                     Err(Closed::InputTooLarge)
                 }
             },
@@ -415,7 +418,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Says goodbye; [`poll_transmit`](Session::poll_transmit) carries it. The session is over.
     pub fn leave(&mut self) {
         if !matches!(self.state, State::Closed(_)) {
-            self.state = State::Closed(Closed::Server(CloseCode::Left));
+            self.close(Closed::Server(CloseCode::Left));
             self.leaving = 3;
         }
     }
@@ -494,6 +497,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
+    /// The session is over; what was measured stays.
+    pub(crate) fn close(&mut self, closed: Closed) {
+        self.last = self.stats();
+        self.state = State::Closed(closed);
+    }
+
     pub(crate) fn playing(&self) -> Option<&Playing<S, V>> {
         match &self.state {
             State::Playing(playing) => Some(playing),
@@ -512,7 +521,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             down_packets: self.down_packets,
             down_bytes: self.down_bytes,
             malformed: self.malformed,
-            ..SessionStats::default()
+            ..self.last
         };
         if let Some(playing) = self.playing() {
             playing.tell(&mut stats);

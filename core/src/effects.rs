@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::bounds::ASKS_PER_TICK;
 use crate::frame::{Phase, PlayerSet};
 use crate::{Key, PlayerId, Simulation};
 
@@ -21,9 +22,9 @@ impl<S: Simulation> Effects<S> {
     #[must_use]
     pub fn new() -> Self {
         Effects {
-            asks: Vec::new(),
-            cues: Vec::new(),
-            claims: Vec::new(),
+            asks: Vec::with_capacity(ASKS_PER_TICK),
+            cues: Vec::with_capacity(64),
+            claims: Vec::with_capacity(4),
             claimants: PlayerSet::default(),
             withheld: false,
             phase: Phase::Authority,

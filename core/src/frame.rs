@@ -116,11 +116,15 @@ impl PlayerSet {
     /// Whether the player is in the set.
     #[must_use]
     pub const fn contains(self, player: PlayerId) -> bool {
-        self.0 & (1 << player.0) != 0
+        player.index() < PLAYERS_MAX && self.0 & (1 << player.0) != 0
     }
 
     /// Adds or removes a player.
+    ///
+    /// # Panics
+    /// If `player` is not below [`PLAYERS_MAX`].
     pub fn set(&mut self, player: PlayerId, member: bool) {
+        assert!(player.index() < PLAYERS_MAX, "{player} is beyond the bound");
         if member {
             self.0 |= 1 << player.0;
         } else {

@@ -198,6 +198,15 @@ impl<E: Clone> Clone for Sleeper<E> {
     }
 }
 
+impl<E> Schedule<E> {
+    /// Makes room for `sleepers` in all, so that up to as many allocate nothing.
+    pub fn make_room(&mut self, sleepers: usize) {
+        self.due.reserve(sleepers.saturating_sub(self.due.len()));
+        self.by_key
+            .reserve(sleepers.saturating_sub(self.by_key.len()));
+    }
+}
+
 impl<E: Clone> Clone for Schedule<E> {
     fn clone(&self) -> Self {
         Schedule {

@@ -236,9 +236,19 @@ struct Digested<'a, S: Simulation> {
     next_seq: &'a [u32; PLAYERS_MAX],
 }
 
+impl<S: Simulation> World<S> {
+    /// Room for as many queries as may be open, so that copies allocate nothing later.
+    fn make_room(&mut self) {
+        self.open
+            .reserve(QUERIES_OPEN_MAX.saturating_sub(self.open.len()));
+        self.refused
+            .reserve(ASKS_PER_TICK.saturating_sub(self.refused.len()));
+    }
+}
+
 impl<S: Simulation> Clone for World<S> {
     fn clone(&self) -> Self {
-        World {
+        let mut copy = World {
             tick: self.tick,
             sim: self.sim.clone(),
             roster: self.roster,
@@ -247,10 +257,13 @@ impl<S: Simulation> Clone for World<S> {
             refused: self.refused.clone(),
             next_seq: self.next_seq,
             ages: self.ages,
-        }
+        };
+        copy.make_room();
+        copy
     }
 
     fn clone_from(&mut self, other: &Self) {
+        self.make_room();
         self.tick = other.tick;
         self.sim.clone_from(&other.sim);
         self.roster = other.roster;

@@ -59,7 +59,7 @@ impl<S: Simulation> Journalist<S> {
             first: world.tick(),
             previous: FrameData::roomy(world.tick()),
             fresh: true,
-            world: Vec::new(),
+            world: Vec::with_capacity(64 << 10),
             world_at: world.tick(),
             since_world: 0,
             digest_at: world.tick(),

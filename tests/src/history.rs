@@ -189,7 +189,7 @@ impl History {
             }
             player.firing = pad.fire;
             // Its own client decides that it died: by luck, now and then.
-            if frame.is_local(id) && player.held % 251 == 0 {
+            if frame.is_local(id) && player.held != 0 && player.held % 251 == 0 {
                 fx.claim(id, Command::Died);
             }
         }
@@ -210,7 +210,7 @@ impl Play for History {
     type Show = twinstep_client::Hidden;
     type Driver = Driver;
 
-    fn rules(_seed: u64) -> u32 {
+    fn rules(_crowd: u16) -> u32 {
         7
     }
 

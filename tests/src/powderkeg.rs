@@ -12,8 +12,12 @@ impl Play for Game {
     type Show = twinstep_client::Hidden;
     type Driver = Bot;
 
-    fn rules(_seed: u64) -> Rules {
-        Rules::default()
+    fn rules(crowd: u16) -> Rules {
+        let rules = Rules::default();
+        Rules {
+            enemies: if crowd == 0 { rules.enemies } else { crowd },
+            ..rules
+        }
     }
 
     fn start(rules: &Rules, seed: u64) -> Self {

@@ -1,7 +1,9 @@
 //! A world in virtual time: one match, some clients, a bad network between them.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use twinstep_client::cues::{CueId, CueKind};
@@ -16,6 +18,11 @@ use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
 use twinstep_server::config::{Announce, TurnLength};
 use twinstep_server::peer::Stage;
 use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Resolver};
+
+thread_local! {
+    /// What counts allocations: reached by the resolver too, which the match owns.
+    static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
+}
 
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +42,8 @@ pub trait Play: Simulation {
     /// A player made of numbers.
     type Driver;
 
-    /// Its rules.
-    fn rules(seed: u64) -> Self::Rules;
+    /// Its rules, for a world with so many entities of its own (0: as usual).
+    fn rules(crowd: u16) -> Self::Rules;
     /// Its beginning.
     fn start(rules: &Self::Rules, seed: u64) -> Self;
     /// Its picture.
@@ -84,6 +91,8 @@ pub struct RigConfig {
     pub link: LinkProfile,
     /// How clients move their sticks.
     pub sticks: Sticks,
+    /// Entities of the game's own; 0: as usual.
+    pub crowd: u16,
     /// Ticks sent at once.
     pub turn_ticks: u8,
     /// Whether inputs are announced.
@@ -107,6 +116,7 @@ impl RigConfig {
             clients: 4,
             link,
             sticks: Sticks::Analog,
+            crowd: 0,
             turn_ticks: 2,
             announce: Announce::Ahead,
             delay_ticks: 0,
@@ -141,6 +151,26 @@ pub struct RigClient<S: Play> {
     healed: u64,
 }
 
+/// Packets that crossed the first client's link for a while.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Of the client.
+    pub up: Vec<Vec<u8>>,
+    /// Of the server.
+    pub down: Vec<Vec<u8>>,
+}
+
+/// Allocations counted so far, by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Of all clients: `handle`, `advance`, drain.
+    pub client: u64,
+    /// Of the match: `handle`, `advance`, drain; without its resolver.
+    pub server: u64,
+    /// Of the resolver, which is the game's own.
+    pub resolver: u64,
+}
+
 /// A whole world.
 pub struct Rig<S: Play> {
     /// The server's match.
@@ -163,6 +193,10 @@ pub struct Rig<S: Play> {
     next_peer: u64,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     observed: bool,
+    counter: fn() -> u64,
+    counts: Counts,
+    resolver_count: Arc<AtomicU64>,
+    recorded: Option<Recorded>,
 }
 
 impl<S: Play> Rig<S> {
@@ -172,9 +206,18 @@ impl<S: Play> Rig<S> {
     /// If the game cannot be started.
     #[must_use]
     pub fn new(config: RigConfig) -> Self {
-        let rules = Arc::new(S::rules(config.seed));
+        let rules = Arc::new(S::rules(config.crowd));
         let sim = S::start(&rules, config.seed);
-        let resolver = S::resolver(&rules, config.seed);
+        let resolver_count = Arc::new(AtomicU64::new(0));
+        let counted = resolver_count.clone();
+        let mut inner = S::resolver(&rules, config.seed);
+        let resolver = move |look: &Look<'_, S>, key: Key, query: &S::Query| {
+            let counter = COUNTER.get();
+            let before = counter();
+            let resolution = inner.resolve(look, key, query);
+            counted.fetch_add(counter() - before, Ordering::Relaxed);
+            resolution
+        };
         let policies = MatchConfig {
             turn: TurnLength::Fixed(config.turn_ticks),
             announce: config.announce,
@@ -205,6 +248,10 @@ impl<S: Play> Rig<S> {
             next_peer: 1,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
             observed: true,
+            counter: || 0,
+            counts: Counts::default(),
+            resolver_count,
+            recorded: None,
             config,
         };
         for i in 0..rig.config.clients {
@@ -216,6 +263,23 @@ impl<S: Play> Rig<S> {
     /// Turns the checks of every frame off or on (they cost allocations and time).
     pub fn observe(&mut self, observe: bool) {
         self.observed = observe;
+    }
+
+    /// Sets what counts allocations on this thread; see [`counts`](Rig::counts).
+    pub fn count_with(&mut self, counter: fn() -> u64) {
+        self.counter = counter;
+        COUNTER.set(counter);
+    }
+
+    /// Allocations so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let resolver = self.resolver_count.load(Ordering::Relaxed);
+        Counts {
+            resolver,
+            server: self.counts.server - resolver,
+            ..self.counts
+        }
     }
 
     /// A client joins now; its place among the clients.
@@ -295,6 +359,19 @@ impl<S: Play> Rig<S> {
         client.healed = client.session.stats().heals;
     }
 
+    /// Lets a client's authority be wrong from now on.
+    pub fn flip_excuse(&mut self, client: usize) {
+        self.clients[client].flipped = true;
+        self.clients[client].healed = u64::MAX;
+    }
+
+    /// Runs for a while, and keeps the first client's packets of both directions.
+    pub fn record(&mut self, time: Duration) -> Recorded {
+        self.recorded = Some(Recorded::default());
+        self.run(time);
+        self.recorded.take().unwrap_or_default()
+    }
+
     /// Changes a client's links.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         self.clients[client].net.set_profile(link);
@@ -358,7 +435,9 @@ impl<S: Play> Rig<S> {
         for client in &mut self.clients {
             while let Some(bytes) = client.net.up.poll(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
+                let before = (self.counter)();
                 self.game.handle(now, client.peer, bytes);
+                self.counts.server += (self.counter)() - before;
             }
         }
         let mut at = 0;
@@ -370,8 +449,10 @@ impl<S: Play> Rig<S> {
                 at += 1;
             }
         }
+        let before = (self.counter)();
         self.game.advance(now);
         self.drain();
+        self.counts.server += (self.counter)() - before;
         if self.observed {
             assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
         }
@@ -396,6 +477,11 @@ impl<S: Play> Rig<S> {
                     if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
                         client.net.down.send(self.now, bytes);
                     }
+                    if let Some(recorded) = &mut self.recorded
+                        && self.clients.first().is_some_and(|c| c.peer == peer)
+                    {
+                        recorded.down.push(bytes.to_vec());
+                    }
                 }
                 Output::Job { id, work } => {
                     let outcome = work();
@@ -412,9 +498,11 @@ impl<S: Play> Rig<S> {
     fn step_client(&mut self, i: usize) {
         let now = self.now;
         let client = &mut self.clients[i];
+        let before = (self.counter)();
         while let Some(bytes) = client.net.down.poll(now) {
             client.session.handle(now, bytes);
         }
+        self.counts.client += (self.counter)() - before;
         if now >= client.next_frame {
             while client.next_frame <= now {
                 client.next_frame += client.frame;
@@ -422,19 +510,28 @@ impl<S: Play> Rig<S> {
             client.decide(&self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
+            let before = (self.counter)();
             let _ = client.session.advance(now, BUDGET_TICKS, |_| {
                 used = true;
                 held.clone()
             });
+            self.counts.client += (self.counter)() - before;
             if used {
                 client.decided = None;
             }
         }
+        let before = (self.counter)();
         while let Some(len) = client.session.poll_transmit(now, &mut *self.buffer) {
             client.net.up.send(now, &self.buffer[..len]);
+            if i == 0
+                && let Some(recorded) = &mut self.recorded
+            {
+                recorded.up.push(self.buffer[..len].to_vec());
+            }
         }
         client.read_cues(self.observed);
         while client.session.poll_event().is_some() {}
+        self.counts.client += (self.counter)() - before;
         if self.observed {
             self.check(i);
         }

@@ -383,7 +383,11 @@ impl<S: Simulation> RunReader<S> {
             if commands {
                 let count = usize::from(packet.u8()?);
                 for _ in 0..count {
-                    command(tick, packet.value()?);
+                    let order: Order<S::Command> = packet.value()?;
+                    if !others.contains(order.player) {
+                        return Err(WireError::Malformed("an announced command of nobody"));
+                    }
+                    command(tick, order);
                 }
             }
             self.frame.tick += 1;

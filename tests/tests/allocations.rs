@@ -1,0 +1,92 @@
+//! No heap allocation in the steady state: counted per thread, between entry to and exit from `handle`,
+//! `advance` and drain of client and match, with fire, blasts, rebuilds and journal worlds.
+//!
+//! The game's resolver is excluded and stated apart.
+#![allow(
+    unsafe_code,
+    reason = "a global allocator that counts; it forwards everything to the system's"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_core::journal::{Record, records};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+fn note() {
+    // Not while the thread ends, when its counter is gone.
+    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is forwarded to the system's allocator; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.dealloc(at, layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note();
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn the_steady_state_of_powderkeg_allocates_nothing() {
+    let mut config = RigConfig::new(5, LinkProfile::WAN);
+    config.sticks = Sticks::Sticky;
+    config.verify = false;
+    let mut rig = Rig::<Game>::new(config);
+    rig.observe(false);
+    rig.count_with(|| COUNT.with(Cell::get));
+    rig.run(Duration::from_secs(10));
+    let (before, journal) = (rig.counts(), rig.journal.len());
+    let (queries, rebuilds) = (rig.game.stats().queries, rig.stats(0).timeline.rebuilds);
+    rig.run(Duration::from_secs(60));
+    let after = rig.counts();
+    assert!(
+        rig.game.stats().queries > queries + 10,
+        "blasts were asked for"
+    );
+    assert!(
+        rig.stats(0).timeline.rebuilds > rebuilds + 100,
+        "predictions were rebuilt"
+    );
+    let worlds = records(&rig.journal).filter(|entry| {
+        entry.as_ref().is_ok_and(|entry| {
+            entry.offset as usize > journal && matches!(entry.record, Record::World { .. })
+        })
+    });
+    assert!(worlds.count() >= 5, "worlds were journalled");
+    println!(
+        "resolver: {} allocations in 60 s",
+        after.resolver - before.resolver
+    );
+    assert_eq!(
+        after.client - before.client,
+        0,
+        "allocations of 4 clients in 60 s"
+    );
+    assert_eq!(
+        after.server - before.server,
+        0,
+        "allocations of the match in 60 s"
+    );
+}

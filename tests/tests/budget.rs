@@ -1,0 +1,67 @@
+//! The byte budget of the action preset: 4 players, 100 ms round trip, no jitter, no loss, a pad of 3
+//! bytes, announcements on; mean over 60 s after 5 s, all headers counted.
+
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_core::packet::ByteCounts;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+/// Bytes of 4 clients in 60 s, up and down.
+fn measure(sticks: Sticks, crowd: u16) -> (ByteCounts, ByteCounts) {
+    let mut config = RigConfig::new(1, "rtt=100".parse().expect("a link"));
+    config.sticks = sticks;
+    config.crowd = crowd;
+    config.verify = false;
+    let mut rig = Rig::<Game>::new(config);
+    rig.observe(false);
+    rig.run(Duration::from_secs(5));
+    let before: Vec<_> = (0..4)
+        .map(|i| (rig.stats(i).up, rig.bytes_down(i)))
+        .collect();
+    rig.run(Duration::from_secs(60));
+    let (mut up, mut down) = (ByteCounts::default(), ByteCounts::default());
+    for (i, (up_was, down_was)) in before.into_iter().enumerate() {
+        up += rig.stats(i).up - up_was;
+        down += rig.bytes_down(i) - down_was;
+    }
+    println!("{sticks:?}: up {up:?}\n down {down:?}");
+    (up, down)
+}
+
+/// Mean bytes per second of a client.
+fn mean(bytes: ByteCounts) -> f64 {
+    bytes.total() as f64 / (4.0 * 60.0)
+}
+
+#[test]
+fn controls_that_change_every_ten_ticks_cost_little() {
+    let (up, down) = measure(Sticks::Sticky, 0);
+    println!("up {:.0} B/s, down {:.0} B/s", mean(up), mean(down));
+    assert!(mean(up) <= 4_500.0, "up {:.0} B/s of 4,500", mean(up));
+    assert!(mean(down) <= 4_300.0, "down {:.0} B/s of 4,300", mean(down));
+}
+
+#[test]
+fn controls_that_change_every_tick_stay_in_budget() {
+    let (up, down) = measure(Sticks::Analog, 0);
+    println!("up {:.0} B/s, down {:.0} B/s", mean(up), mean(down));
+    assert!(mean(up) <= 6_000.0, "up {:.0} B/s of 6,000", mean(up));
+    assert!(mean(down) <= 7_000.0, "down {:.0} B/s of 7,000", mean(down));
+}
+
+/// Row 57: only inputs cross the network.
+#[test]
+fn a_thousand_enemies_cost_no_byte_more_than_ten() {
+    let without_outcomes = |(up, down): (ByteCounts, ByteCounts)| {
+        (mean(up), mean(down) - down.outcomes as f64 / 240.0)
+    };
+    let few = without_outcomes(measure(Sticks::Still, 10));
+    let many = without_outcomes(measure(Sticks::Still, 1_000));
+    println!(
+        "up {:.0} and {:.0} B/s, down {:.0} and {:.0} B/s",
+        few.0, many.0, few.1, many.1
+    );
+    assert!((few.0 / many.0 - 1.0).abs() <= 0.02);
+    assert!((few.1 / many.1 - 1.0).abs() <= 0.02);
+}

@@ -1,0 +1,356 @@
+//! The laws, each held by a test that names it.
+
+use std::time::Duration;
+
+use twinstep_client::SessionConfig;
+use twinstep_core::bounds::{ACK_CLOSE_AFTER, ACK_SLOW_AFTER, COMMANDS_PER_TICK, FRAME_BYTES_MAX};
+use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::packet::{ByteCounts, down, frames, kind};
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::testing::Solo;
+use twinstep_core::wire::Writer;
+use twinstep_core::world::{FrameError, Stepper};
+use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
+use twinstep_server::fold::Fold;
+use twinstep_server::{MatchConfig, Output};
+use twinstep_tests::history::{Command, History, Pad};
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn played(seed: u64, link: LinkProfile, seconds: u32) -> Rig<History> {
+    let mut rig = Rig::new(RigConfig::new(seed, link));
+    rig.run(SECOND * seconds);
+    rig
+}
+
+/// Law Pure: the same frames lead to the same states, bit for bit.
+#[test]
+fn law_pure_the_same_frames_lead_to_the_same_states() {
+    let play = || {
+        let mut luck = Mwc::seed(5);
+        let mut game = Solo::new(History::new(9), 7);
+        game.join(PlayerId(0)).join(PlayerId(3));
+        let mut digests = Vec::new();
+        for n in 0..2_000 {
+            game.hold(
+                PlayerId(3),
+                Pad {
+                    stick: luck.below(5) as u8,
+                    fire: luck.below(4) == 0,
+                },
+            );
+            if luck.below(30) == 0 {
+                game.command(PlayerId(0), Command::Note(n));
+            }
+            game.step();
+            digests.push(game.world().digest().unwrap());
+        }
+        digests
+    };
+    assert_eq!(play(), play());
+}
+
+/// Law One door: what a resolver decided by chance is in the frames, and nowhere else: the journal alone
+/// leads to the server's world.
+#[test]
+fn law_one_door_the_frames_alone_lead_to_the_servers_world() {
+    let rig = played(4, LinkProfile::WAN, 20);
+    assert!(
+        rig.game.stats().outcomes > 10,
+        "the resolver had something to decide"
+    );
+    let mut fold = Fold::<History>::new(&7, Hello::of::<History>(&7, "").unwrap());
+    fold.run(&rig.journal, |_, _| ()).unwrap();
+    let world = fold.world().unwrap();
+    assert_eq!(
+        Some(world.digest().unwrap()),
+        rig.game.digest_at(world.tick())
+    );
+    assert!(
+        rig.game.world().tick() - world.tick() < 2,
+        "only an unfinished turn is missing"
+    );
+    assert!(fold.agreed > 10, "digests were compared on the way");
+}
+
+/// Law One way: however wrong a prediction is, the authority is the server's. (The rig checks each tick.)
+#[test]
+fn law_one_way_wrong_predictions_never_reach_the_authority() {
+    let rig = played(8, LinkProfile::BAD, 20);
+    for i in 0..rig.clients.len() {
+        let stats = rig.stats(i);
+        assert!(
+            stats.timeline.rebuilds > 300,
+            "analog sticks are guessed wrong: {}",
+            stats.timeline.rebuilds
+        );
+        let authority = rig.clients[i].session.authority().unwrap();
+        assert_eq!(
+            Some(authority.digest().unwrap()),
+            rig.game.digest_at(authority.tick())
+        );
+    }
+}
+
+/// Law Only on difference: players who hold still, on a link without loss: no tick is simulated twice,
+/// though some inputs may have been filled.
+#[test]
+fn law_only_on_difference_right_guesses_cost_nothing() {
+    let mut config = RigConfig::new(3, LinkProfile::LAN);
+    config.sticks = Sticks::Still;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 3);
+    let before: Vec<u64> = (0..4).map(|i| rig.stats(i).timeline.resim_ticks).collect();
+    rig.run(SECOND * 20);
+    for (i, before) in before.into_iter().enumerate() {
+        assert_eq!(rig.stats(i).timeline.resim_ticks, before, "client {i}");
+    }
+}
+
+/// Law Only on difference, the other half: a filled input that was guessed right is no difference. One
+/// player's link loses every third packet up; nobody else rebuilds for it.
+#[test]
+fn law_only_on_difference_a_filled_tick_guessed_right_is_none() {
+    let mut config = RigConfig::new(6, LinkProfile::LAN);
+    config.sticks = Sticks::Still;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 3);
+    let before: Vec<u64> = (0..4).map(|i| rig.stats(i).timeline.rebuilds).collect();
+    let filled = rig.stats(0).fills;
+    rig.relink(0, "rtt=60,jitter=60,loss=40/rtt=2".parse().unwrap());
+    rig.run(SECOND * 20);
+    assert!(
+        rig.stats(0).fills > filled + 10,
+        "the loss was felt: {} fills",
+        rig.stats(0).fills - filled
+    );
+    for (i, before) in before.into_iter().enumerate() {
+        assert_eq!(rig.stats(i).timeline.rebuilds, before, "client {i}");
+    }
+}
+
+/// Law Stable names: keys by cause survive wrong guesses, so few cues are cancelled.
+#[test]
+fn law_stable_names_few_cues_are_cancelled() {
+    let rig = played(2, LinkProfile::WAN, 30);
+    let (mut started, mut cancelled) = (0, 0);
+    for i in 0..rig.clients.len() {
+        started += rig.stats(i).cues_started;
+        cancelled += rig.stats(i).cues_cancelled;
+    }
+    println!("{cancelled} of {started} cues cancelled");
+    assert!(started > 500);
+    assert!(
+        cancelled * 10 < started,
+        "{cancelled} of {started} cues cancelled"
+    );
+}
+
+/// Law Bounded: a client that never acknowledges is sent little, and then nothing.
+#[test]
+fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
+    let mut rig = played(1, LinkProfile::LAN, 3);
+    rig.relink(
+        0,
+        LinkProfile {
+            up: LegProfile::BLACKOUT,
+            down: LegProfile::PERFECT,
+        },
+    );
+    rig.run(ACK_SLOW_AFTER + SECOND / 2);
+    let before = rig.bytes_down(0).packets;
+    rig.run(SECOND * 5);
+    let packets = rig.bytes_down(0).packets - before;
+    assert!(
+        (40..=4 * 10 * 5).contains(&packets),
+        "{packets} packets in 5 s, split over at most 4 each"
+    );
+    rig.run(ACK_CLOSE_AFTER);
+    assert_eq!(rig.game.sessions(), 3);
+}
+
+/// Law Bounded: commands above the rate are refused, and their owner hears of each.
+#[test]
+fn law_bounded_a_flood_of_commands_is_refused_in_words() {
+    let mut rig = played(1, LinkProfile::WAN, 3);
+    rig.command(false);
+    let mut given = 0;
+    for n in 0..600u32 {
+        rig.run(SECOND / 60);
+        for i in 0..COMMANDS_PER_TICK as u32 {
+            given += u64::from(
+                rig.clients[0]
+                    .session
+                    .command(0, Command::Note(n * 17 * 4 + i * 17))
+                    .is_ok(),
+            );
+        }
+    }
+    rig.run(SECOND * 5);
+    let stats = rig.stats(0);
+    let seat = rig.game.seat_stats(PlayerId(0));
+    assert!(
+        seat.accepted <= 20 * 16 + 40,
+        "{} accepted in 15 s",
+        seat.accepted
+    );
+    assert!(
+        stats.commands_refused > 100,
+        "{} refused",
+        stats.commands_refused
+    );
+    assert_eq!(
+        stats.commands_sent,
+        stats.commands_executed + stats.commands_refused
+    );
+    assert!(given > 300);
+}
+
+/// Law Bounded: the largest frame that can be sealed fits its bytes.
+#[test]
+fn law_bounded_a_busy_frame_fits_its_bytes() {
+    let mut rig = played(11, LinkProfile::PERFECT, 3);
+    for n in 0..10u32 {
+        for client in &mut rig.clients {
+            for i in 0..COMMANDS_PER_TICK as u32 {
+                let _ = client.session.command(0, Command::Note(n * 4 + i));
+            }
+        }
+        rig.run(SECOND / 60);
+    }
+    rig.run(SECOND);
+    let mut fold = Fold::<History>::new(&7, Hello::of::<History>(&7, "").unwrap());
+    let mut largest = 0;
+    fold.run(&rig.journal, |frame, _| {
+        let mut bytes = [0; 2 * FRAME_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        let nobody = PlayerSet::default();
+        frames::write(
+            &mut out,
+            None,
+            frame,
+            nobody,
+            nobody,
+            &mut ByteCounts::default(),
+        )
+        .unwrap();
+        largest = largest.max(out.len());
+    })
+    .unwrap();
+    assert!(
+        largest > 60 && largest <= FRAME_BYTES_MAX,
+        "{largest} bytes"
+    );
+}
+
+/// Law Canonical: what is out of order, double, or out of place is not stepped.
+#[test]
+fn law_canonical_a_frame_out_of_order_is_refused_and_changes_nothing() {
+    let mut world = World::new(History::new(1), Tick(0));
+    let mut stepper = Stepper::default();
+    let before = world.digest().unwrap();
+    let mut step = |frame: &FrameData<History>, world: &mut World<History>| {
+        stepper
+            .step(
+                world,
+                frame,
+                &7,
+                Perspective::authority(Tick(0)),
+                PlayerSet::default(),
+            )
+            .map(|_| ())
+    };
+    let order = |player, seq| Order {
+        player: PlayerId(player),
+        seq,
+        command: Command::Note(seq),
+    };
+    let mut frame = FrameData::<History>::empty(Tick(0));
+    frame.commands = vec![order(1, 0), order(0, 0)];
+    assert_eq!(
+        step(&frame, &mut world),
+        Err(FrameError::NotCanonical(Tick(0)))
+    );
+    frame.commands = vec![order(0, 0)];
+    assert!(
+        matches!(step(&frame, &mut world), Err(FrameError::Roster { .. })),
+        "nobody is there"
+    );
+    frame.commands.clear();
+    frame.outcomes = vec![Answer {
+        asked: Tick(0),
+        key: Key::new(1, 1),
+        outcome: Some(3),
+    }];
+    assert!(matches!(
+        step(&frame, &mut world),
+        Err(FrameError::UnknownQuery { .. })
+    ));
+    frame.outcomes.clear();
+    frame.tick = Tick(5);
+    assert!(matches!(
+        step(&frame, &mut world),
+        Err(FrameError::OutOfTurn { .. })
+    ));
+    assert_eq!(world.digest().unwrap(), before);
+}
+
+/// Law Hostile wire: see `hostile.rs` for the million; here, that a session survives its own packets
+/// mutated in every way.
+#[test]
+fn law_hostile_wire_mutated_packets_cost_a_counter() {
+    let mut config = SessionConfig::new(std::sync::Arc::new(7));
+    config.verify = false;
+    let mut session = twinstep_client::Session::<History>::new(config).unwrap();
+    let mut luck = Mwc::seed(1);
+    let mut buffer = [0; 1_100];
+    for n in 0..20_000u32 {
+        let now = Duration::from_millis(u64::from(n));
+        let len = luck.below(200) as usize;
+        for byte in &mut buffer[..len] {
+            *byte = luck.next_u32() as u8;
+        }
+        session.handle(now, &buffer[..len]);
+        let _ = session.advance(now, 8, |_| Pad::default());
+        let _ = session.poll_transmit(now, &mut buffer);
+    }
+    assert!(session.stats().malformed > 10_000);
+}
+
+/// Law Journal first: no packet tells of a tick that the journal does not have yet.
+#[test]
+fn law_journal_first_a_turn_is_written_before_anybody_hears_of_it() {
+    let rules = std::sync::Arc::new(7);
+    let mut game = twinstep_server::Match::new(
+        MatchConfig::action(),
+        History::new(3),
+        rules.clone(),
+        <History as Play>::resolver(&rules, 3),
+    )
+    .unwrap();
+    game.keep_journal().unwrap();
+    let mut rig = played(3, LinkProfile::LAN, 1);
+    // The same order is what the rig drains: look at one of its turns.
+    let mut told = 0;
+    for _ in 0..200 {
+        rig.now += Duration::from_millis(5);
+        let turns = rig.game.stats().turns;
+        rig.game.advance(rig.now);
+        let mut written = turns == rig.game.stats().turns;
+        while let Some(output) = rig.game.poll() {
+            match output {
+                Output::Journal(bytes) => written |= !bytes.is_empty(),
+                Output::Packet { bytes, .. }
+                    if kind(bytes[0]) == down::PLAY && bytes[0] & down::FRAMES != 0 =>
+                {
+                    assert!(written, "a packet left before its turn was written");
+                    told += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(told > 100);
+}
