@@ -15,6 +15,7 @@
 //!
 //! Cost: merges of sorted lists; no allocation once the buffers have grown.
 
+use core::cmp::Reverse;
 use core::mem;
 use core::time::Duration;
 
@@ -29,7 +30,7 @@ pub trait Show<S>: Send + Sync + 'static {
     type Key: Ord + Copy + Send + Sync + 'static;
     /// How it is drawn.
     type Pose: Pose;
-    /// Puts the pose of each entity that is drawn; cheapest in the order of keys.
+    /// Puts the pose of each entity that is drawn, in any order; cheapest in the order of keys.
     fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
 }
 
@@ -76,12 +77,15 @@ struct Put<K, P> {
     pose: P,
     local: bool,
     muzzle: Option<Muzzle<K, P>>,
+    /// Its place in the order of putting.
+    nth: u32,
 }
 
 /// The poses of one tick, by key; each key once.
 pub struct Poses<K, P> {
     locals: PlayerSet,
     puts: Vec<Put<K, P>>,
+    ordered: bool,
 }
 
 impl<K: Ord + Copy, P: Pose> Poses<K, P> {
@@ -91,6 +95,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         Poses {
             locals: PlayerSet::default(),
             puts: Vec::new(),
+            ordered: true,
         }
     }
 
@@ -98,6 +103,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     pub fn begin(&mut self, locals: PlayerSet) {
         self.locals = locals;
         self.puts.clear();
+        self.ordered = true;
     }
 
     /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
@@ -113,6 +119,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             pose,
             local: false,
             muzzle: None,
+            nth: 0,
         });
     }
 
@@ -123,6 +130,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             pose,
             local: true,
             muzzle: None,
+            nth: 0,
         });
     }
 
@@ -134,6 +142,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             pose,
             local,
             muzzle: None,
+            nth: 0,
         });
     }
 
@@ -148,6 +157,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
                 shooter,
                 at: muzzle,
             }),
+            nth: 0,
         });
     }
 
@@ -171,13 +181,23 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     fn insert(&mut self, put: Put<K, P>) {
-        if self.puts.last().is_none_or(|last| last.key < put.key) {
-            return self.puts.push(put);
+        self.ordered &= self.puts.last().is_none_or(|last| last.key < put.key);
+        self.puts.push(put);
+    }
+
+    /// Brings the poses into the order of their keys; of equal keys the last put stays. A picture takes
+    /// them only so. Costs a sort, unless they were put in order.
+    pub fn end(&mut self) {
+        if self.ordered {
+            return;
         }
-        match self.puts.binary_search_by_key(&put.key, |put| put.key) {
-            Ok(i) => self.puts[i] = put,
-            Err(i) => self.puts.insert(i, put),
+        for (i, put) in self.puts.iter_mut().enumerate() {
+            put.nth = i as u32;
         }
+        self.puts
+            .sort_unstable_by(|a, b| (a.key, Reverse(a.nth)).cmp(&(b.key, Reverse(b.nth))));
+        self.puts.dedup_by_key(|put| put.key);
+        self.ordered = true;
     }
 }
 
@@ -248,6 +268,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
 
     /// The prediction made a new tick.
     pub fn ticked(&mut self, poses: &Poses<K, P>, now: Duration) {
+        debug_assert!(poses.ordered, "call `Poses::end` after the last put");
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
         let mut before = self.before.iter().peekable();

@@ -70,6 +70,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.poses.swap(0, 1);
         self.poses[1].begin(self.locals);
         self.show.poses(sim, &mut self.poses[1]);
+        self.poses[1].end();
         self.captured += 1;
     }
 }

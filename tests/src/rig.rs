@@ -10,7 +10,7 @@ use twinstep_client::cues::{CueId, CueKind};
 use twinstep_client::picture::Smoothing;
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Session, SessionConfig, Show};
+use twinstep_client::{Event, Session, SessionConfig, Show};
 use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::simnet::{Link, LinkProfile};
@@ -101,6 +101,8 @@ pub struct RigConfig {
     pub delay_ticks: u8,
     /// Frames that clients draw a second.
     pub fps: u32,
+    /// Steps of the prediction that one advance may take.
+    pub budget: u32,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether a journal is kept.
@@ -121,6 +123,7 @@ impl RigConfig {
             announce: Announce::Ahead,
             delay_ticks: 0,
             fps: 120,
+            budget: BUDGET_TICKS,
             verify: true,
             journal: true,
         }
@@ -141,6 +144,8 @@ pub struct RigClient<S: Play> {
     pub sent: Vec<(u32, S::Command)>,
     /// Whether a desync was planted in it, so that its digest may differ until it is healed.
     pub flipped: bool,
+    /// What its last desync report said.
+    pub desync: Option<String>,
     driver: S::Driver,
     decided: Option<S::Input>,
     open_cues: BTreeSet<CueId>,
@@ -317,6 +322,7 @@ impl<S: Play> Rig<S> {
             net,
             sent: Vec::with_capacity(1 << 12),
             flipped: false,
+            desync: None,
             driver: S::driver(self.config.sticks, luck),
             decided: None,
             open_cues: BTreeSet::new(),
@@ -511,7 +517,7 @@ impl<S: Play> Rig<S> {
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let before = (self.counter)();
-            let _ = client.session.advance(now, BUDGET_TICKS, |_| {
+            let _ = client.session.advance(now, self.config.budget, |_| {
                 used = true;
                 held.clone()
             });
@@ -530,7 +536,11 @@ impl<S: Play> Rig<S> {
             }
         }
         client.read_cues(self.observed);
-        while client.session.poll_event().is_some() {}
+        while let Some(event) = client.session.poll_event() {
+            if let Event::Desync(report) = event {
+                client.desync = Some(report);
+            }
+        }
         self.counts.client += (self.counter)() - before;
         if self.observed {
             self.check(i);

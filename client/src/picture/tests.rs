@@ -19,6 +19,7 @@ fn poses(all: &[(u32, f32)]) -> Poses<u32, Vec2> {
     for (key, x) in all {
         poses.put(*key, Vec2::new(*x, 0.0));
     }
+    poses.end();
     poses
 }
 
@@ -34,6 +35,7 @@ fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_ne
         poses.begin([PlayerId(3)].into_iter().collect());
         poses.put_player(PlayerId(3), 7, Vec2::new(tick as f32, 0.0));
         poses.put_player(PlayerId(2), 4, Vec2::new(tick as f32, 0.0));
+        poses.end();
         picture.ticked(&poses, TICK * tick);
     }
     let shown: Vec<_> = picture
