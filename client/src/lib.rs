@@ -1,6 +1,6 @@
 //! Twinstep's client: two copies of one simulation, and all that makes the second one feel immediate.
 //!
-//! [`Session`](session::Session) is a state machine without clock or socket; [`Client`] puts it on a
+//! [`Session`] is a state machine without clock or socket; [`Client`] puts it on a
 //! transport with a clock, for games that run their own loop.
 //!
 //! | module | what is in it |

@@ -9,7 +9,7 @@
 //! would change the luck of everyone after it. So each entity owns a fork, derived from the root seed and its
 //! own [`Key`].
 //!
-//! Invariant: neither half is degenerate (see [`Half`]), not even if it comes from hostile bytes.
+//! Invariant: neither half is degenerate (see `Half`), not even if it comes from hostile bytes.
 //!
 //! Not for secrets: few outputs reveal the state.
 
