@@ -185,9 +185,9 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.puts.push(put);
     }
 
-    /// Brings the poses into the order of their keys; of equal keys the last put stays. A picture takes
-    /// them only so. Costs a sort, unless they were put in order.
-    pub fn end(&mut self) {
+    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort,
+    /// unless they were put in order.
+    fn order(&mut self) {
         if self.ordered {
             return;
         }
@@ -267,8 +267,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 
     /// The prediction made a new tick.
-    pub fn ticked(&mut self, poses: &Poses<K, P>, now: Duration) {
-        debug_assert!(poses.ordered, "call `Poses::end` after the last put");
+    pub fn ticked(&mut self, poses: &mut Poses<K, P>, now: Duration) {
+        poses.order();
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
         let mut before = self.before.iter().peekable();
@@ -296,12 +296,14 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// the same moment.
     pub fn rebuilt(
         &mut self,
-        previous: &Poses<K, P>,
-        newest: &Poses<K, P>,
+        previous: &mut Poses<K, P>,
+        newest: &mut Poses<K, P>,
         alpha: f32,
         now: Duration,
         over: Duration,
     ) {
+        previous.order();
+        newest.order();
         let teleport = self.smoothing.teleport;
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();

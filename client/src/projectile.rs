@@ -91,7 +91,7 @@ mod tests {
             if tick >= 10 {
                 poses.put_from(1, path(tick), 0, shooter(tick) + offset);
             }
-            picture.ticked(&poses, now);
+            picture.ticked(&mut poses, now);
             if tick == 10 {
                 let muzzle = shown_shooter.unwrap() + offset;
                 assert!((picture.pose(1, 0.0, now).unwrap() - muzzle).length() < 1e-5);

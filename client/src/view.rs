@@ -59,9 +59,10 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured = 0;
         self.capture(sim);
         self.capture(sim);
-        let [previous, newest] = &self.poses;
+        let over = self.over();
+        let [previous, newest] = &mut self.poses;
         self.picture
-            .rebuilt(previous, newest, self.alpha, self.now, self.over());
+            .rebuilt(previous, newest, self.alpha, self.now, over);
         self.captured = 0;
     }
 
@@ -70,7 +71,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.poses.swap(0, 1);
         self.poses[1].begin(self.locals);
         self.show.poses(sim, &mut self.poses[1]);
-        self.poses[1].end();
         self.captured += 1;
     }
 }
@@ -83,7 +83,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
         self.cues.predicted(tick, fx.cues());
         self.capture(sim);
-        self.picture.ticked(&self.poses[1], self.now);
+        self.picture.ticked(&mut self.poses[1], self.now);
         self.captured = 0;
     }
 
@@ -104,9 +104,10 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         while self.captured < 2 {
             self.capture(sim);
         }
-        let [previous, newest] = &self.poses;
+        let over = self.over();
+        let [previous, newest] = &mut self.poses;
         self.picture
-            .rebuilt(previous, newest, self.alpha, self.now, self.over());
+            .rebuilt(previous, newest, self.alpha, self.now, over);
         self.captured = 0;
     }
 }

@@ -103,7 +103,7 @@ mod tests {
             solo.step();
             poses.begin(locals);
             show.poses(solo.sim(), &mut poses);
-            picture.ticked(&poses, TICK * tick);
+            picture.ticked(&mut poses, TICK * tick);
         }
         (solo, picture)
     }

@@ -19,7 +19,6 @@ fn poses(all: &[(u32, f32)]) -> Poses<u32, Vec2> {
     for (key, x) in all {
         poses.put(*key, Vec2::new(*x, 0.0));
     }
-    poses.end();
     poses
 }
 
@@ -35,8 +34,7 @@ fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_ne
         poses.begin([PlayerId(3)].into_iter().collect());
         poses.put_player(PlayerId(3), 7, Vec2::new(tick as f32, 0.0));
         poses.put_player(PlayerId(2), 4, Vec2::new(tick as f32, 0.0));
-        poses.end();
-        picture.ticked(&poses, TICK * tick);
+        picture.ticked(&mut poses, TICK * tick);
     }
     let shown: Vec<_> = picture
         .shown(0.25, TICK)
@@ -48,8 +46,8 @@ fn what_is_not_local_lies_between_the_last_two_ticks_and_what_is_local_on_the_ne
 #[test]
 fn what_appears_is_there_and_what_vanishes_is_gone() {
     let mut picture = picture();
-    picture.ticked(&poses(&[(1, 0.0), (2, 0.0)]), TICK);
-    picture.ticked(&poses(&[(2, 1.0), (3, 9.0)]), TICK * 2);
+    picture.ticked(&mut poses(&[(1, 0.0), (2, 0.0)]), TICK);
+    picture.ticked(&mut poses(&[(2, 1.0), (3, 9.0)]), TICK * 2);
     let shown: Vec<_> = picture
         .shown(0.5, TICK * 2)
         .map(|(key, pose)| (key, pose.x))
@@ -60,7 +58,7 @@ fn what_appears_is_there_and_what_vanishes_is_gone() {
 #[test]
 fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
     let mut picture = picture();
-    picture.ticked(&poses(&[(5, 1.0), (2, 2.0), (9, 3.0), (2, 4.0)]), TICK);
+    picture.ticked(&mut poses(&[(5, 1.0), (2, 2.0), (9, 3.0), (2, 4.0)]), TICK);
     let shown: Vec<_> = picture
         .shown(0.0, TICK)
         .map(|(key, pose)| (key, pose.x))
@@ -71,11 +69,17 @@ fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
 #[test]
 fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
     let mut picture = picture();
-    picture.ticked(&poses(&[(1, 0.0)]), TICK);
-    picture.ticked(&poses(&[(1, 1.0)]), TICK * 2);
+    picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
+    picture.ticked(&mut poses(&[(1, 1.0)]), TICK * 2);
     let now = TICK * 2 + TICK / 4;
     let before = x(&picture, 1, 0.25, now);
-    picture.rebuilt(&poses(&[(1, 2.0)]), &poses(&[(1, 3.0)]), 0.25, now, OVER);
+    picture.rebuilt(
+        &mut poses(&[(1, 2.0)]),
+        &mut poses(&[(1, 3.0)]),
+        0.25,
+        now,
+        OVER,
+    );
     assert!((x(&picture, 1, 0.25, now) - before).abs() < 1e-6);
     assert_eq!(x(&picture, 1, 0.25, now + OVER), 2.25);
     assert_eq!(picture.errors().count(), 1);
@@ -89,11 +93,23 @@ fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
 #[test]
 fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
     let mut picture = picture();
-    picture.ticked(&poses(&[(1, 0.0)]), TICK);
-    picture.rebuilt(&poses(&[(1, 1.0)]), &poses(&[(1, 1.0)]), 0.0, TICK, OVER);
+    picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
+    picture.rebuilt(
+        &mut poses(&[(1, 1.0)]),
+        &mut poses(&[(1, 1.0)]),
+        0.0,
+        TICK,
+        OVER,
+    );
     for n in 0..50 {
         let now = TICK + OVER * n / 50;
-        picture.rebuilt(&poses(&[(1, 1.0)]), &poses(&[(1, 1.0)]), 0.0, now, OVER);
+        picture.rebuilt(
+            &mut poses(&[(1, 1.0)]),
+            &mut poses(&[(1, 1.0)]),
+            0.0,
+            now,
+            OVER,
+        );
     }
     assert_eq!(picture.errors().count(), 1);
     assert_eq!(x(&picture, 1, 0.0, TICK + OVER), 1.0);
@@ -116,8 +132,8 @@ fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
         );
         poses
     };
-    picture.ticked(&facing(0.0), TICK);
-    picture.rebuilt(&facing(1.0), &facing(1.0), 0.0, TICK, OVER);
+    picture.ticked(&mut facing(0.0), TICK);
+    picture.rebuilt(&mut facing(1.0), &mut facing(1.0), 0.0, TICK, OVER);
     assert_eq!(picture.pose(1, 0.0, TICK).unwrap().angle, Angle(0.0));
     assert_eq!(picture.pose(1, 0.0, TICK + OVER).unwrap().angle, Angle(1.0));
 }
@@ -140,22 +156,28 @@ fn a_closure_shows_and_hidden_shows_nothing() {
 #[test]
 fn what_is_too_far_teleports_and_a_long_move_is_not_swept_over() {
     let mut picture = picture();
-    picture.ticked(&poses(&[(1, 0.0)]), TICK);
-    picture.rebuilt(&poses(&[(1, 6.0)]), &poses(&[(1, 6.0)]), 0.0, TICK, OVER);
+    picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
+    picture.rebuilt(
+        &mut poses(&[(1, 6.0)]),
+        &mut poses(&[(1, 6.0)]),
+        0.0,
+        TICK,
+        OVER,
+    );
     assert_eq!(x(&picture, 1, 0.0, TICK), 6.0);
     assert_eq!(picture.errors().teleports(), 1);
-    picture.ticked(&poses(&[(1, 60.0)]), TICK * 2);
+    picture.ticked(&mut poses(&[(1, 60.0)]), TICK * 2);
     assert_eq!(x(&picture, 1, 0.5, TICK * 2), 60.0);
     picture.rebuilt(
-        &poses(&[(1, 60.0)]),
-        &poses(&[(1, f32::NAN)]),
+        &mut poses(&[(1, 60.0)]),
+        &mut poses(&[(1, f32::NAN)]),
         0.5,
         TICK * 2,
         OVER,
     );
     picture.rebuilt(
-        &poses(&[(1, 60.0)]),
-        &poses(&[(1, 61.0)]),
+        &mut poses(&[(1, 60.0)]),
+        &mut poses(&[(1, 61.0)]),
         0.5,
         TICK * 2,
         OVER,
@@ -194,13 +216,13 @@ proptest! {
     ) {
         let mut picture = picture();
         let (mut shift, mut now) = (0.0, TICK);
-        picture.ticked(&poses(&[(1, 0.0)]), now);
+        picture.ticked(&mut poses(&[(1, 0.0)]), now);
         for (n, (step, wait_ms)) in shifts.into_iter().enumerate() {
             let alpha = (n % 4) as f32 / 4.0;
             let before = x(&picture, 1, alpha, now);
             shift = (shift + step).clamp(-2.0, 2.0);
-            let goal = [poses(&[(1, shift)]), poses(&[(1, shift + speed)])];
-            picture.rebuilt(&goal[0], &goal[1], alpha, now, OVER);
+            let [mut previous, mut newest] = [poses(&[(1, shift)]), poses(&[(1, shift + speed)])];
+            picture.rebuilt(&mut previous, &mut newest, alpha, now, OVER);
             prop_assert!((x(&picture, 1, alpha, now) - before).abs() < 1e-4, "continuous");
             let error = |picture: &Picture<u32, Vec2>, now| x(picture, 1, alpha, now) - (shift + speed * alpha);
             let first = error(&picture, now);
