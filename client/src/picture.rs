@@ -195,7 +195,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             put.nth = i as u32;
         }
         self.puts
-            .sort_unstable_by(|a, b| (a.key, Reverse(a.nth)).cmp(&(b.key, Reverse(b.nth))));
+            .sort_unstable_by_key(|put| (put.key, Reverse(put.nth)));
         self.puts.dedup_by_key(|put| put.key);
         self.ordered = true;
     }
