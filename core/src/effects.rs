@@ -34,7 +34,7 @@ impl<S: Simulation> Effects<S> {
     /// Asks something that the simulation may not answer itself. Exactly one entry of a later frame's
     /// [`outcomes`](crate::Frame::outcomes) answers it, at the earliest the next one's.
     ///
-    /// At most [`ASKS_PER_TICK`](crate::bounds::ASKS_PER_TICK) a tick and
+    /// At most [`ASKS_PER_TICK`] a tick and
     /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) open; what exceeds either is answered `None`
     /// at the next tick. A key that this step has used already is dropped: keys are derived from causes,
     /// and one cause asks once.
