@@ -20,6 +20,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
+pub use crate::perspective::{Learned, Perspective, Phase};
 use crate::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 /// A change of who plays. The roster is the framework's; a step only hears of it.
@@ -275,103 +276,6 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
     }
 }
 
-/// Which of the two simulations a step belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The frame is confirmed: this happened.
-    Authority,
-    /// The frame is assumed: this is shown until the truth is known.
-    Prediction,
-}
-
-/// When a client first knew each remote input, as ticks of its prediction: what tells ghosts from bullets.
-///
-/// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 8 KiB.
-#[derive(Clone, Debug)]
-pub struct Learned {
-    known: Vec<(Tick, Tick)>,
-}
-
-impl Learned {
-    /// Ticks remembered per player.
-    pub const SPAN: u32 = 2 * LEAD_MAX;
-
-    /// Nothing learned yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Learned {
-            known: alloc::vec![(Tick::MAX, Tick::MAX); PLAYERS_MAX * Self::SPAN as usize],
-        }
-    }
-
-    fn slot(player: PlayerId, tick: Tick) -> usize {
-        player.index() * Self::SPAN as usize + (tick.0 % Self::SPAN) as usize
-    }
-
-    /// Notes that the input of `player` for `tick` is known now; only the first time counts.
-    pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
-        let slot = &mut self.known[Self::slot(player, tick)];
-        if slot.0 != tick {
-            *slot = (tick, prediction);
-        }
-    }
-
-    fn get(&self, player: PlayerId, tick: Tick) -> Option<Tick> {
-        self.known
-            .get(Self::slot(player, tick))
-            .filter(|slot| slot.0 == tick)
-            .map(|slot| slot.1)
-    }
-
-    /// Forgets everything (after a jump to another world).
-    pub fn clear(&mut self) {
-        self.known.fill((Tick::MAX, Tick::MAX));
-    }
-}
-
-impl Default for Learned {
-    fn default() -> Self {
-        Learned::new()
-    }
-}
-
-/// Whose screen a step is for, and how much of it is known.
-#[derive(Clone, Copy, Debug)]
-pub struct Perspective<'a> {
-    phase: Phase,
-    confirmed: Tick,
-    locals: PlayerSet,
-    learned: Option<&'a Learned>,
-}
-
-impl<'a> Perspective<'a> {
-    /// The authority's: on the server, and in each client's lagged copy.
-    #[must_use]
-    pub const fn authority(tick: Tick) -> Self {
-        Perspective {
-            phase: Phase::Authority,
-            confirmed: tick,
-            locals: PlayerSet(0),
-            learned: None,
-        }
-    }
-
-    /// A client's prediction: `confirmed` is its authority's next tick, `locals` its own seats.
-    #[must_use]
-    pub const fn prediction(confirmed: Tick, locals: PlayerSet, learned: &'a Learned) -> Self {
-        Perspective {
-            phase: Phase::Prediction,
-            confirmed,
-            locals,
-            learned: Some(learned),
-        }
-    }
-
-    pub(crate) const fn phase(&self) -> Phase {
-        self.phase
-    }
-}
-
 /// All that the simulation is told for one tick, as a step sees it.
 pub struct Frame<'a, S: Simulation> {
     data: &'a FrameData<S>,
@@ -458,34 +362,34 @@ impl<'a, S: Simulation> Frame<'a, S> {
     /// Which of the two simulations this step belongs to.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.perspective.phase
+        self.perspective.phase()
     }
 
     /// The authority's next tick: all before it is confirmed. In the authority phase: this very tick.
     #[must_use]
     pub fn confirmed(&self) -> Tick {
-        self.perspective.confirmed
+        self.perspective.confirmed()
     }
 
     /// Whether the player sits at this client. Never so in the authority phase.
     #[must_use]
     pub fn is_local(&self, player: PlayerId) -> bool {
-        self.perspective.locals.contains(player)
+        self.perspective.locals().contains(player)
     }
 
     /// The prediction's tick when this client first knew what `player` held at `tick` (announced or
     /// confirmed); [`Tick::MAX`] while it is guessed; `tick` itself in the authority phase.
     #[must_use]
     pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
-        let Some(learned) = self.perspective.learned else {
+        let Some(learned) = self.perspective.learned() else {
             return tick;
         };
         match learned.get(player, tick) {
             Some(known) => known,
             // Older than the memory: known so long ago that every use of the answer is past.
-            None if tick + LEAD_MAX < self.perspective.confirmed => tick + LEAD_MAX,
+            None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
             // Confirmed before this client was there: as if known at that very tick.
-            None if tick < self.perspective.confirmed => tick,
+            None if tick < self.perspective.confirmed() => tick,
             None => Tick::MAX,
         }
     }
@@ -533,20 +437,5 @@ mod tests {
         assert!(!frame.is_canonical());
         frame.commands = alloc::vec![order(0, 1), order(0, 1)];
         assert!(!frame.is_canonical());
-    }
-
-    #[test]
-    fn an_input_is_learned_once_and_the_first_time_counts() {
-        let mut learned = Learned::new();
-        learned.note(PlayerId(2), Tick(50), Tick(58));
-        learned.note(PlayerId(2), Tick(50), Tick(60));
-        assert_eq!(learned.get(PlayerId(2), Tick(50)), Some(Tick(58)));
-        assert_eq!(learned.get(PlayerId(2), Tick(51)), None);
-        learned.note(PlayerId(2), Tick(50 + Learned::SPAN), Tick(190));
-        assert_eq!(
-            learned.get(PlayerId(2), Tick(50)),
-            None,
-            "the ring moved on"
-        );
     }
 }

@@ -15,6 +15,7 @@
 //! | [`words`] | tick, player, key |
 //! | [`simulation`] | the trait that a game implements |
 //! | [`frame`], [`effects`] | what a step is told, and what it tells |
+//! | [`perspective`] | whose screen a step is for |
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
 //! | [`schedule`], [`rng`], [`table`] | what deterministic games are built of |
 //! | [`digest`], [`diff`] | one number for a world, and where two differ |
@@ -40,6 +41,7 @@ pub mod journal;
 pub mod lane;
 pub mod link;
 pub mod packet;
+pub mod perspective;
 pub mod rng;
 pub mod schedule;
 pub mod simnet;

@@ -8,126 +8,24 @@ use std::time::Duration;
 
 use twinstep_client::cues::{CueId, CueKind};
 use twinstep_client::picture::Smoothing;
-use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Event, Session, SessionConfig, Show};
+use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::simnet::{Link, LinkProfile};
-use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
-use twinstep_server::config::{Announce, TurnLength};
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_server::config::TurnLength;
 use twinstep_server::peer::Stage;
 use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Resolver};
+
+mod checks;
+mod play;
+
+pub use play::{Play, RigConfig, Sticks};
 
 thread_local! {
     /// What counts allocations: reached by the resolver too, which the match owns.
     static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
-}
-
-/// How clients move their sticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sticks {
-    /// Everything changes at every tick.
-    Analog,
-    /// Everything changes at every tenth tick.
-    Sticky,
-    /// Neutral, and no commands.
-    Still,
-}
-
-/// A game that the rig can play.
-pub trait Play: Simulation {
-    /// Its picture.
-    type Show: Show<Self>;
-    /// A player made of numbers.
-    type Driver;
-
-    /// Its rules, for a world with so many entities of its own (0: as usual).
-    fn rules(crowd: u16) -> Self::Rules;
-    /// Its beginning.
-    fn start(rules: &Self::Rules, seed: u64) -> Self;
-    /// Its picture.
-    fn show(rules: &Arc<Self::Rules>) -> Self::Show;
-    /// Its resolver, which may be as nondeterministic as it likes.
-    fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
-    /// What clients speculate.
-    fn speculate(sim: &Self, rules: &Self::Rules, query: &Self::Query) -> Option<Self::Outcome>;
-    /// What its referee admits.
-    fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
-    /// A player.
-    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
-    /// What a player holds at `now` and orders.
-    fn drive(
-        &self,
-        driver: &mut Self::Driver,
-        rules: &Self::Rules,
-        me: PlayerId,
-        now: Tick,
-    ) -> (Self::Input, Option<Self::Command>);
-    /// Changes something that no frame told: a desync.
-    fn flip(&mut self);
-    /// All commands that ran, in order, if the state remembers them.
-    fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
-        None
-    }
-    /// How many queries were asked and answered so far, if the state remembers them.
-    fn asked_and_answered(&self) -> Option<(u32, u32)> {
-        None
-    }
-    /// Whether a job with this outcome stands for one that never returns.
-    fn is_lost(_outcome: &Self::Outcome) -> bool {
-        false
-    }
-}
-
-/// What a world is like.
-#[derive(Clone, Debug)]
-pub struct RigConfig {
-    /// Everything follows from it.
-    pub seed: u64,
-    /// Clients that join at the beginning.
-    pub clients: usize,
-    /// The links at the beginning.
-    pub link: LinkProfile,
-    /// How clients move their sticks.
-    pub sticks: Sticks,
-    /// Entities of the game's own; 0: as usual.
-    pub crowd: u16,
-    /// Ticks sent at once.
-    pub turn_ticks: u8,
-    /// Whether inputs are announced.
-    pub announce: Announce,
-    /// Ticks between sampling and use.
-    pub delay_ticks: u8,
-    /// Frames that clients draw a second.
-    pub fps: u32,
-    /// Steps of the prediction that one advance may take.
-    pub budget: u32,
-    /// Whether each kept prediction is checked against the truth.
-    pub verify: bool,
-    /// Whether a journal is kept.
-    pub journal: bool,
-}
-
-impl RigConfig {
-    /// Four clients of the action preset on one kind of link, analog sticks, 120 frames a second.
-    #[must_use]
-    pub fn new(seed: u64, link: LinkProfile) -> Self {
-        RigConfig {
-            seed,
-            clients: 4,
-            link,
-            sticks: Sticks::Analog,
-            crowd: 0,
-            turn_ticks: 2,
-            announce: Announce::Ahead,
-            delay_ticks: 0,
-            fps: 120,
-            budget: BUDGET_TICKS,
-            verify: true,
-            journal: true,
-        }
-    }
 }
 
 /// One client of the rig.
@@ -544,129 +442,6 @@ impl<S: Play> Rig<S> {
         self.counts.client += (self.counter)() - before;
         if self.observed {
             self.check(i);
-        }
-    }
-
-    /// What must never happen.
-    fn check(&self, i: usize) {
-        let client = &self.clients[i];
-        let who = &client.identity;
-        let Some(authority) = client.session.authority() else {
-            return;
-        };
-        let stats = client.session.stats();
-        let tick = authority.tick();
-        let lead = stats.prediction_tick - tick.0;
-        assert!(lead <= LEAD_MAX, "{who}: the lead is {lead} ticks");
-        let reach = stats.input_tick.saturating_sub(tick.0);
-        assert!(reach <= INPUT_WINDOW, "{who}: the reach is {reach} ticks");
-        assert_eq!(
-            stats.cues_started,
-            stats.cues_confirmed + stats.cues_cancelled + stats.cues_open,
-            "{who}: a cue was lost or settled twice"
-        );
-        let excused = client.flipped && stats.heals <= client.healed;
-        if !excused {
-            let truth = self.digests.get(tick.0 as usize);
-            let ours = authority.digest().expect("no NaN");
-            assert_eq!(
-                Some(&ours),
-                truth,
-                "{who}: the authority differs from the server at {tick}"
-            );
-        }
-    }
-
-    /// The world's checks at the end, after the network has healed: all live, equal, and on target.
-    ///
-    /// # Panics
-    /// If somebody is not.
-    pub fn converge(&mut self) {
-        for client in &mut self.clients {
-            client.net.set_profile(LinkProfile::LAN);
-            client.frozen_until = Duration::ZERO;
-        }
-        self.stalled_until = Duration::ZERO;
-        self.run(Duration::from_secs(6));
-        self.command(false);
-        self.run(Duration::from_secs(4));
-        let server = self.game.world().tick();
-        for client in &self.clients {
-            let who = &client.identity;
-            let stats = client.session.stats();
-            if let Some(closed) = client.session.closed() {
-                panic!("{who} is out: {closed}");
-            }
-            assert_eq!(
-                self.game.stage(client.peer),
-                Some(Stage::Playing),
-                "{who} is not in the match"
-            );
-            assert!(client.session.differs().is_none(), "{who} still differs");
-            assert!(
-                server.0 - stats.authority_tick <= 8,
-                "{who} trails by {}",
-                server.0 - stats.authority_tick
-            );
-            let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
-            assert!(
-                off <= 1.0,
-                "{who}: margin {} of {}",
-                stats.margin_ticks_now,
-                stats.margin_ticks_target
-            );
-            assert_eq!(
-                stats.commands_sent,
-                stats.commands_executed + stats.commands_refused,
-                "{who}: a command has no fate"
-            );
-        }
-        self.check_commands();
-        if let Some((asked, answered)) = self.game.world().sim().asked_and_answered() {
-            let open = self.game.world().open_queries().len() as u32;
-            assert_eq!(
-                asked,
-                answered + open,
-                "a query was answered twice or never"
-            );
-            assert_eq!(open, 0, "queries stay open");
-        }
-    }
-
-    /// Commands exactly once, each player's in the order given, and none that nobody gave.
-    fn check_commands(&self) {
-        let Some(ran) = self.game.world().sim().ran() else {
-            return;
-        };
-        for (i, (player, command)) in ran.iter().enumerate() {
-            assert!(
-                !ran[..i].iter().any(|(_, other)| other == command),
-                "{command:?} of {player} ran twice"
-            );
-            assert!(
-                self.given.contains(command),
-                "{command:?} of {player} was never given"
-            );
-        }
-        for client in &self.clients {
-            let mine =
-                |command: &S::Command| client.sent.iter().position(|(_, given)| given == command);
-            let order: Vec<usize> = ran
-                .iter()
-                .filter_map(|(_, command)| mine(command))
-                .collect();
-            assert!(
-                order.is_sorted(),
-                "{}: commands ran out of order",
-                client.identity
-            );
-            let executed = client.session.stats().commands_executed;
-            assert_eq!(
-                order.len() as u64,
-                executed,
-                "{}: what ran is not what was told",
-                client.identity
-            );
         }
     }
 

@@ -35,7 +35,10 @@ fn files(folder: &str) -> Vec<String> {
             let entry = entry.expect("an entry");
             let name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type().expect("a kind");
-            if kind.is_dir() && name != "target" && name != ".git" {
+            if name == "target" || name == ".git" {
+                continue;
+            }
+            if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() {
                 let path = entry.path();

@@ -1,0 +1,139 @@
+//! Whose screen a step is for, and how much of the truth is known there.
+//!
+//! The only thing that a step may see besides state, rules and frame; a step that lets it change what it
+//! does must say so by [`withhold`](crate::Effects::withhold).
+
+use alloc::vec::Vec;
+
+use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
+use crate::frame::PlayerSet;
+use crate::{PlayerId, Tick};
+
+/// Which of the two simulations a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The frame is confirmed: this happened.
+    Authority,
+    /// The frame is assumed: this is shown until the truth is known.
+    Prediction,
+}
+
+/// When a client first knew each remote input, as ticks of its prediction: what tells ghosts from bullets.
+///
+/// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 8 KiB.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    known: Vec<(Tick, Tick)>,
+}
+
+impl Learned {
+    /// Ticks remembered per player.
+    pub const SPAN: u32 = 2 * LEAD_MAX;
+
+    /// Nothing learned yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Learned {
+            known: alloc::vec![(Tick::MAX, Tick::MAX); PLAYERS_MAX * Self::SPAN as usize],
+        }
+    }
+
+    fn slot(player: PlayerId, tick: Tick) -> usize {
+        player.index() * Self::SPAN as usize + (tick.0 % Self::SPAN) as usize
+    }
+
+    /// Notes that the input of `player` for `tick` is known now; only the first time counts.
+    pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
+        let slot = &mut self.known[Self::slot(player, tick)];
+        if slot.0 != tick {
+            *slot = (tick, prediction);
+        }
+    }
+
+    pub(crate) fn get(&self, player: PlayerId, tick: Tick) -> Option<Tick> {
+        self.known
+            .get(Self::slot(player, tick))
+            .filter(|slot| slot.0 == tick)
+            .map(|slot| slot.1)
+    }
+
+    /// Forgets everything (after a jump to another world).
+    pub fn clear(&mut self) {
+        self.known.fill((Tick::MAX, Tick::MAX));
+    }
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Learned::new()
+    }
+}
+
+/// Whose screen a step is for, and how much of it is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Perspective<'a> {
+    phase: Phase,
+    confirmed: Tick,
+    locals: PlayerSet,
+    learned: Option<&'a Learned>,
+}
+
+impl<'a> Perspective<'a> {
+    /// The authority's: on the server, and in each client's lagged copy.
+    #[must_use]
+    pub const fn authority(tick: Tick) -> Self {
+        Perspective {
+            phase: Phase::Authority,
+            confirmed: tick,
+            locals: PlayerSet(0),
+            learned: None,
+        }
+    }
+
+    /// A client's prediction: `confirmed` is its authority's next tick, `locals` its own seats.
+    #[must_use]
+    pub const fn prediction(confirmed: Tick, locals: PlayerSet, learned: &'a Learned) -> Self {
+        Perspective {
+            phase: Phase::Prediction,
+            confirmed,
+            locals,
+            learned: Some(learned),
+        }
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(crate) const fn confirmed(&self) -> Tick {
+        self.confirmed
+    }
+
+    pub(crate) const fn locals(&self) -> PlayerSet {
+        self.locals
+    }
+
+    pub(crate) const fn learned(&self) -> Option<&'a Learned> {
+        self.learned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_learned_once_and_the_first_time_counts() {
+        let mut learned = Learned::new();
+        learned.note(PlayerId(2), Tick(50), Tick(58));
+        learned.note(PlayerId(2), Tick(50), Tick(60));
+        assert_eq!(learned.get(PlayerId(2), Tick(50)), Some(Tick(58)));
+        assert_eq!(learned.get(PlayerId(2), Tick(51)), None);
+        learned.note(PlayerId(2), Tick(50 + Learned::SPAN), Tick(190));
+        assert_eq!(
+            learned.get(PlayerId(2), Tick(50)),
+            None,
+            "the ring moved on"
+        );
+    }
+}

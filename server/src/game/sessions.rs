@@ -1,0 +1,350 @@
+//! The match's sessions: who comes, who goes, who is silent, who needs a world.
+//!
+//! ```text
+//!  connect ─▶ Greeting ─hello─▶ Loading ─world─▶ CatchingUp ─near the newest turn─▶ Playing
+//!                │ refused         │ too slow        │ too slow                        │ no acks, strikes
+//!                ▼                 ▼                 ▼                                 ▼
+//!              closed, with a reason that the player reads ◀───── leave, kick, taken over
+//! ```
+//!
+//! A joiner costs the others nothing: its player joins only when its authority has caught up.
+
+use super::*;
+
+impl<S: Simulation> Match<S> {
+    /// A session of `seats` local players begins. The same identity gets the same players as before, and
+    /// takes them over from a session that still holds them.
+    ///
+    /// # Errors
+    /// Why not; nothing was changed then.
+    pub fn connect(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        identity: &str,
+        seats: usize,
+    ) -> Result<(), CloseCode> {
+        if let Some(code) = self.closed {
+            return Err(code);
+        }
+        let players = self.assign(identity, seats)?;
+        if let Some(at) = self.peers.iter().position(|p| p.identity == identity) {
+            self.close_peer(at, CloseCode::TakenOver);
+        }
+        for player in &players {
+            self.seats[player.index()].purge();
+            if !self.identities.iter().any(|(_, p)| p == player) {
+                self.identities.push((identity.to_owned(), *player));
+                self.journal(|journalist, out| journalist.seat(*player, identity, out));
+            }
+        }
+        self.peers
+            .push(Peer::new(peer, identity.to_owned(), players, now));
+        Ok(())
+    }
+
+    /// Writes down that a ticket was used, before its session is let in: it must never work again.
+    pub fn note_ticket(&mut self, ticket: u64, identity: &str) {
+        self.journal(|journalist, out| journalist.ticket(ticket, identity, out));
+    }
+
+    /// The players of an identity: those it had, or free ones.
+    fn assign(
+        &self,
+        identity: &str,
+        seats: usize,
+    ) -> Result<ArrayVec<PlayerId, SEATS_MAX>, CloseCode> {
+        let seats = seats.clamp(1, SEATS_MAX);
+        let known = self
+            .identities
+            .iter()
+            .filter(|(name, _)| name == identity)
+            .map(|(_, p)| *p);
+        let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
+        let free = (0..self.seats.len() as u8).map(PlayerId);
+        let free = free.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
+        players.extend(free.take(seats - players.len()));
+        if players.len() < seats {
+            Err(CloseCode::Full)
+        } else {
+            Ok(players)
+        }
+    }
+
+    /// The transport of a session is gone. Its players keep their seats until they are dropped.
+    pub fn disconnect(&mut self, peer: PeerId) {
+        self.peers.retain(|p| p.id != peer);
+    }
+
+    /// A session is to end: it is told why, and its players leave.
+    pub fn kick(&mut self, peer: PeerId, code: CloseCode) {
+        if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
+            self.leave(at, code);
+        }
+    }
+
+    /// Ends the match: everybody is told why, and the journal is closed.
+    pub fn close(&mut self, code: CloseCode) {
+        if self.closed.is_some() {
+            return;
+        }
+        while !self.peers.is_empty() {
+            self.close_peer(0, code);
+        }
+        self.journal(|journalist, out| journalist.end(&code.to_string(), out));
+        self.closed = Some(code);
+    }
+
+    fn leave(&mut self, at: usize, code: CloseCode) {
+        for player in self.peers[at].players.clone() {
+            self.seats[player.index()].purge();
+            self.sealer.change(player, RosterChange::Left);
+            self.identities.retain(|(_, p)| *p != player);
+        }
+        self.close_peer(at, code);
+    }
+
+    fn close_peer(&mut self, at: usize, code: CloseCode) {
+        let peer = self.peers.remove(at);
+        // Said a few times, because nobody will be there to say it again.
+        for _ in 0..3 {
+            self.outbox.packet(peer.id, 16, |buffer| {
+                let mut packet = Writer::new(buffer);
+                packet
+                    .u8(down::CLOSED)
+                    .and_then(|()| packet.value(&code))
+                    .ok()?;
+                Some(packet.len())
+            });
+        }
+        self.outbox.push(Item::Closed(peer.id, code));
+    }
+
+    /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
+    /// protocol is counted, and closes the session when there are too many.
+    pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
+        self.now = self.now.max(now);
+        let Some(at) = self.peers.iter().position(|p| p.id == peer) else {
+            return;
+        };
+        let next = self.world.tick();
+        match up::read(&mut self.peers[at], &mut self.seats, next, now, bytes) {
+            Ok(Asked::Nothing) => {}
+            Ok(Asked::Join(hello)) => self.join(now, at, &hello),
+            Ok(Asked::Leave) => self.leave(at, CloseCode::Left),
+            Ok(Asked::Heal(tick)) => self.heal(now, at, tick),
+            Ok(Asked::Evidence(tick)) => self.show_evidence(at, tick),
+            Err(_) => {
+                self.stats.malformed += 1;
+                if self.peers[at].strike(now) {
+                    self.leave(at, CloseCode::Strikes);
+                    return;
+                }
+            }
+        }
+        let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) else {
+            return;
+        };
+        for player in &peer.players {
+            self.views[player.index()] = peer.view;
+        }
+        while let Ok(Some(told)) = peer.lane_in.poll_message() {
+            let text: String = String::from_utf8_lossy(&told.bytes)
+                .chars()
+                .filter(|c| !c.is_control() || *c == '\n')
+                .collect();
+            if told.kind == message::REPORT
+                && told.bytes.len() <= REPORT_BYTES_MAX
+                && self.reports.len() < 16
+            {
+                self.reports.push(Report {
+                    peer: peer.id,
+                    text,
+                });
+            }
+        }
+    }
+
+    fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
+        if let Some(code) = self.hello.refusal(hello) {
+            return self.leave_unseated(at, code);
+        }
+        let loading = self
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Loading)
+            .count();
+        if loading >= JOINS_AT_ONCE {
+            return; // The client repeats its hello.
+        }
+        let world = self.snapshot();
+        let TurnLength::Fixed(turn_ticks) = self.config.turn;
+        let peer = &mut self.peers[at];
+        let welcome = Welcome {
+            seats: peer.players.clone(),
+            next_seq: peer
+                .players
+                .iter()
+                .map(|p| self.seats[p.index()].next_seq)
+                .collect(),
+            tick_us: self.config.tick.as_nanos().div_ceil(1_000) as u32,
+            turn_ticks,
+            delay_ticks: self.config.delay_ticks,
+        };
+        let mut bytes = Vec::new();
+        let told = codec::append(&welcome, &mut bytes).is_ok()
+            && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
+            && peer.lane_out.push(message::WORLD, world).is_ok();
+        if told {
+            peer.enter(Stage::Loading, now);
+            peer.wanted = self.world.tick();
+            peer.view = self.world.tick();
+        }
+    }
+
+    /// Closes a session that never came so far as to have players.
+    fn leave_unseated(&mut self, at: usize, code: CloseCode) {
+        for player in self.peers[at].players.clone() {
+            if self.world.presence(player) == Presence::Absent {
+                self.identities.retain(|(_, p)| *p != player);
+            }
+        }
+        self.close_peer(at, code);
+    }
+
+    /// The current world as bytes, made once for all that ask at this tick.
+    fn snapshot(&mut self) -> Arc<[u8]> {
+        let tick = self.world.tick();
+        if let Some((at, bytes)) = &self.snapshot
+            && *at == tick
+        {
+            return bytes.clone();
+        }
+        let mut bytes = Vec::new();
+        codec::append(&self.world, &mut bytes).expect("a world of at most 8 MiB");
+        let bytes: Arc<[u8]> = bytes.into();
+        self.snapshot = Some((tick, bytes.clone()));
+        bytes
+    }
+
+    /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
+    fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
+        let evidence = self.history.world(tick).and_then(|world| {
+            let mut bytes = Vec::new();
+            codec::append(world, &mut bytes).ok()?;
+            Some((tick, Arc::from(bytes)))
+        });
+        if self.send_world(now, at) {
+            self.stats.desyncs += 1;
+            self.peers[at].evidence = evidence;
+        }
+    }
+
+    /// Sends the current world to a client that cannot go on from frames, if it may have one now.
+    fn send_world(&mut self, now: Duration, at: usize) -> bool {
+        if !self.peers[at].lane_out.is_idle() {
+            return false; // On its way.
+        }
+        match self.peers[at].may_heal(now) {
+            Some(true) => {}
+            Some(false) => return false,
+            None => {
+                self.leave(at, CloseCode::Desync);
+                return false;
+            }
+        }
+        self.stats.heals += 1;
+        let world = self.snapshot();
+        self.peers[at].lane_out.push(message::HEAL, world).is_ok()
+    }
+
+    fn show_evidence(&mut self, at: usize, tick: Tick) {
+        let peer = &mut self.peers[at];
+        if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
+            debug_assert_eq!(kept, tick);
+            let _ = peer.lane_out.push(message::EVIDENCE, world);
+        }
+    }
+
+    /// What a job of the resolver returned; `None`: it failed. Late answers are ignored.
+    pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
+        self.queries.complete(job, outcome);
+    }
+
+    /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
+    pub(super) fn note_silence(&mut self) {
+        let next = self.world.tick();
+        for (i, seat) in self.seats.iter_mut().enumerate() {
+            let player = PlayerId(i as u8);
+            let session = self
+                .peers
+                .iter()
+                .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
+            let speaks = session && seat.input(next).is_some();
+            if let Some(change) =
+                self.sealer
+                    .silence(self.world.presence(player), seat, next, speaks)
+            {
+                self.sealer.change(player, change);
+                seat.changed = Some(next);
+            }
+            if self.world.presence(player) == Presence::Dropped
+                && next - seat.given > LEAVE_AFTER_TICKS
+                && !self.peers.iter().any(|p| p.players.contains(&player))
+            {
+                self.sealer.change(player, RosterChange::Left);
+                seat.purge();
+                self.identities.retain(|(_, p)| *p != player);
+            }
+        }
+    }
+
+    /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
+    pub(super) fn look_after_peers(&mut self, now: Duration) {
+        let next = self.world.tick();
+        let oldest = self.history.first();
+        let turn_ticks = self.turn_ticks();
+        let mut at = 0;
+        while at < self.peers.len() {
+            let peer = &mut self.peers[at];
+            let rtt_ticks =
+                peer.link.rtt().unwrap_or_default().as_secs_f64() / self.config.tick.as_secs_f64();
+            let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
+            let waited = now.saturating_sub(peer.since);
+            let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
+            let verdict = match peer.stage {
+                Stage::Greeting | Stage::Loading => {
+                    (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
+                }
+                Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
+                Stage::CatchingUp if next - peer.wanted <= near => {
+                    peer.enter(Stage::Playing, now);
+                    for player in peer.players.clone() {
+                        let seat = &mut self.seats[player.index()];
+                        seat.given = next;
+                        if self.world.presence(player) == Presence::Absent {
+                            self.sealer.change(player, RosterChange::Joined);
+                            seat.changed = Some(next);
+                        }
+                    }
+                    None
+                }
+                Stage::CatchingUp => None,
+                Stage::Playing => stuck.then_some(CloseCode::NoAcks),
+            };
+            let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
+            if behind && self.peers[at].stage == Stage::Playing {
+                // Farther behind than the frames that are kept: only a world helps.
+                self.send_world(now, at);
+            }
+            if self.peers.get(at).map(|p| p.id) != Some(id) {
+                continue; // Healed too often: it is gone.
+            }
+            match verdict {
+                Some(code @ CloseCode::NoAcks) => self.close_peer(at, code),
+                Some(code) => self.leave_unseated(at, code),
+                None => at += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! First safety: what must never happen, at every frame of every client. Then liveness: after the network
+//! has healed, everybody is in the match, equal, and on target.
+
+use super::*;
+
+impl<S: Play> Rig<S> {
+    /// What must never happen.
+    pub(super) fn check(&self, i: usize) {
+        let client = &self.clients[i];
+        let who = &client.identity;
+        let Some(authority) = client.session.authority() else {
+            return;
+        };
+        let stats = client.session.stats();
+        let tick = authority.tick();
+        let lead = stats.prediction_tick - tick.0;
+        assert!(lead <= LEAD_MAX, "{who}: the lead is {lead} ticks");
+        let reach = stats.input_tick.saturating_sub(tick.0);
+        assert!(reach <= INPUT_WINDOW, "{who}: the reach is {reach} ticks");
+        assert_eq!(
+            stats.cues_started,
+            stats.cues_confirmed + stats.cues_cancelled + stats.cues_open,
+            "{who}: a cue was lost or settled twice"
+        );
+        let excused = client.flipped && stats.heals <= client.healed;
+        if !excused {
+            let truth = self.digests.get(tick.0 as usize);
+            let ours = authority.digest().expect("no NaN");
+            assert_eq!(
+                Some(&ours),
+                truth,
+                "{who}: the authority differs from the server at {tick}"
+            );
+        }
+    }
+
+    /// The world's checks at the end, after the network has healed: all live, equal, and on target.
+    ///
+    /// # Panics
+    /// If somebody is not.
+    pub fn converge(&mut self) {
+        for client in &mut self.clients {
+            client.net.set_profile(LinkProfile::LAN);
+            client.frozen_until = Duration::ZERO;
+        }
+        self.stalled_until = Duration::ZERO;
+        self.run(Duration::from_secs(6));
+        self.command(false);
+        self.run(Duration::from_secs(4));
+        let server = self.game.world().tick();
+        for client in &self.clients {
+            let who = &client.identity;
+            let stats = client.session.stats();
+            if let Some(closed) = client.session.closed() {
+                panic!("{who} is out: {closed}");
+            }
+            assert_eq!(
+                self.game.stage(client.peer),
+                Some(Stage::Playing),
+                "{who} is not in the match"
+            );
+            assert!(client.session.differs().is_none(), "{who} still differs");
+            assert!(
+                server.0 - stats.authority_tick <= 8,
+                "{who} trails by {}",
+                server.0 - stats.authority_tick
+            );
+            let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
+            assert!(
+                off <= 1.0,
+                "{who}: margin {} of {}",
+                stats.margin_ticks_now,
+                stats.margin_ticks_target
+            );
+            assert_eq!(
+                stats.commands_sent,
+                stats.commands_executed + stats.commands_refused,
+                "{who}: a command has no fate"
+            );
+        }
+        self.check_commands();
+        if let Some((asked, answered)) = self.game.world().sim().asked_and_answered() {
+            let open = self.game.world().open_queries().len() as u32;
+            assert_eq!(
+                asked,
+                answered + open,
+                "a query was answered twice or never"
+            );
+            assert_eq!(open, 0, "queries stay open");
+        }
+    }
+
+    /// Commands exactly once, each player's in the order given, and none that nobody gave.
+    fn check_commands(&self) {
+        let Some(ran) = self.game.world().sim().ran() else {
+            return;
+        };
+        for (i, (player, command)) in ran.iter().enumerate() {
+            assert!(
+                !ran[..i].iter().any(|(_, other)| other == command),
+                "{command:?} of {player} ran twice"
+            );
+            assert!(
+                self.given.contains(command),
+                "{command:?} of {player} was never given"
+            );
+        }
+        for client in &self.clients {
+            let mine =
+                |command: &S::Command| client.sent.iter().position(|(_, given)| given == command);
+            let order: Vec<usize> = ran
+                .iter()
+                .filter_map(|(_, command)| mine(command))
+                .collect();
+            assert!(
+                order.is_sorted(),
+                "{}: commands ran out of order",
+                client.identity
+            );
+            let executed = client.session.stats().commands_executed;
+            assert_eq!(
+                order.len() as u64,
+                executed,
+                "{}: what ran is not what was told",
+                client.identity
+            );
+        }
+    }
+}

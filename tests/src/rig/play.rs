@@ -1,0 +1,116 @@
+//! What the rig must know of a game, and what a world is like.
+
+use std::sync::Arc;
+
+use twinstep_client::Show;
+use twinstep_client::session::BUDGET_TICKS;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
+use twinstep_server::Resolver;
+use twinstep_server::config::Announce;
+
+/// How clients move their sticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sticks {
+    /// Everything changes at every tick.
+    Analog,
+    /// Everything changes at every tenth tick.
+    Sticky,
+    /// Neutral, and no commands.
+    Still,
+}
+
+/// A game that the rig can play.
+pub trait Play: Simulation {
+    /// Its picture.
+    type Show: Show<Self>;
+    /// A player made of numbers.
+    type Driver;
+
+    /// Its rules, for a world with so many entities of its own (0: as usual).
+    fn rules(crowd: u16) -> Self::Rules;
+    /// Its beginning.
+    fn start(rules: &Self::Rules, seed: u64) -> Self;
+    /// Its picture.
+    fn show(rules: &Arc<Self::Rules>) -> Self::Show;
+    /// Its resolver, which may be as nondeterministic as it likes.
+    fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
+    /// What clients speculate.
+    fn speculate(sim: &Self, rules: &Self::Rules, query: &Self::Query) -> Option<Self::Outcome>;
+    /// What its referee admits.
+    fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
+    /// A player.
+    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
+    /// What a player holds at `now` and orders.
+    fn drive(
+        &self,
+        driver: &mut Self::Driver,
+        rules: &Self::Rules,
+        me: PlayerId,
+        now: Tick,
+    ) -> (Self::Input, Option<Self::Command>);
+    /// Changes something that no frame told: a desync.
+    fn flip(&mut self);
+    /// All commands that ran, in order, if the state remembers them.
+    fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
+        None
+    }
+    /// How many queries were asked and answered so far, if the state remembers them.
+    fn asked_and_answered(&self) -> Option<(u32, u32)> {
+        None
+    }
+    /// Whether a job with this outcome stands for one that never returns.
+    fn is_lost(_outcome: &Self::Outcome) -> bool {
+        false
+    }
+}
+
+/// What a world is like.
+#[derive(Clone, Debug)]
+pub struct RigConfig {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// Clients that join at the beginning.
+    pub clients: usize,
+    /// The links at the beginning.
+    pub link: LinkProfile,
+    /// How clients move their sticks.
+    pub sticks: Sticks,
+    /// Entities of the game's own; 0: as usual.
+    pub crowd: u16,
+    /// Ticks sent at once.
+    pub turn_ticks: u8,
+    /// Whether inputs are announced.
+    pub announce: Announce,
+    /// Ticks between sampling and use.
+    pub delay_ticks: u8,
+    /// Frames that clients draw a second.
+    pub fps: u32,
+    /// Steps of the prediction that one advance may take.
+    pub budget: u32,
+    /// Whether each kept prediction is checked against the truth.
+    pub verify: bool,
+    /// Whether a journal is kept.
+    pub journal: bool,
+}
+
+impl RigConfig {
+    /// Four clients of the action preset on one kind of link, analog sticks, 120 frames a second.
+    #[must_use]
+    pub fn new(seed: u64, link: LinkProfile) -> Self {
+        RigConfig {
+            seed,
+            clients: 4,
+            link,
+            sticks: Sticks::Analog,
+            crowd: 0,
+            turn_ticks: 2,
+            announce: Announce::Ahead,
+            delay_ticks: 0,
+            fps: 120,
+            budget: BUDGET_TICKS,
+            verify: true,
+            journal: true,
+        }
+    }
+}
