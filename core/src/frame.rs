@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
 pub use crate::perspective::{Learned, Perspective, Phase};
+pub use crate::players::PlayerSet;
 use crate::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 /// A change of who plays. The roster is the framework's; a step only hears of it.
@@ -107,61 +108,6 @@ pub struct FrameData<S: Simulation> {
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: players whose input the server had to fill, as a mask.
     pub filled: PlayerSet,
-}
-
-/// A set of players, as a mask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlayerSet(pub u16);
-
-impl PlayerSet {
-    /// Whether the player is in the set.
-    #[must_use]
-    pub const fn contains(self, player: PlayerId) -> bool {
-        player.index() < PLAYERS_MAX && self.0 & (1 << player.0) != 0
-    }
-
-    /// Adds or removes a player.
-    ///
-    /// # Panics
-    /// If `player` is not below [`PLAYERS_MAX`].
-    pub fn set(&mut self, player: PlayerId, member: bool) {
-        assert!(player.index() < PLAYERS_MAX, "{player} is beyond the bound");
-        if member {
-            self.0 |= 1 << player.0;
-        } else {
-            self.0 &= !(1 << player.0);
-        }
-    }
-
-    /// The players of the set in order.
-    pub fn iter(self) -> impl Iterator<Item = PlayerId> {
-        (0..PLAYERS_MAX as u8)
-            .map(PlayerId)
-            .filter(move |p| self.contains(*p))
-    }
-
-    /// How many.
-    #[must_use]
-    pub const fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Whether nobody is in it.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl FromIterator<PlayerId> for PlayerSet {
-    fn from_iter<T: IntoIterator<Item = PlayerId>>(players: T) -> Self {
-        players
-            .into_iter()
-            .fold(PlayerSet::default(), |mut set, p| {
-                set.set(p, true);
-                set
-            })
-    }
 }
 
 impl<S: Simulation> FrameData<S> {

@@ -12,7 +12,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`words`] | tick, player, key |
+//! | [`words`], [`players`] | tick, player, key; a set of players |
 //! | [`simulation`] | the trait that a game implements |
 //! | [`frame`], [`effects`] | what a step is told, and what it tells |
 //! | [`perspective`] | whose screen a step is for |
@@ -42,6 +42,7 @@ pub mod lane;
 pub mod link;
 pub mod packet;
 pub mod perspective;
+pub mod players;
 pub mod rng;
 pub mod schedule;
 pub mod simnet;

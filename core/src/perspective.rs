@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
-use crate::frame::PlayerSet;
+use crate::players::PlayerSet;
 use crate::{PlayerId, Tick};
 
 /// Which of the two simulations a step belongs to.
