@@ -227,3 +227,29 @@ fn every_path_that_the_architecture_names_exists() {
     }
     assert!(named > 20, "only {named} paths");
 }
+
+#[test]
+fn every_mutant_names_a_test_that_exists() {
+    let mut mutants = files("ci/mutants");
+    mutants.retain(|path| path.ends_with(".patch"));
+    assert!(mutants.len() >= 7, "{mutants:?}");
+    for path in mutants {
+        let text = read(&path);
+        let mut lines = text.lines();
+        let breaks = lines.next().unwrap_or_default();
+        assert!(
+            breaks.starts_with("# breaks: "),
+            "{path} says what it breaks"
+        );
+        let killer = lines.next().unwrap_or_default();
+        let killer = killer.strip_prefix("# killed by: twinstep-tests ");
+        let (target, name) = killer
+            .and_then(|killer| killer.split_once(' '))
+            .unwrap_or_else(|| panic!("{path} says by which test it is killed"));
+        let tests = read(&format!("tests/tests/{target}.rs"));
+        assert!(
+            tests.contains(&format!("fn {name}(")),
+            "{path}: {target} has no {name}"
+        );
+    }
+}
