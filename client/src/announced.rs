@@ -51,11 +51,11 @@ impl<S: Simulation> Announced<S> {
 
     /// Notes a command that is due at `tick`.
     pub fn note_command(&mut self, tick: Tick, order: Order<S::Command>) {
-        let known = self
-            .commands
-            .iter()
-            .any(|(_, o)| o.player == order.player && o.seq == order.seq);
-        if !known && self.commands.len() < COMMANDS {
+        let same = |o: &Order<S::Command>| o.player == order.player && o.seq == order.seq;
+        if let Some((due, _)) = self.commands.iter_mut().find(|(_, o)| same(o)) {
+            // It waits longer than it was said to.
+            *due = tick.max(*due);
+        } else if self.commands.len() < COMMANDS {
             self.commands.push((tick, order));
         }
     }
@@ -65,10 +65,12 @@ impl<S: Simulation> Announced<S> {
         self.commands.iter().map(|(tick, order)| (*tick, order))
     }
 
-    /// Forgets commands that are in a frame already, by each player's next sequence.
-    pub fn forget(&mut self, next_seq: impl Fn(PlayerId) -> u32) {
-        self.commands
-            .retain(|(_, order)| order.seq >= next_seq(order.player));
+    /// Forgets commands that are in a frame already, by each player's next sequence, and those that were
+    /// due long ago and are not said any more: they were refused.
+    pub fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
+        self.commands.retain(|(due, order)| {
+            order.seq >= next_seq(order.player) && *due + ANNOUNCE_TICKS >= authority
+        });
     }
 
     /// Forgets everything (after a jump to another world).

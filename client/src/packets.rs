@@ -257,6 +257,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
+/// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server.
+const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 4 + 4;
 /// Room that inputs leave for what follows them in a packet.
 const ORDERS_ROOM: usize = 300;
 
@@ -316,11 +318,13 @@ fn write_orders<S: Simulation, V: Show<S>>(
             }
             out.value(&pending.order.command)
         })();
-        match written {
-            Ok(()) => count += 1,
-            Err(_) => out.truncate(end),
+        let fits = written.is_ok() && out.room() >= TAIL_ROOM;
+        if fits {
+            count += 1;
+        } else {
+            out.truncate(end);
         }
-        written.is_ok() && count < 64
+        fits && count < 64
     };
     if claims {
         let _ = orders.claims().all(&mut write);

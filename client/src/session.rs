@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender, Message, Receiving};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
@@ -324,6 +324,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let sound = welcome.tick_us > 0
             && welcome.turn_ticks > 0
+            && !welcome.seats.is_empty()
+            && welcome
+                .seats
+                .iter()
+                .all(|player| player.index() < PLAYERS_MAX)
             && welcome.seats.len() == welcome.next_seq.len();
         let Some(hooks) = hooks.take().filter(|_| sound) else {
             self.close(Closed::UnreadableWorld);
@@ -370,6 +375,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         if let Some((tick, since)) = self.asked_evidence
             && now.saturating_sub(since) > EVIDENCE_PATIENCE
+            && self.lane_in.progress().is_none()
         {
             self.asked_evidence = None;
             if let State::Playing(playing) = &mut self.state {

@@ -256,7 +256,8 @@ impl<S: Simulation> Timeline<S> {
         }
         self.orders.executed(frame);
         let authority = &self.authority;
-        self.announced.forget(|player| authority.next_seq(player));
+        self.announced
+            .forget(authority.tick(), |player| authority.next_seq(player));
         Ok(())
     }
 
@@ -361,7 +362,7 @@ impl<S: Simulation> Timeline<S> {
             .verify
             .then(|| line.world.digest().unwrap_or_else(|nan| panic!("{nan}")));
         let claimants = if tick >= self.frontier {
-            locals
+            line.world.seated().common(locals)
         } else {
             PlayerSet::default()
         };
@@ -457,6 +458,8 @@ impl<S: Simulation> Assume<'_, S> {
                 data.claims.push(pending.order.clone());
             }
         }
+        let seated = world.seated();
+        data.claims.retain(|claim| seated.contains(claim.player));
         data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 

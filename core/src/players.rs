@@ -29,6 +29,12 @@ impl PlayerSet {
         }
     }
 
+    /// Those that are in both sets.
+    #[must_use]
+    pub const fn common(self, other: PlayerSet) -> PlayerSet {
+        PlayerSet(self.0 & other.0)
+    }
+
     /// The players of the set in order.
     pub fn iter(self) -> impl Iterator<Item = PlayerId> {
         (0..PLAYERS_MAX as u8)

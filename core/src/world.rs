@@ -463,7 +463,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     for order in &frame.commands {
         let expected = world.next_seq[order.player.index()];
-        if order.seq < expected {
+        if order.seq < expected || order.seq == u32::MAX {
             return Err(FrameError::Sequence {
                 tick,
                 player: order.player,

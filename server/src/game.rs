@@ -18,7 +18,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE, PLAYERS_MAX,
-    REPORT_BYTES_MAX, SEATS_MAX,
+    REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
 };
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
@@ -310,6 +310,11 @@ impl<S: Simulation> Match<S> {
             let slip = now - due;
             self.epoch = Some(epoch + slip);
             self.stats.slipped += slip;
+            // Nobody else is to blame for time in which this process stood still.
+            for peer in &mut self.peers {
+                peer.progress_at += slip;
+                peer.since += slip;
+            }
         }
         while self.closed.is_none() && now >= self.next_due() {
             self.tick();
@@ -348,6 +353,7 @@ impl<S: Simulation> Match<S> {
             &self.config,
         );
         let stepped = self.step();
+        let mut struck = None;
         for refused in self.sealer.refused.drain(..) {
             let owner = self
                 .peers
@@ -355,7 +361,13 @@ impl<S: Simulation> Match<S> {
                 .find(|p| p.players.contains(&refused.player));
             if let Some(peer) = owner {
                 peer.refuse(refused.player, refused.claim, refused.seq);
+                if refused.poison && peer.strike(self.now) {
+                    struck = Some(peer.id);
+                }
             }
+        }
+        if let Some(peer) = struck {
+            self.kick(peer, CloseCode::Strikes);
         }
         if stepped.is_err() {
             return self.close(CloseCode::Fault);

@@ -29,6 +29,8 @@ pub(crate) struct Refused {
     pub(crate) player: PlayerId,
     pub(crate) claim: bool,
     pub(crate) seq: u32,
+    /// Whether the step failed with it in its frame.
+    pub(crate) poison: bool,
 }
 
 /// Builds frames.
@@ -55,6 +57,8 @@ impl<S: Simulation> Sealer<S> {
         *pending = match (*pending, change) {
             // Came and went between two ticks: nobody needs to hear of it.
             (Some(RosterChange::Joined), RosterChange::Left) => None,
+            // Whoever leaves is gone, whatever else was to be said.
+            (Some(RosterChange::Left), _) => Some(RosterChange::Left),
             _ => Some(change),
         };
     }
@@ -141,6 +145,7 @@ impl<S: Simulation> Sealer<S> {
                 let refused = Refused {
                     player,
                     claim: true,
+                    poison: false,
                     seq: held.order.seq,
                 };
                 if !is_seated(frame, look, player)
@@ -178,6 +183,9 @@ impl<S: Simulation> Sealer<S> {
                 });
             }
         }
+        for order in &self.owed {
+            seats[order.player.index()].stats.claims += 1;
+        }
         frame.claims.append(&mut self.owed);
         frame.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
@@ -200,6 +208,7 @@ impl<S: Simulation> Sealer<S> {
                 let refused = Refused {
                     player,
                     claim: false,
+                    poison: false,
                     seq: held.order.seq,
                 };
                 if !is_seated(frame, look, player)
@@ -226,6 +235,7 @@ impl<S: Simulation> Sealer<S> {
             self.refused.push(Refused {
                 player: order.player,
                 claim: true,
+                poison: true,
                 seq: order.seq,
             });
         }
@@ -236,6 +246,7 @@ impl<S: Simulation> Sealer<S> {
             self.refused.push(Refused {
                 player: order.player,
                 claim: false,
+                poison: true,
                 seq: order.seq,
             });
         }
@@ -363,6 +374,14 @@ impl<S: Simulation> Queries<S> {
                         asked: open.asked,
                         key: open.key,
                         outcome: None,
+                    }
+                }
+                // Not even a frame without other answers has room for it: then it stays without one.
+                Some(at) if frame.outcomes.is_empty() && fits(room, &open.key) => {
+                    let answer = self.ready.swap_remove(at);
+                    Answer {
+                        outcome: None,
+                        ..answer
                     }
                 }
                 // It does not fit: this one and all behind it wait for the next tick.

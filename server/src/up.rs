@@ -120,7 +120,7 @@ fn play<S: Simulation>(
     if flags & up::COMMANDS != 0 {
         for _ in 0..packet.u8()? {
             let (seat, seq) = (usize::from(packet.u8()?), packet.varint()?);
-            let stamp = packet.tick16(next)?;
+            let stamp = packet.tick16(next)?.min(next + INPUT_WINDOW);
             let (command, bytes) = sized::<S::Command>(packet)?;
             let player = *peer
                 .players

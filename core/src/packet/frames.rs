@@ -430,8 +430,9 @@ fn write_announced<'s, S: Simulation>(
         core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;
     for tick in (1..=ticks).map(|ahead| last.tick + ahead) {
-        let mut count = 0u8;
+        let mut count = 0usize;
         commands(tick, &mut |_| count += 1);
+        let count = u8::try_from(count).map_err(|_| WireError::Full)?;
         let mut head = u64::from(count > 0);
         for (i, player) in others.iter().enumerate() {
             if let Some(known) = input(player, tick) {

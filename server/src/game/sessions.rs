@@ -229,15 +229,15 @@ impl<S: Simulation> Match<S> {
 
     /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
     fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
-        let evidence = self.history.world(tick).and_then(|world| {
+        if !self.send_world(now, at) {
+            return;
+        }
+        self.stats.desyncs += 1;
+        self.peers[at].evidence = self.history.world(tick).and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
             Some((tick, Arc::from(bytes)))
         });
-        if self.send_world(now, at) {
-            self.stats.desyncs += 1;
-            self.peers[at].evidence = evidence;
-        }
     }
 
     /// Sends the current world to a client that cannot go on from frames, if it may have one now.
@@ -288,10 +288,13 @@ impl<S: Simulation> Match<S> {
                 self.sealer.change(player, change);
                 seat.changed = Some(next);
             }
-            if self.world.presence(player) == Presence::Dropped
-                && next - seat.given > LEAVE_AFTER_TICKS
-                && !self.peers.iter().any(|p| p.players.contains(&player))
-            {
+            let presence = self.world.presence(player);
+            let held = self.peers.iter().any(|p| p.players.contains(&player));
+            let named = self.identities.iter().any(|(_, p)| *p == player);
+            // Gone for long, or gone before it ever joined.
+            let gone = presence == Presence::Dropped && next - seat.given > LEAVE_AFTER_TICKS
+                || presence == Presence::Absent && named;
+            if gone && !held {
                 self.sealer.change(player, RosterChange::Left);
                 seat.purge();
                 self.identities.retain(|(_, p)| *p != player);
@@ -307,8 +310,13 @@ impl<S: Simulation> Match<S> {
         let mut at = 0;
         while at < self.peers.len() {
             let peer = &mut self.peers[at];
-            let rtt_ticks =
-                peer.link.rtt().unwrap_or_default().as_secs_f64() / self.config.tick.as_secs_f64();
+            let rtt_ticks = peer
+                .link
+                .rtt()
+                .unwrap_or_default()
+                .min(RTT_MAX)
+                .as_secs_f64()
+                / self.config.tick.as_secs_f64();
             let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;

@@ -67,6 +67,19 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
+    /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf.
+    fn hear_all(&mut self) {
+        for _ in 0..BATCH {
+            let Ok(heard) = self.heard.try_recv() else {
+                break;
+            };
+            self.hear(heard);
+        }
+        while let Ok(errand) = self.errands.try_recv() {
+            errand(&mut self.game);
+        }
+    }
+
     /// Runs the match to its end, and says why it ended.
     pub(super) async fn run(mut self) -> CloseCode {
         let mut reason = CloseCode::MatchOver;
@@ -89,13 +102,13 @@ impl<S: Simulation> Runner<S> {
                 }
                 Some((job, outcome)) = self.jobs.finished() => self.game.complete(job, outcome),
                 Some(errand) = self.errands.recv() => errand(&mut self.game),
-                Some(heard) = self.heard.recv() => {
-                    self.hear(heard);
-                    for _ in 1..BATCH {
-                        let Ok(heard) = self.heard.try_recv() else { break };
-                        self.hear(heard);
-                    }
-                }
+                Some(heard) = self.heard.recv() => self.hear(heard),
+            }
+            self.hear_all();
+            let asked = *self.closing.borrow();
+            if let Some(code) = asked {
+                reason = code;
+                self.game.close(code);
             }
             let now = self.clock.now();
             if now >= self.game.next_due() {
