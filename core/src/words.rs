@@ -63,7 +63,8 @@ impl fmt::Display for Tick {
 
 /// A player of one match: its number there, below [`PLAYERS_MAX`](crate::bounds::PLAYERS_MAX).
 ///
-/// The same identity has the same number for as long as the match lives, also after it left and returned.
+/// An identity keeps its number while it has its seat, also through a drop and a return; once it left, the
+/// number may be another one's.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

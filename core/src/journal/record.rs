@@ -64,7 +64,7 @@ pub enum Record<'a> {
         /// Whose it was; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
-    /// Who a player is, for as long as the match lives.
+    /// Who a player is, until the number is given to another one.
     Seat {
         /// The player's number.
         player: PlayerId,
