@@ -27,7 +27,7 @@ pub struct TicketClaims {
     pub identity: String,
     /// Which match the ticket is for.
     pub match_id: u64,
-    /// Local players of the session, 1..=[`SEATS_MAX`].
+    /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
     /// From when on the ticket is worthless, in seconds since the unix epoch.
     pub expires_unix_s: u64,
@@ -53,7 +53,7 @@ impl TicketClaims {
         let number =
             |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let valid =
-            version == CLAIMS_VERSION && (1..=SEATS_MAX).contains(&seats) && is_identity(identity);
+            version == CLAIMS_VERSION && seats <= SEATS_MAX && is_identity(identity);
         valid.then(|| TicketClaims {
             ticket_id: number(43),
             identity: identity.to_string(),
@@ -83,10 +83,14 @@ mod tests {
             expires_unix_s: 77,
         };
         let bytes = claims.to_bytes();
-        assert_eq!(TicketClaims::from_bytes(&bytes), Some(claims));
+        assert_eq!(TicketClaims::from_bytes(&bytes), Some(claims.clone()));
+        let spectator = TicketClaims { seats: 0, ..claims };
+        assert_eq!(
+            TicketClaims::from_bytes(&spectator.to_bytes()),
+            Some(spectator)
+        );
         for (at, value) in [
             (0, 2),
-            (1, 0),
             (1, 5),
             (2, 0),
             (2, 33),

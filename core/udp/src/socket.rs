@@ -70,6 +70,26 @@ impl UdpClient {
         })
     }
 
+    /// Dials again, with another ticket or the same one, from the socket of an attempt that came to nothing: to the
+    /// server a ticket belongs to the address that it was first seen from. The conditioner moves along.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: the ticket expired, or there is no socket.
+    pub fn redial(
+        &mut self,
+        ticket: &Ticket,
+        now: Duration,
+        now_unix: Duration,
+    ) -> Result<UdpClient, ConnectError> {
+        Ok(UdpClient {
+            endpoint: ClientEndpoint::new(ticket, now, now_unix)?,
+            socket: self.socket.try_clone()?,
+            conditioner: self.conditioner.take(),
+            now,
+            io_errors: self.io_errors,
+        })
+    }
+
     /// Sends all datagrams, both ways, through a simulated bad network.
     #[must_use]
     pub fn with_conditioner(mut self, profile: LinkProfile, seed: u64) -> UdpClient {

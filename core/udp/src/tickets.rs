@@ -46,7 +46,7 @@ pub struct TicketSpec<'a> {
     pub identity: &'a str,
     /// Which match it is for.
     pub match_id: u64,
-    /// Local players of the session, 1..=[`SEATS_MAX`].
+    /// Local players of the session, 0..=[`SEATS_MAX`]; 0: a spectator.
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
     pub servers: &'a [SocketAddr],
@@ -132,11 +132,26 @@ impl Ticket {
     /// The ticket as one line of text, which [`str::parse`] reads back. It is a secret.
     #[must_use]
     pub fn to_line(&self) -> String {
+        format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
+    }
+
+    /// The ticket as about 1,200 bytes, for a message of a session that is sealed anyway. Nearly all of it is the
+    /// server's seal over the claims and their padding, so it cannot be packed any smaller.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.game.len() as u8];
         bytes.extend_from_slice(self.game.as_bytes());
         bytes.extend_from_slice(&self.wire_version.to_le_bytes());
         bytes.extend_from_slice(&self.token.to_bytes());
-        format!("{PREFIX}{VERSION}:{}", to_hex(&bytes))
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Ticket::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// [`TicketError::Damaged`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Ticket, TicketError> {
+        parse(bytes).ok_or(TicketError::Damaged)
     }
 
     /// Checks that the ticket is for this program. (The server checks too, but can only stay silent.)
@@ -238,15 +253,17 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
             got: spec.identity.to_string(),
         });
     }
-    let (seats, life_s) = (u64::from(spec.seats), spec.life.as_secs());
+    let life_s = spec.life.as_secs();
     let (game_bytes, servers) = (spec.game.len() as u64, spec.servers.len() as u64);
     let ranges = [
         ("bytes of game id", game_bytes, GAME_MAX_BYTES as u64),
-        ("seats", seats, u64::from(SEATS_MAX)),
         ("server addresses", servers, SERVERS_MAX as u64),
         ("seconds of life", life_s, TICKET_LIFE_MAX.as_secs()),
         ("seconds of timeout", spec.timeout.as_secs(), 60),
     ];
+    if spec.seats > SEATS_MAX {
+        return Err(TicketError::Seats { got: spec.seats });
+    }
     for (what, got, most) in ranges {
         if !(1..=most).contains(&got) {
             return Err(TicketError::Range { what, most, got });
@@ -276,6 +293,12 @@ pub enum TicketError {
         most: u64,
         /// What the spec said.
         got: u64,
+    },
+    /// A ticket cannot be made for so many local players.
+    #[error("expected 0 (a spectator) to {SEATS_MAX} seats for a ticket, got {got}")]
+    Seats {
+        /// What the spec said.
+        got: u8,
     },
     /// There is no such file.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
@@ -371,6 +394,11 @@ mod tests {
         let ticket = ticket();
         assert!(ticket.to_line().starts_with("twinstep-ticket-1:"));
         assert_eq!(ticket.to_line().parse::<Ticket>().unwrap(), ticket);
+        let bytes = ticket.to_bytes();
+        assert_eq!(Ticket::from_bytes(&bytes).unwrap(), ticket);
+        assert!(bytes.len() <= 1_250, "{} bytes", bytes.len());
+        let cut = Ticket::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err();
+        assert!(matches!(cut, TicketError::Damaged));
 
         let folder = Folder::new();
         let path = folder.file("ticket");
@@ -440,9 +468,15 @@ mod tests {
         }
 
         type Break = fn(&mut TicketSpec<'_>);
-        let breaks: [(&str, Break); 8] = [
-            ("seats", |s| s.seats = 0),
-            ("seats", |s| s.seats = 5),
+        let crowded = TicketSpec {
+            seats: 5,
+            ..spec(&servers)
+        };
+        assert!(matches!(
+            Ticket::issue(&key, &crowded),
+            Err(TicketError::Seats { got: 5 })
+        ));
+        let breaks: [(&str, Break); 6] = [
             ("server addresses", |s| s.servers = &[]),
             ("seconds of life", |s| s.life = Duration::from_millis(999)),
             ("seconds of life", |s| s.life = TICKET_LIFE_MAX * 2),
