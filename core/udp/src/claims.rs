@@ -52,8 +52,7 @@ impl TicketClaims {
         let identity = std::str::from_utf8(identity).ok()?;
         let number =
             |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let valid =
-            version == CLAIMS_VERSION && seats <= SEATS_MAX && is_identity(identity);
+        let valid = version == CLAIMS_VERSION && seats <= SEATS_MAX && is_identity(identity);
         valid.then(|| TicketClaims {
             ticket_id: number(43),
             identity: identity.to_string(),

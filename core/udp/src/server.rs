@@ -48,7 +48,8 @@ pub struct ServerConfig<'a> {
     pub keys: &'a [Key],
     /// The addresses that tickets name: what players dial, not what the socket is bound to.
     pub public_addresses: &'a [SocketAddr],
-    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Memory: 3 KB each and key, and 1.8 MB for each that speaks.
+    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Memory: 3 KB each and key, and 1.8 MB for each that speaks
+    /// and has a seat.
     pub sessions_max: usize,
     /// The game's id.
     pub game: &'a str,
@@ -120,6 +121,9 @@ pub struct ServerEndpoint {
     /// Used ticket ids, and the unix second from which on each can be forgotten.
     consumed: BTreeMap<u64, u64>,
     consumed_pruned_unix_s: u64,
+    /// What carries the packets of all sessions without a seat: there may be hundreds, and 1.7 MB for each would be
+    /// too much. Whole unreliable packets leave nothing behind in it, so they cannot meet there.
+    spectators: Option<Link>,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
@@ -144,8 +148,11 @@ struct Session {
     bucket: Bucket,
     /// Whether the client has shown that it knows that it is connected.
     is_confirmed: bool,
-    /// `None` until the session is admitted.
+    /// Whether it may speak.
+    is_admitted: bool,
+    /// Its own link, once admitted; without a seat it shares one.
     link: Option<Link>,
+    has_seats: bool,
 }
 
 impl ServerEndpoint {
@@ -193,6 +200,7 @@ impl ServerEndpoint {
                 .map(|id| (id, forget_unix_s))
                 .collect(),
             consumed_pruned_unix_s: config.now_unix.as_secs(),
+            spectators: None,
             outbox: Ring::new(OUTBOX_MAX),
             events: VecDeque::new(),
             packets_waiting: 0,
@@ -254,7 +262,12 @@ impl ServerEndpoint {
     /// Lets a session speak: its ticket id is persisted. Unknown sessions are left alone.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.link.get_or_insert_with(Link::new);
+            session.is_admitted = true;
+            let link = match session.has_seats {
+                true => &mut session.link,
+                false => &mut self.spectators,
+            };
+            link.get_or_insert_with(Link::new);
         }
     }
 
@@ -282,10 +295,12 @@ impl ServerEndpoint {
             .sessions
             .get_mut(&session)
             .ok_or(SendError::NotConnected)?;
-        let link = match &mut session.link {
-            Some(link) if session.is_confirmed => link,
-            _ => return Err(SendError::NotConnected),
+        let link = match session.has_seats {
+            true => session.link.as_mut(),
+            false => self.spectators.as_mut(),
         };
+        let speaks = session.is_admitted && session.is_confirmed;
+        let link = link.filter(|_| speaks).ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
         let gate = &mut self.gates[session.gate].gate;
         if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
@@ -335,6 +350,12 @@ impl ServerEndpoint {
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters
+    }
+
+    /// Whether a session has a link of its own.
+    #[cfg(test)]
+    pub(crate) fn has_own_link(&self, session: SessionId) -> bool {
+        self.sessions[&session].link.is_some()
     }
 
     /// Addresses that something is kept for.
@@ -388,7 +409,11 @@ impl ServerEndpoint {
                     return;
                 };
                 session.is_confirmed = true;
-                let Some(link) = &mut session.link else {
+                let link = match session.has_seats {
+                    true => session.link.as_mut(),
+                    false => self.spectators.as_mut(),
+                };
+                let Some(link) = link.filter(|_| session.is_admitted) else {
                     self.counters.unadmitted += 1;
                     return;
                 };
@@ -460,6 +485,7 @@ impl ServerEndpoint {
         let ticket = claims.expect("counted above if it is none");
         self.consumed
             .insert(id, ticket.expires_unix_s + CLOCK_SLACK_S);
+        let has_seats = ticket.seats > 0;
         let session = SessionId(id);
         self.by_address.insert(from, session);
         self.sessions.insert(
@@ -470,7 +496,9 @@ impl ServerEndpoint {
                 address: from,
                 bucket: Bucket::full(now),
                 is_confirmed: false,
+                is_admitted: false,
                 link: None,
+                has_seats,
             },
         );
         self.events

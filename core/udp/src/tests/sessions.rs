@@ -47,6 +47,34 @@ fn nothing_passes_either_way_until_the_session_is_admitted() {
     assert_eq!(world.packets, [(session, b"now".to_vec())]);
 }
 
+/// Hundreds may watch: they share one link, and still each hears only what is sent to it.
+#[test]
+fn sessions_without_seats_share_a_link_and_nothing_else() {
+    let mut world = World::new();
+    for n in 0..3 {
+        let spec = TicketSpec {
+            servers: &[server_address()],
+            seats: if n == 0 { 1 } else { 0 },
+            ..spec_at(EPOCH)
+        };
+        let ticket = Ticket::issue(&world.key, &spec).unwrap();
+        world.join(n, &ticket);
+    }
+    world.run(SECOND);
+    assert_eq!(world.connected.len(), 3);
+    for (n, (session, _)) in world.connected.clone().into_iter().enumerate() {
+        world.players[n].endpoint.send(&[n as u8]).unwrap();
+        world.server.send(session, &[10 + n as u8]).unwrap();
+        assert_eq!(world.server.has_own_link(session), n == 0);
+    }
+    world.step();
+    let heard: Vec<u8> = world.packets.iter().map(|(_, bytes)| bytes[0]).collect();
+    assert_eq!(heard, [0, 1, 2]);
+    for (n, player) in world.players.iter().enumerate() {
+        assert_eq!(player.packets, [[10 + n as u8]]);
+    }
+}
+
 #[test]
 fn a_refused_session_ends_at_both_sides_and_its_ticket_stays_used() {
     let mut world = World::new();
