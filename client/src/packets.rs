@@ -5,7 +5,7 @@ use std::time::Duration;
 use twinstep_core::bounds::PACKETS_PER_SEND_MAX;
 use twinstep_core::lane::{self, LaneAck};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, inputs, kind, up};
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError, Writer};
 use twinstep_core::{Simulation, Tick};
 
@@ -225,13 +225,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             flags |= up::LANE_ACK;
             out.bytes(&ack.encode())?;
         }
-        if let Some(tick) = playing.differs {
-            flags |= up::HEAL;
+        let asked = self.asked_evidence.map(|(tick, _)| tick);
+        let rare_at = out.len();
+        let mut rare = 0;
+        for (flag, tick) in [(rare::HEAL, playing.differs), (rare::EVIDENCE, asked)] {
+            let Some(tick) = tick else { continue };
+            if rare == 0 {
+                out.u8(0)?;
+            }
+            rare |= flag;
             out.u32(tick.0)?;
         }
-        if let Some((tick, _)) = self.asked_evidence {
-            flags |= up::EVIDENCE;
-            out.u32(tick.0)?;
+        if rare != 0 {
+            flags |= up::RARE;
+            out.patch(rare_at, rare);
         }
         count(out, &mut bytes.bulk);
         out.patch(0, flags);
@@ -258,7 +265,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 }
 
 /// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server.
-const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 4 + 4;
+const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// Room that inputs leave for what follows them in a packet.
 const ORDERS_ROOM: usize = 300;
 

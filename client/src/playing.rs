@@ -41,8 +41,6 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) view: View<S, V>,
     pub(crate) pace: Option<Pace>,
     pub(crate) meter: Meter,
-    welcome: Welcome,
-    tick: Duration,
     advanced_at: Option<Duration>,
     allowed_lead: u32,
     shed_at: Duration,
@@ -64,7 +62,7 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
-        let tick = Duration::from_micros(u64::from(welcome.tick_us));
+        let tick = world.turn().cadence.tick();
         let orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
         let locals = orders.players();
         let inbox = Inbox::new(world.tick());
@@ -83,8 +81,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             view,
             pace: None,
             meter: Meter::default(),
-            welcome,
-            tick,
             advanced_at: None,
             allowed_lead: LEAD_MAX,
             shed_at: Duration::ZERO,
@@ -93,16 +89,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The session's clock, as the server's welcome set it.
+    /// The session's clock, as the authority's turn has it.
     fn config(&self) -> PaceConfig {
+        let cadence = self.timeline.authority().turn().cadence;
         PaceConfig {
-            tick: self.tick,
-            turn_ticks: u32::from(self.welcome.turn_ticks),
+            tick: cadence.tick(),
+            turn_ticks: u32::from(cadence.turn_ticks),
         }
     }
 
     pub(crate) fn delay(&self) -> u32 {
-        u32::from(self.welcome.delay_ticks)
+        u32::from(self.timeline.authority().turn().cadence.delay_ticks)
     }
 
     /// Does all that is due; whether new inputs were sampled.

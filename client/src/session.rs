@@ -322,9 +322,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.close(Closed::UnreadableWorld);
             return;
         };
-        let sound = welcome.tick_us > 0
-            && welcome.turn_ticks > 0
-            && !welcome.seats.is_empty()
+        let sound = !welcome.seats.is_empty()
             && welcome
                 .seats
                 .iter()

@@ -22,6 +22,15 @@ pub const HISTORY: u32 = 64;
 /// Sealed frames that the server keeps in memory for joiners, in ticks (30 s at 60 Hz).
 pub const BACKLOG: u32 = 1_800;
 
+/// Ticks of a turn.
+pub const TURN_TICKS_MAX: u8 = 16;
+/// The shortest tick.
+pub const TICK_MIN: Duration = Duration::from_millis(1);
+/// The longest tick.
+pub const TICK_MAX: Duration = Duration::from_secs(1);
+/// The largest command delay m, in turns: a batch closed in turn n runs in turn n + m.
+pub const COMMAND_DELAY_MAX: u8 = 4;
+
 /// For how long a missing input is taken to be the last one, in ticks; then neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
 /// A player without any input for so many ticks is dropped.
@@ -68,6 +77,15 @@ pub const CUES_OPEN_MAX: usize = 1_024;
 pub const CUE_DRIFT_TICKS: u32 = 12;
 /// Announced inputs reach so many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
+
+/// Spectators of one match who see it as it is played.
+pub const SPECTATORS_LIVE_MAX: usize = 16;
+/// Spectators of one match who see it later.
+pub const SPECTATORS_DELAYED_MAX: usize = 512;
+/// The shortest delay of a delayed spectator, in ticks.
+pub const SPECTATOR_DELAY_MIN: u32 = 180;
+/// The longest delay of a delayed spectator, in ticks: well within [`BACKLOG`].
+pub const SPECTATOR_DELAY_MAX: u32 = 1_200;
 
 /// Every client sends at least this often, in every state.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);

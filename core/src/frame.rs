@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
 pub use crate::perspective::{Learned, Perspective, Phase};
 pub use crate::players::PlayerSet;
+use crate::turn::Cadence;
 use crate::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 /// A change of who plays. The roster is the framework's; a step only hears of it.
@@ -108,6 +109,9 @@ pub struct FrameData<S: Simulation> {
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: players whose input the server had to fill, as a mask.
     pub filled: PlayerSet,
+    /// How the match is clocked from this tick on, if that changes: only at a turn's first tick. Outside
+    /// equality and digest.
+    pub cadence: Option<Cadence>,
 }
 
 impl<S: Simulation> FrameData<S> {
@@ -122,6 +126,7 @@ impl<S: Simulation> FrameData<S> {
             commands: Vec::new(),
             inputs: Inputs::default(),
             filled: PlayerSet::default(),
+            cadence: None,
         }
     }
 
@@ -147,6 +152,7 @@ impl<S: Simulation> FrameData<S> {
         self.commands.clear();
         self.inputs.clear();
         self.filled = PlayerSet::default();
+        self.cadence = None;
     }
 
     /// Whether all that it tells is what players hold.
@@ -156,6 +162,7 @@ impl<S: Simulation> FrameData<S> {
             && self.outcomes.is_empty()
             && self.claims.is_empty()
             && self.commands.is_empty()
+            && self.cadence.is_none()
     }
 
     /// Whether the frame stands in canonical order, each entry once.
@@ -186,6 +193,7 @@ impl<S: Simulation> Clone for FrameData<S> {
         self.commands.clone_from(&other.commands);
         self.inputs.clone_from(&other.inputs);
         self.filled = other.filled;
+        self.cadence = other.cadence;
     }
 }
 
@@ -218,6 +226,7 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
             .field("commands", &self.commands)
             .field("inputs", &Held(&self.inputs))
             .field("filled", &self.filled)
+            .field("cadence", &self.cadence)
             .finish()
     }
 }

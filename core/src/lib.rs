@@ -16,6 +16,7 @@
 //! | [`simulation`] | the trait that a game implements |
 //! | [`frame`], [`effects`] | what a step is told, and what it tells |
 //! | [`perspective`] | whose screen a step is for |
+//! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
 //! | [`schedule`], [`rng`], [`table`] | what deterministic games are built of |
 //! | [`digest`], [`diff`] | one number for a world, and where two differ |
@@ -50,6 +51,7 @@ pub mod simulation;
 pub mod table;
 pub mod testing;
 mod tree;
+pub mod turn;
 pub mod varint;
 pub mod wire;
 pub mod words;

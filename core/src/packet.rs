@@ -1,11 +1,11 @@
 //! The session's packets: what each kind holds, and how frames and inputs are laid out in few bytes.
 //!
 //! ```text
-//! up    Hello   kind+flag · link · versions, or a lane ack    until the world is here
-//!       Play    kind+flags · link · acks · inputs · commands · claims · lane ack · heal
+//! up    Hello   kind+flag · link · versions · what is resumed, or a lane ack    until the match is here
+//!       Play    kind+flags · link · acks · inputs or batches · commands · claims · lane ack · rare
 //!       Lane    kind · link · chunk                          a desync report
 //!       Leave   kind · link
-//! down  Play    kind+flags · link · margin · refusals · frames · digest · announcements · lane ack
+//! down  Play    kind+flags · link · margin · waiting · refusals · frames · digest · announcements · lane ack
 //!       Lane    kind · link · lane ack · chunk               a world
 //!       Closed  kind · code · words
 //! ```
@@ -21,7 +21,7 @@ pub mod inputs;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 1;
+pub const WIRE_VERSION: u16 = 2;
 
 /// Kinds of packets up, in the low 2 bits of the first byte.
 pub mod up {
@@ -33,7 +33,7 @@ pub mod up {
     pub const LANE: u8 = 2;
     /// Goodbye.
     pub const LEAVE: u8 = 3;
-    /// Flag: inputs follow.
+    /// Flag: inputs follow; with a command delay, closed batches.
     pub const INPUTS: u8 = 1 << 2;
     /// Flag: commands follow.
     pub const COMMANDS: u8 = 1 << 3;
@@ -41,10 +41,18 @@ pub mod up {
     pub const CLAIMS: u8 = 1 << 4;
     /// Flag: an ack of the lane follows.
     pub const LANE_ACK: u8 = 1 << 5;
-    /// Flag: the authority differs from the server's at a tick that follows.
-    pub const HEAL: u8 = 1 << 6;
-    /// Flag: asks for the server's world of a tick that follows, as evidence.
-    pub const EVIDENCE: u8 = 1 << 7;
+    /// Flag: a byte of [`rare`](super::rare) flags follows, and what they announce.
+    pub const RARE: u8 = 1 << 6;
+}
+
+/// What a client says only now and then: the flags of a byte at the end of `Play` up.
+pub mod rare {
+    /// The authority differs from the server's at a tick that follows.
+    pub const HEAL: u8 = 1;
+    /// Asks for the server's world of a tick that follows, as evidence.
+    pub const EVIDENCE: u8 = 1 << 1;
+    /// Answers to queries that this client's players own follow.
+    pub const ANSWERS: u8 = 1 << 2;
 }
 
 /// Kinds of packets down, in the low 2 bits of the first byte.
@@ -65,6 +73,8 @@ pub mod down {
     pub const LANE_ACK: u8 = 1 << 5;
     /// Flag: the next command sequence expected of each seat follows.
     pub const COMMAND_ACKS: u8 = 1 << 6;
+    /// Flag: the players that the match waits for follow.
+    pub const WAITING: u8 = 1 << 7;
 }
 
 /// The low 2 bits of a packet's first byte.
@@ -85,6 +95,8 @@ pub mod message {
     pub const EVIDENCE: u8 = 4;
     /// Up: a client's desync report, as text.
     pub const REPORT: u8 = 5;
+    /// A ticket to return with; opaque here.
+    pub const TICKET: u8 = 6;
 }
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of

@@ -1,7 +1,7 @@
 //! The world: the simulation with all that a copy of it needs to go on.
 //!
 //! ```text
-//! world = simulation + roster + last inputs + open queries + next command sequence per player
+//! world = simulation + roster + last inputs + open queries + next command sequence per player + turn
 //! ```
 //!
 //! Snapshot, digest, journal and join are of the world, never of the simulation alone: a snapshot that
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{ASKS_PER_TICK, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
 use crate::digest::{self, NanError};
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
+use crate::turn::{Cadence, Turn};
 use crate::{Controls, Effects, Key, PlayerId, Simulation, Tick};
 
 /// Whether a player's seat is taken.
@@ -73,6 +74,9 @@ pub enum FrameError {
         /// The key that the answer names.
         key: Key,
     },
+    /// A cadence out of its range, or not at a turn's first tick.
+    #[error("the frame of {0} changes the cadence where that cannot be")]
+    Cadence(Tick),
     /// A command out of its sequence.
     #[error(
         "the frame of {tick} repeats a command of {player}: expected at least #{expected}, got #{got}"
@@ -102,6 +106,8 @@ pub struct World<S: Simulation> {
     next_seq: [u32; PLAYERS_MAX],
     /// For how many ticks each held input has been a repetition: telemetry, outside the digest.
     ages: [u32; PLAYERS_MAX],
+    /// The turn of the next tick: how the match is clocked, outside the digest.
+    turn: Turn,
 }
 
 impl<S: Simulation> World<S> {
@@ -117,7 +123,28 @@ impl<S: Simulation> World<S> {
             refused: Vec::new(),
             next_seq: [0; PLAYERS_MAX],
             ages: [0; PLAYERS_MAX],
+            turn: Turn {
+                began: tick,
+                ..Turn::default()
+            },
         }
+    }
+
+    /// The same world, clocked by `cadence` from its next tick on.
+    ///
+    /// # Panics
+    /// If the cadence is out of its range.
+    #[must_use]
+    pub fn clocked(mut self, cadence: Cadence) -> Self {
+        assert!(cadence.is_sound(), "{cadence:?} is out of its range");
+        self.turn.cadence = cadence;
+        self
+    }
+
+    /// The turn that the next tick belongs to.
+    #[must_use]
+    pub fn turn(&self) -> Turn {
+        self.turn
     }
 
     /// The next tick to be stepped.
@@ -221,6 +248,9 @@ impl<S: Simulation> World<S> {
             && self.refused.len() <= QUERIES_REFUSED_MAX
             && ascending(&self.open)
             && ascending(&self.refused)
+            && self.turn.cadence.is_sound()
+            && self.turn.began <= self.tick
+            && self.tick < self.turn.end()
     }
 }
 
@@ -257,6 +287,7 @@ impl<S: Simulation> Clone for World<S> {
             refused: self.refused.clone(),
             next_seq: self.next_seq,
             ages: self.ages,
+            turn: self.turn,
         };
         copy.make_room();
         copy
@@ -272,6 +303,7 @@ impl<S: Simulation> Clone for World<S> {
         self.refused.clone_from(&other.refused);
         self.next_seq = other.next_seq;
         self.ages = other.ages;
+        self.turn = other.turn;
     }
 }
 
@@ -323,7 +355,11 @@ impl<S: Simulation> Stepper<S> {
             world.next_seq[order.player.index()] = order.seq + 1;
         }
         self.keep_asked(world);
+        if let Some(cadence) = frame.cadence {
+            world.turn.cadence = cadence;
+        }
         world.tick += 1;
+        world.turn.reach(world.tick);
         Ok(&self.fx)
     }
 
@@ -425,6 +461,11 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     if !frame.is_canonical() {
         return Err(FrameError::NotCanonical(tick));
+    }
+    if let Some(cadence) = frame.cadence
+        && (tick != world.turn.began || !cadence.is_sound())
+    {
+        return Err(FrameError::Cadence(tick));
     }
     let mut roster = world.roster;
     for &(player, change) in &frame.roster {

@@ -28,8 +28,6 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) now: Duration,
     /// The next tick to be sealed; all before it are sent.
     pub(crate) next: Tick,
-    pub(crate) start: Tick,
-    pub(crate) turn_ticks: u32,
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -183,7 +181,7 @@ impl<S: Simulation> Telling<'_, S> {
         frames::end(out, &run, count);
         let reached = from + count as u32;
         let last = reached.back(1);
-        let newest_turn = last.back((last - self.start) % self.turn_ticks);
+        let newest_turn = self.history.turn_began(last).unwrap_or(last);
         out.u8((reached - newest_turn) as u8)?;
         out.u32(self.history.digest(newest_turn).unwrap_or_default() as u32)?;
         *bytes += spent;

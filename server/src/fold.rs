@@ -148,6 +148,7 @@ impl<'r, S: Simulation> Fold<'r, S> {
                     version: start.sim_version,
                     rules: start.rules_digest,
                     build: start.build.to_owned(),
+                    resume: None,
                 };
                 match self.ours.refusal(&theirs) {
                     None => Ok(()),

@@ -29,7 +29,7 @@ use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 
-use crate::config::{ConfigError, MatchConfig, TurnLength};
+use crate::config::{ConfigError, MatchConfig};
 use crate::down::{Telling, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
@@ -112,8 +112,8 @@ pub struct Match<S: Simulation> {
     referee: Box<dyn Referee<S>>,
     journalist: Option<Journalist<S>>,
     outbox: Outbox<S::Outcome>,
-    /// When tick `config.start` began.
-    epoch: Option<Duration>,
+    /// When the next tick is to be sealed.
+    due: Option<Duration>,
     now: Duration,
     digest: u64,
     views: [Tick; PLAYERS_MAX],
@@ -139,7 +139,7 @@ impl<S: Simulation> Match<S> {
     ) -> Result<Self, StartError> {
         config.check()?;
         let hello = Hello::of::<S>(&rules, &config.build)?;
-        let world = World::new(sim, config.start);
+        let world = World::new(sim, config.start).clocked(config.cadence());
         let digest = world.digest()?;
         let mut history = History::new(config.start);
         history.keep_world(&world);
@@ -157,7 +157,7 @@ impl<S: Simulation> Match<S> {
             referee: Box::new(AdmitAll),
             journalist: None,
             outbox: Outbox::new(),
-            epoch: None,
+            due: None,
             now: Duration::ZERO,
             digest,
             views: [Tick(0); PLAYERS_MAX],
@@ -284,10 +284,7 @@ impl<S: Simulation> Match<S> {
     /// When [`advance`](Match::advance) has something to do next.
     #[must_use]
     pub fn next_due(&self) -> Duration {
-        match self.epoch {
-            Some(epoch) => self.deadline(epoch, self.world.tick()),
-            None => self.now,
-        }
+        self.due.unwrap_or(self.now)
     }
 
     /// Takes the desync reports that clients sent since the last call.
@@ -303,12 +300,11 @@ impl<S: Simulation> Match<S> {
         if self.closed.is_some() {
             return;
         }
-        let epoch = *self.epoch.get_or_insert(now);
-        let due = self.deadline(epoch, self.world.tick());
-        let slack = self.config.tick * HURRY_TICKS;
-        if now > due + slack {
+        let tick = self.world.turn().cadence.tick();
+        let due = *self.due.get_or_insert(now + tick);
+        if now > due + tick * HURRY_TICKS {
             let slip = now - due;
-            self.epoch = Some(epoch + slip);
+            self.due = Some(now);
             self.stats.slipped += slip;
             // Nobody else is to blame for time in which this process stood still.
             for peer in &mut self.peers {
@@ -325,18 +321,10 @@ impl<S: Simulation> Match<S> {
         self.look_after_peers(now);
     }
 
-    fn deadline(&self, epoch: Duration, tick: Tick) -> Duration {
-        epoch + self.config.tick * (tick - self.config.start + 1)
-    }
-
-    fn turn_ticks(&self) -> u32 {
-        let TurnLength::Fixed(ticks) = self.config.turn;
-        u32::from(ticks)
-    }
-
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     fn tick(&mut self) {
         let tick = self.world.tick();
+        let turn_began = self.world.turn().began;
         self.note_silence();
         let look = Look {
             world: &self.world,
@@ -372,7 +360,8 @@ impl<S: Simulation> Match<S> {
         if stepped.is_err() {
             return self.close(CloseCode::Fault);
         }
-        self.history.keep_frame(&self.frame, self.digest);
+        self.history
+            .keep_frame(&self.frame, self.digest, turn_began);
         self.history.keep_world(&self.world);
         match self.world.digest() {
             Ok(digest) => self.digest = digest,
@@ -383,7 +372,9 @@ impl<S: Simulation> Match<S> {
         }
         self.count_frame();
         self.resolve(tick);
-        if (self.world.tick() - self.config.start).is_multiple_of(self.turn_ticks()) {
+        let turn = self.world.turn();
+        self.due = self.due.map(|due| due + turn.cadence.tick());
+        if turn.began == self.world.tick() {
             self.end_turn();
         }
     }
@@ -479,13 +470,10 @@ impl<S: Simulation> Match<S> {
                 .push(Item::Journal(start..self.outbox.bytes.len()));
         }
         let now = self.now;
-        let turn_ticks = self.turn_ticks();
         let [before, frame] = &mut self.scratch;
         let mut telling = Telling {
             now,
             next: self.world.tick(),
-            start: self.config.start,
-            turn_ticks,
             announce: self.config.announce,
             history: &self.history,
             seats: &self.seats,

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use twinstep_core::bounds::{BACKLOG, HISTORY};
 use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
+use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 
@@ -25,6 +26,9 @@ pub struct History<S: Simulation> {
 struct Sealed<S: Simulation> {
     /// The digest of the world before it.
     digest: u64,
+    /// The first tick of its turn.
+    turn_began: Tick,
+    cadence: Option<Cadence>,
     inputs: Inputs<S::Input>,
     filled: PlayerSet,
     lists: [u32; 4],
@@ -93,11 +97,11 @@ impl<S: Simulation> History<S> {
             .filter(|world| world.tick() == tick)
     }
 
-    /// Keeps a sealed frame, and the digest of the world before it.
+    /// Keeps a sealed frame, the digest of the world before it, and where its turn began.
     ///
     /// # Panics
     /// If it is not the next one.
-    pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: u64) {
+    pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: u64, turn_began: Tick) {
         assert_eq!(frame.tick, self.next(), "frames are kept in order");
         let lists = [
             self.roster.push(&frame.roster),
@@ -107,6 +111,8 @@ impl<S: Simulation> History<S> {
         ];
         self.ticks.push_back(Sealed {
             digest,
+            turn_began,
+            cadence: frame.cadence,
             inputs: frame.inputs.clone(),
             filled: frame.filled,
             lists,
@@ -133,6 +139,11 @@ impl<S: Simulation> History<S> {
     /// The digest of the world before `tick`, if its frame is kept.
     pub fn digest(&self, tick: Tick) -> Option<u64> {
         self.sealed(tick).map(|sealed| sealed.digest)
+    }
+
+    /// The first tick of the turn that `tick` belongs to, if its frame is kept.
+    pub fn turn_began(&self, tick: Tick) -> Option<Tick> {
+        self.sealed(tick).map(|sealed| sealed.turn_began)
     }
 
     /// A walk over the kept frames from `tick` on.
@@ -177,6 +188,7 @@ impl<S: Simulation> FrameWalk<'_, S> {
         frame.reset(self.tick);
         frame.inputs.clone_from(&sealed.inputs);
         frame.filled = sealed.filled;
+        frame.cadence = sealed.cadence;
         let [roster, outcomes, claims, commands] = &mut self.at;
         copy(
             &self.history.roster,

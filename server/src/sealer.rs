@@ -95,7 +95,7 @@ impl<S: Simulation> Sealer<S> {
     ) {
         match config.sealing {
             // Whoever is late is filled.
-            Sealing::Deadline => {}
+            Sealing::Deadline | Sealing::WaitForAll { .. } => {}
         }
         frame.reset(look.tick());
         self.take_roster(frame, look);

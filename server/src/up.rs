@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW};
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{inputs, kind, up};
+use twinstep_core::packet::{inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
@@ -157,12 +157,17 @@ fn play<S: Simulation>(
     if flags & up::LANE_ACK != 0 {
         lane_ack(peer, now, packet)?;
     }
-    let heal = if flags & up::HEAL != 0 {
+    let rare = if flags & up::RARE != 0 {
+        packet.u8()?
+    } else {
+        0
+    };
+    let heal = if rare & rare::HEAL != 0 {
         Some(Tick(packet.u32()?))
     } else {
         None
     };
-    let evidence = if flags & up::EVIDENCE != 0 {
+    let evidence = if rare & rare::EVIDENCE != 0 {
         Some(Tick(packet.u32()?))
     } else {
         None

@@ -3,7 +3,7 @@
 //! ```text
 //! run   [first tick: 16][frames: 8][players present: varint] frame…
 //! frame [bit 0: more; a change bit per present player: varint]
-//!       [more: flags, then presence · roster · outcomes · claims · commands · filled]
+//!       [more: flags, then cadence · presence · roster · outcomes · claims · commands · filled]
 //!       [changed inputs, in player order]
 //! ```
 //!
@@ -29,6 +29,7 @@ const CLAIMS: u8 = 4;
 const COMMANDS: u8 = 8;
 const FILLED: u8 = 16;
 const PRESENCE: u8 = 32;
+const CADENCE: u8 = 64;
 
 /// Frames of one run at most.
 pub const RUN_MAX: usize = u8::MAX as usize;
@@ -118,7 +119,8 @@ fn write_frame<S: Simulation>(
         | flag(!frame.claims.is_empty(), CLAIMS)
         | flag(!frame.commands.is_empty(), COMMANDS)
         | flag(!frame.filled.is_empty(), FILLED)
-        | flag(here != before, PRESENCE);
+        | flag(here != before, PRESENCE)
+        | flag(frame.cadence.is_some(), CADENCE);
     let mut at = out.len();
     let mut count = |out: &Writer<'_>, kind: &mut u64| {
         *kind += (out.len() - at) as u64;
@@ -127,6 +129,9 @@ fn write_frame<S: Simulation>(
     out.varint(pack(here, changes) << 1 | u32::from(more != 0))?;
     if more != 0 {
         out.u8(more)?;
+    }
+    if let Some(cadence) = frame.cadence {
+        out.value(&cadence)?;
     }
     if more & PRESENCE != 0 {
         out.varint(u32::from(here.0))?;
@@ -301,8 +306,12 @@ impl<S: Simulation> RunReader<S> {
         frame.claims.clear();
         frame.commands.clear();
         frame.filled = PlayerSet::default();
+        frame.cadence = None;
         let head = packet.varint()?;
         let more = if head & 1 != 0 { packet.u8()? } else { 0 };
+        if more & CADENCE != 0 {
+            frame.cadence = Some(packet.value()?);
+        }
         if more & PRESENCE != 0 {
             set_presence(&mut frame.inputs, read_set(packet)?);
         }

@@ -8,7 +8,7 @@ use super::WIRE_VERSION;
 use crate::bounds::SEATS_MAX;
 use crate::digest;
 use crate::wire::{Reader, WireError, Writer};
-use crate::{PlayerId, Simulation};
+use crate::{PlayerId, Simulation, Tick};
 
 /// Both ends must agree on this, or their worlds would part. The build is told, not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct Hello {
     pub rules: u64,
     /// Whatever the author calls this build.
     pub build: String,
+    /// A client that returns: the next tick of the authority that it still has, and the low half of its
+    /// digest.
+    pub resume: Option<(Tick, u32)>,
 }
 
 /// The longest string of a stranger that is kept, in bytes.
@@ -40,6 +43,7 @@ impl Hello {
             version: S::VERSION,
             rules: digest::digest(rules)?,
             build: clip(build).into(),
+            resume: None,
         })
     }
 
@@ -65,7 +69,13 @@ impl Hello {
     /// [`WireError::Full`].
     pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         out.u16(self.wire)?;
-        out.value(&(&self.game, self.version, self.rules, &self.build))
+        out.value(&(
+            &self.game,
+            self.version,
+            self.rules,
+            &self.build,
+            self.resume,
+        ))
     }
 
     /// Reads it. Of another wire version only the number is read.
@@ -81,9 +91,11 @@ impl Hello {
                 version: 0,
                 rules: 0,
                 build: String::new(),
+                resume: None,
             });
         }
-        let (game, version, rules, build) = packet.value::<(String, u32, u64, String)>()?;
+        type Said = (String, u32, u64, String, Option<(Tick, u32)>);
+        let (game, version, rules, build, resume) = packet.value::<Said>()?;
         if game.len() > TEXT_MAX || build.len() > TEXT_MAX {
             return Err(WireError::Malformed("a name over 128 bytes"));
         }
@@ -93,6 +105,7 @@ impl Hello {
             version,
             rules,
             build,
+            resume,
         })
     }
 }
@@ -104,19 +117,19 @@ fn clip(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The first message down the lane: who the session plays, and how the match is clocked.
+/// The first message down the lane: who the session plays, and by which fixed policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The player of each seat.
+    /// The player of each seat; none: a spectator.
     pub seats: arrayvec::ArrayVec<PlayerId, SEATS_MAX>,
     /// The next command sequence of each seat.
     pub next_seq: arrayvec::ArrayVec<u32, SEATS_MAX>,
-    /// The length of a tick in microseconds.
-    pub tick_us: u32,
-    /// Ticks sent at once.
-    pub turn_ticks: u8,
-    /// Ticks between an input's sampling and its use.
-    pub delay_ticks: u8,
+    /// The command delay m in turns, fixed for the match; 0: predict instead.
+    pub command_delay: u8,
+    /// Who answers queries.
+    pub owners_answer: bool,
+    /// The client's own authority is good: frames go on from it, and no world follows.
+    pub resumed: bool,
 }
 
 /// Why a session ended, as a number on the wire.
@@ -165,6 +178,15 @@ pub enum CloseCode {
     /// Something in the game or the server broke.
     #[error("the match was stopped by a fault in the game or the server")]
     Fault,
+    /// The match takes nobody in any more.
+    #[error("the match is closed to newcomers")]
+    Shut,
+    /// The match runs on, on another server.
+    #[error("the match moved to another server: join again with the newest ticket")]
+    Moved,
+    /// The others waited for this client for too long.
+    #[error("the others waited for you for too long")]
+    TooSlow,
     /// The player was removed.
     #[error("you were removed from the match")]
     Kicked,

@@ -10,6 +10,7 @@
 //! A joiner costs the others nothing: its player joins only when its authority has caught up.
 
 use super::*;
+use crate::config::Resolves;
 
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before, and
@@ -178,7 +179,6 @@ impl<S: Simulation> Match<S> {
             return; // The client repeats its hello.
         }
         let world = self.snapshot();
-        let TurnLength::Fixed(turn_ticks) = self.config.turn;
         let peer = &mut self.peers[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
@@ -187,9 +187,9 @@ impl<S: Simulation> Match<S> {
                 .iter()
                 .map(|p| self.seats[p.index()].next_seq)
                 .collect(),
-            tick_us: self.config.tick.as_nanos().div_ceil(1_000) as u32,
-            turn_ticks,
-            delay_ticks: self.config.delay_ticks,
+            command_delay: self.config.command_delay,
+            owners_answer: self.config.resolves == Resolves::Owner,
+            resumed: false,
         };
         let mut bytes = Vec::new();
         let told = codec::append(&welcome, &mut bytes).is_ok()
@@ -306,7 +306,8 @@ impl<S: Simulation> Match<S> {
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         let next = self.world.tick();
         let oldest = self.history.first();
-        let turn_ticks = self.turn_ticks();
+        let cadence = self.world.turn().cadence;
+        let turn_ticks = u32::from(cadence.turn_ticks);
         let mut at = 0;
         while at < self.peers.len() {
             let peer = &mut self.peers[at];
@@ -316,7 +317,7 @@ impl<S: Simulation> Match<S> {
                 .unwrap_or_default()
                 .min(RTT_MAX)
                 .as_secs_f64()
-                / self.config.tick.as_secs_f64();
+                / cadence.tick().as_secs_f64();
             let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;

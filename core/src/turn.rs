@@ -1,0 +1,92 @@
+//! Turns: consecutive ticks that are sealed and sent together, and how long they and their ticks are.
+//!
+//! ```text
+//!  turn     7          8                9
+//!  ticks  ┆··┆··┆··┆ ··┆··┆··┆ ··┆··┆··┆··┆
+//!                                ╰─ the frame of a turn's first tick may carry a new cadence:
+//!                                   the server and every client switch at this very boundary
+//! ```
+//!
+//! The cadence travels in frames, so snapshot, journal, replay, join and crash repair have it without
+//! further work (seed rows 15, 18 and 47). It changes how fast a match is played, never what happens in it:
+//! it is outside equality and digest, and a step does not see it.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Tick;
+use crate::bounds::{DELAY_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
+
+/// How a match is clocked from one turn on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cadence {
+    /// Ticks of a turn, 1..=[`TURN_TICKS_MAX`].
+    pub turn_ticks: u8,
+    /// The length of a tick in nanoseconds, [`TICK_MIN`]..=[`TICK_MAX`].
+    pub tick_ns: u32,
+    /// Ticks between an input's sampling and its use, 0..=[`DELAY_MAX`] (without a command delay only).
+    pub delay_ticks: u8,
+}
+
+impl Cadence {
+    /// 60 Hz, a tick a turn, no delay.
+    pub const DEFAULT: Cadence = Cadence {
+        turn_ticks: 1,
+        tick_ns: 16_666_667,
+        delay_ticks: 0,
+    };
+
+    /// The length of a tick.
+    #[must_use]
+    pub const fn tick(&self) -> Duration {
+        Duration::from_nanos(self.tick_ns as u64)
+    }
+
+    /// The length of a turn.
+    #[must_use]
+    pub fn turn(&self) -> Duration {
+        self.tick() * u32::from(self.turn_ticks)
+    }
+
+    /// Whether each value is in its range.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        (1..=TURN_TICKS_MAX).contains(&self.turn_ticks)
+            && (TICK_MIN..=TICK_MAX).contains(&self.tick())
+            && u32::from(self.delay_ticks) <= DELAY_MAX
+    }
+}
+
+impl Default for Cadence {
+    fn default() -> Self {
+        Cadence::DEFAULT
+    }
+}
+
+/// One turn: its number, and where it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Counted from 0 at the match's start.
+    pub number: u32,
+    /// Its first tick.
+    pub began: Tick,
+    /// How it is clocked.
+    pub cadence: Cadence,
+}
+
+impl Turn {
+    /// The first tick of the next turn.
+    #[must_use]
+    pub fn end(&self) -> Tick {
+        self.began + u32::from(self.cadence.turn_ticks)
+    }
+
+    /// Goes on to the next turn if `next` is its first tick.
+    pub(crate) fn reach(&mut self, next: Tick) {
+        if next >= self.end() {
+            self.number += 1;
+            self.began = next;
+        }
+    }
+}
