@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!  file     Start · World · Turn · Idle · Idle · … · Digest · World · …                 · End
+//!           after a crash: what is whole · Resumed · World · Turn · …
 //!  record   head: varint (payload length << 8 | kind) · check u8 [· payload · check u32]
 //!                                                                ╰─ only if there is a payload
 //!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes

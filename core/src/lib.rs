@@ -23,6 +23,7 @@
 //! | [`codec`], [`wire`], [`packet`] | values, integers and packets as bytes |
 //! | [`link`], [`lane`] | acks and round trips; whole messages over packets that get lost |
 //! | [`journal`] | the record format of a match's file |
+//! | [`replay`] | a match written down, and played again |
 //! | [`simnet`] | a bad network from a seed |
 //! | [`bounds`] | every number of law *Bounded* |
 //! | [`testing`] | for authors' tests |
@@ -44,6 +45,7 @@ pub mod link;
 pub mod packet;
 pub mod perspective;
 pub mod players;
+pub mod replay;
 pub mod rng;
 pub mod schedule;
 pub mod simnet;

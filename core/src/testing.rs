@@ -213,9 +213,16 @@ impl<S: Simulation> Solo<S> {
 
 /// A game small enough for examples in documentation.
 pub mod doc {
+    use alloc::vec::Vec;
+    use core::time::Duration;
+
     use serde::{Deserialize, Serialize};
 
-    use crate::{Effects, Frame, Never, Simulation};
+    use crate::frame::{FrameData, Perspective, PlayerSet};
+    use crate::packet::hello::Hello;
+    use crate::replay::Recorder;
+    use crate::world::Stepper;
+    use crate::{Effects, Frame, Never, PlayerId, RosterChange, Simulation, Tick, World};
 
     /// Adds up what everybody holds.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -240,6 +247,39 @@ pub mod doc {
                 .map(|(_, held)| u64::from(*held))
                 .sum::<u64>();
         }
+    }
+
+    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one: a single player holds another
+    /// number at every tick.
+    ///
+    /// # Panics
+    /// Never: such a match can be written.
+    #[must_use]
+    pub fn journal(ticks: u32) -> Vec<u8> {
+        let mut world = World::new(Counter::default(), Tick(0));
+        let mut stepper = Stepper::default();
+        let mut file = Vec::new();
+        let hello = Hello::of::<Counter>(&(), "doc").expect("rules without a NaN");
+        let mut recorder =
+            Recorder::start(&hello, 0, &world, &mut file).expect("names of a few bytes");
+        for tick in (0..ticks).map(Tick) {
+            let mut frame = FrameData::<Counter>::empty(tick);
+            if tick == Tick(0) {
+                frame.roster.push((PlayerId(0), RosterChange::Joined));
+            }
+            frame.inputs.set(PlayerId(0), Some(tick.0 as u8));
+            let perspective = Perspective::authority(tick);
+            stepper
+                .step(&mut world, &frame, &(), perspective, PlayerSet::default())
+                .expect("a frame that fits");
+            recorder.frame(&frame);
+            let digest = world.digest().expect("a state without a NaN");
+            let length = Duration::from_secs(1) / 60;
+            recorder
+                .turn(&world, digest, length, &mut file)
+                .expect("a turn of one tick");
+        }
+        file
     }
 }
 

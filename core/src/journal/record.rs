@@ -32,6 +32,7 @@ const DIGEST: u8 = 5;
 const TICKET: u8 = 6;
 const SEAT: u8 = 7;
 const END: u8 = 8;
+const RESUMED: u8 = 9;
 
 /// One record. Its bytes are borrowed: from the caller when written, from the file when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +72,17 @@ pub enum Record<'a> {
         /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
-    /// The match is over; nothing follows.
+    /// The match is over; nothing follows, unless another process takes it up again.
     End {
         /// Why, in words; at most [`REASON_BYTES_MAX`] bytes.
         reason: &'a str,
+    },
+    /// Another process goes on with the match, after a crash or because it was handed over; a world follows.
+    Resumed {
+        /// When, in seconds since 1970, as the caller says.
+        at_unix_s: u64,
+        /// The build that goes on, for people; at most [`BUILD_BYTES_MAX`] bytes.
+        build: &'a str,
     },
     /// A kind that this version does not know, and skips.
     Other {
@@ -116,6 +124,7 @@ impl<'a> Record<'a> {
             Record::Ticket { .. } => TICKET,
             Record::Seat { .. } => SEAT,
             Record::End { .. } => END,
+            Record::Resumed { .. } => RESUMED,
             Record::Other { kind, .. } => *kind,
         }
     }
@@ -177,7 +186,12 @@ impl<'a> Record<'a> {
                 limit(reason.len(), REASON_BYTES_MAX)?;
                 reason.as_bytes()
             }
-            Record::Other { kind, .. } if kind <= END => {
+            Record::Resumed { at_unix_s, build } => {
+                limit(build.len(), BUILD_BYTES_MAX)?;
+                fields.extend(varint::encode(at_unix_s));
+                build.as_bytes()
+            }
+            Record::Other { kind, .. } if kind <= RESUMED => {
                 return Err(WriteError::Misplaced { kind });
             }
             Record::Other { payload, .. } => {
@@ -202,6 +216,7 @@ impl<'a> Record<'a> {
             TICKET => 8 + IDENTITY_BYTES_MAX,
             SEAT => 1 + IDENTITY_BYTES_MAX,
             END => REASON_BYTES_MAX,
+            RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
             _ => OTHER_BYTES_MAX,
         })
     }
@@ -234,6 +249,11 @@ impl<'a> Record<'a> {
             END => Record::End {
                 reason: core::str::from_utf8(payload).ok()?,
             },
+            RESUMED => {
+                let at_unix_s = varint::take(&mut rest).ok()?;
+                let build = core::str::from_utf8(rest).ok()?;
+                (build.len() <= BUILD_BYTES_MAX).then_some(Record::Resumed { at_unix_s, build })?
+            }
             _ => Record::Other { kind, payload },
         })
     }

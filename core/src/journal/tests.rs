@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, Option<JournalError>) {
     (entries, None)
 }
 
-const ONE_OF_EACH: [Record<'static>; 8] = [
+const ONE_OF_EACH: [Record<'static>; 9] = [
     Record::World {
         tick: Tick(0),
         bytes: b"world",
@@ -55,6 +55,10 @@ const ONE_OF_EACH: [Record<'static>; 8] = [
         identity: b"anna",
     },
     Record::End { reason: "drained" },
+    Record::Resumed {
+        at_unix_s: 1_700_000_300,
+        build: "1.2.4",
+    },
     Record::Other {
         kind: 200,
         payload: b"later",
@@ -87,7 +91,8 @@ const GOLDEN: &str = "\
 8618a74d00000000000000616e6e610d7da81b
 870a4f02616e6e6169cbc40f
 880e93647261696e6564417d2d0f
-c80b096c617465729b65a322
+8914c2ace4cfaa06312e322e3475158fb0
+c80b4c6c617465729889a979
 ";
 
 #[test]
@@ -140,7 +145,7 @@ fn what_is_too_long_is_not_written() {
     );
     check(
         Record::Other {
-            kind: 9,
+            kind: 10,
             payload: &long[..65_537],
         },
         65_537,
@@ -399,6 +404,10 @@ impl Owned {
                 identity: &self.bytes,
             },
             8 => Record::End { reason: &self.text },
+            9 => Record::Resumed {
+                at_unix_s: self.number,
+                build: &self.text,
+            },
             kind => Record::Other {
                 kind,
                 payload: &self.bytes,

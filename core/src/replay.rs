@@ -1,0 +1,337 @@
+//! A match written down, and played again: from any tick on, frame by frame, compared with what was played.
+//!
+//! ```text
+//!  Recorder        worlds, turns, digests ─▶ journal
+//!  Index::scan     heads and checks only ─▶ what it is of, where its worlds stand, where it stops being sound
+//!  Frames          the frames and records of a journal, in their order; nothing is simulated
+//!  Replay          world at a world record ─frames─▶ world at any tick;  digests compared on the way
+//!  Survey          what is in it: ticks, players, orders, bytes
+//! ```
+//!
+//! Outcomes come from the frames; nothing is resolved again (laws *One door*, *Journal first*). Law *Hostile
+//! wire*: a damaged file is an error that names the offset of the record where it begins, and all before it
+//! plays. Journals are read from memory; an hour of four players takes about 25 MB at most.
+//!
+//! ```
+//! use twinstep_core::packet::hello::Hello;
+//! use twinstep_core::replay::Replay;
+//! use twinstep_core::testing::doc::{Counter, journal};
+//! use twinstep_core::Tick;
+//!
+//! let file = journal(300); // 300 ticks of a match, as a server wrote them
+//! let hello = Hello::of::<Counter>(&(), "my build")?;
+//! let mut replay = Replay::<Counter>::open(&file, &(), &hello)?;
+//! assert_eq!(replay.seek(Tick(250))?, Tick(250));
+//! assert!(replay.step()?);
+//! assert_eq!(replay.world().tick(), Tick(251));
+//! let verified = Replay::<Counter>::open(&file, &(), &hello)?.verify();
+//! assert_eq!((verified.fault, verified.ticks), (None, 300));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::codec;
+use crate::diff::{Difference, diff};
+use crate::effects::Effects;
+use crate::frame::{FrameData, Perspective, PlayerSet};
+use crate::journal::{Entry, JournalError, Record};
+use crate::packet::hello::{CloseCode, Hello};
+use crate::wire::WireError;
+use crate::world::{FrameError, Stepper, World};
+use crate::{Simulation, Tick};
+
+mod frames;
+mod index;
+mod recorder;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+pub use frames::{Found, Frames};
+pub use index::{About, Index, KindBytes, Place};
+pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
+pub use survey::{PlayerSurvey, Survey};
+
+/// Fields that are named where a replayed world differs from the recorded one.
+const FIELDS_MAX: usize = 16;
+
+/// Why a journal cannot be played further. What was played before stays good.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The file is torn, corrupt, or no journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal is of another game or version, or was played by other rules.
+    #[error(
+        "the journal does not fit this program: it is of {:?} version {}, rules {:016x}, written by build {:?}; \
+         play it with that build ({code})",
+        about.game, about.sim_version, about.rules_digest, about.build
+    )]
+    Mismatch {
+        /// What the journal is of.
+        about: About,
+        /// What differs.
+        code: CloseCode,
+    },
+    /// There is no world to begin from.
+    #[error(
+        "the journal has no world: expected one behind its start, got the end of what is sound"
+    )]
+    NoWorld,
+    /// A record that cannot stand where it does.
+    #[error("the record at byte {offset} is out of place")]
+    Misplaced {
+        /// Where.
+        offset: u64,
+    },
+    /// A world that cannot be decoded.
+    #[error("the world at byte {offset} cannot be decoded by this build")]
+    World {
+        /// Where.
+        offset: u64,
+    },
+    /// A turn that cannot be decoded.
+    #[error("the turn at byte {offset} cannot be decoded: {error}")]
+    Turn {
+        /// Where.
+        offset: u64,
+        /// Why.
+        error: WireError,
+    },
+    /// A frame that does not fit the world.
+    #[error("the turn at byte {offset} does not fit: {error}")]
+    Frame {
+        /// Where.
+        offset: u64,
+        /// Why.
+        error: FrameError,
+    },
+    /// The replayed world is not the one that was played.
+    #[error(
+        "the world of {tick} differs from the one that was played (record at byte {offset}; they agreed at \
+         {agreed}): the step is not deterministic, or is not the one that was played"
+    )]
+    Differs {
+        /// The first compared tick whose digest differs.
+        tick: Tick,
+        /// The last one whose digest agreed.
+        agreed: Tick,
+        /// Where the digest or world stands.
+        offset: u64,
+    },
+}
+
+/// A journal that is played again.
+pub struct Replay<'j, S: Simulation> {
+    journal: &'j [u8],
+    rules: &'j S::Rules,
+    index: Index,
+    frames: Frames<'j, S>,
+    world: World<S>,
+    stepper: Stepper<S>,
+    agreed: Tick,
+    digests: u64,
+    worlds: u64,
+    fields: Vec<Difference>,
+}
+
+/// What [`Replay::verify`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Ticks that were stepped.
+    pub ticks: u32,
+    /// Digests that were compared and agreed.
+    pub digests: u64,
+    /// World records that were compared and agreed.
+    pub worlds: u64,
+    /// Where and why it ended before the end of the file; `None`: all agreed.
+    pub fault: Option<ReplayError>,
+    /// If worlds differ: the first fields that do, replayed against recorded, as of the next world record.
+    pub fields: Vec<Difference>,
+}
+
+impl<'j, S: Simulation> Replay<'j, S> {
+    /// Opens a journal at its first world. `ours` is this program's own handshake.
+    ///
+    /// # Errors
+    /// No journal, one of another game, version or rules, or one without a world. Damage behind the first
+    /// world is none yet: see [`Index::stopped`].
+    pub fn open(journal: &'j [u8], rules: &'j S::Rules, ours: &Hello) -> Result<Self, ReplayError> {
+        let index = Index::scan(journal)?;
+        index.check(ours)?;
+        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?.clone();
+        let (frames, world) = begin(journal, &first)?;
+        Ok(Replay {
+            journal,
+            rules,
+            index,
+            frames,
+            agreed: world.tick(),
+            world,
+            stepper: Stepper::default(),
+            digests: 0,
+            worlds: 0,
+            fields: Vec::new(),
+        })
+    }
+
+    /// What stands where.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The world: its tick is the next to be stepped.
+    #[must_use]
+    pub fn world(&self) -> &World<S> {
+        &self.world
+    }
+
+    /// The frame that was stepped last.
+    #[must_use]
+    pub fn frame(&self) -> &FrameData<S> {
+        self.frames.frame()
+    }
+
+    /// What the last step asked and showed.
+    #[must_use]
+    pub fn effects(&self) -> &Effects<S> {
+        self.stepper.effects()
+    }
+
+    /// Goes to `tick`, or as near to it as the journal reaches; the tick reached. Costs the steps since the
+    /// nearest world record before it, at most 10 s of match time.
+    ///
+    /// # Errors
+    /// What stands on the way cannot be played.
+    pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
+        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        let here = self.world.tick();
+        if tick < here || place.tick > here || self.frames.has_failed() {
+            let place = place.clone();
+            (self.frames, self.world) = begin(self.journal, &place)?;
+            self.agreed = self.world.tick();
+        }
+        while self.world.tick() < tick && self.step()? {}
+        Ok(self.world.tick())
+    }
+
+    /// Steps one tick; `false`: the journal is at its end.
+    ///
+    /// # Errors
+    /// Damage, which stays; or a world that differs from the one that was played: stepping may go on after
+    /// that, in the world that this program makes of the frames.
+    pub fn step(&mut self) -> Result<bool, ReplayError> {
+        loop {
+            match self.frames.next()? {
+                None => return Ok(false),
+                Some(Found::Record(entry)) => self.hear(&entry)?,
+                Some(Found::Frame) => break,
+            }
+        }
+        let (frame, offset) = (self.frames.frame(), self.frames.offset());
+        let perspective = Perspective::authority(frame.tick);
+        let nobody = PlayerSet::default();
+        self.stepper
+            .step(&mut self.world, frame, self.rules, perspective, nobody)
+            .map_err(|error| ReplayError::Frame { offset, error })?;
+        Ok(true)
+    }
+
+    /// Plays from here to the end, and compares every digest and every world on the way.
+    #[must_use]
+    pub fn verify(&mut self) -> Verified {
+        let (first, digests, worlds) = (self.world.tick(), self.digests, self.worlds);
+        let fault = loop {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(fault) => break Some(fault),
+            }
+        };
+        let ticks = self.world.tick() - first;
+        if matches!(fault, Some(ReplayError::Differs { .. })) {
+            // The next world record says in which fields.
+            while self.fields.is_empty()
+                && matches!(self.step(), Ok(true) | Err(ReplayError::Differs { .. }))
+            {}
+        }
+        Verified {
+            ticks,
+            digests: self.digests - digests,
+            worlds: self.worlds - worlds,
+            fault,
+            fields: core::mem::take(&mut self.fields),
+        }
+    }
+
+    fn hear(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
+        let offset = entry.offset;
+        match entry.record {
+            Record::Digest { tick, digest } => {
+                self.compare(offset, tick, digest)?;
+                self.digests += 1;
+            }
+            Record::World { tick, bytes } => {
+                let theirs = decode::<S>(offset, tick, bytes)?;
+                let digest = theirs.digest().map_err(|_| ReplayError::World { offset })?;
+                let compared = self.compare(offset, tick, digest);
+                if compared.is_err() {
+                    self.fields = diff(&self.world.digested(), &theirs.digested(), FIELDS_MAX);
+                }
+                compared?;
+                self.worlds += 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, offset: u64, tick: Tick, digest: u64) -> Result<(), ReplayError> {
+        if self.world.tick() != tick {
+            return Err(ReplayError::Misplaced { offset });
+        }
+        if self.world.digest() != Ok(digest) {
+            return Err(ReplayError::Differs {
+                tick,
+                agreed: self.agreed,
+                offset,
+            });
+        }
+        self.agreed = tick;
+        Ok(())
+    }
+}
+
+/// The frames from a world record on, and its world.
+fn begin<'j, S: Simulation>(
+    journal: &'j [u8],
+    place: &Place,
+) -> Result<(Frames<'j, S>, World<S>), ReplayError> {
+    let mut frames = Frames::at(journal, place);
+    match frames.next()? {
+        Some(Found::Record(Entry {
+            offset,
+            record: Record::World { tick, bytes },
+            ..
+        })) => Ok((frames, decode(offset, tick, bytes)?)),
+        _ => Err(ReplayError::Misplaced {
+            offset: place.offset(),
+        }),
+    }
+}
+
+fn decode<S: Simulation>(offset: u64, tick: Tick, bytes: &[u8]) -> Result<World<S>, ReplayError> {
+    codec::decode_whole::<World<S>>(bytes)
+        .ok()
+        .filter(|world| world.is_sound() && world.tick() == tick)
+        .ok_or(ReplayError::World { offset })
+}
+
+/// A text of a file, for people.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,168 @@
+//! The frames of a journal, with the records between them. Nothing is simulated.
+
+use super::{Place, ReplayError};
+use crate::frame::{FrameData, PlayerSet};
+use crate::journal::{Entry, JournalReader, Record};
+use crate::packet::frames::RunReader;
+use crate::wire::{Reader, WireError};
+use crate::{Simulation, Tick};
+
+/// What comes next in a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'j> {
+    /// A frame: see [`Frames::frame`].
+    Frame,
+    /// A record that is no turn.
+    Record(Entry<'j>),
+}
+
+/// Reads a journal's frames from a world record on.
+///
+/// Invariant: a frame's tick is its world's, counted on; each later world stands where the frames have come to.
+pub struct Frames<'j, S: Simulation> {
+    journal: &'j [u8],
+    reader: JournalReader,
+    run: RunReader<S>,
+    frame: FrameData<S>,
+    /// The next tick; `None`: no world was met yet.
+    next: Option<Tick>,
+    /// No frame was read since the last world: the next is coded against neutral.
+    fresh: bool,
+    /// What is not read yet of the turn, and where its record stands.
+    turn: Reader<'j>,
+    offset: u64,
+    /// The ticks of the last turn, which an idle one repeats, and how many are still to be repeated.
+    turn_ticks: u32,
+    idle_ticks: u32,
+    failed: Option<ReplayError>,
+}
+
+impl<'j, S: Simulation> Frames<'j, S> {
+    /// From a world record on, which is found first.
+    #[must_use]
+    pub fn at(journal: &'j [u8], place: &Place) -> Self {
+        Frames {
+            journal,
+            reader: place.reader.clone(),
+            run: RunReader::default(),
+            frame: FrameData::roomy(place.tick),
+            next: None,
+            fresh: true,
+            turn: Reader::new(&[]),
+            offset: place.offset(),
+            turn_ticks: 0,
+            idle_ticks: 0,
+            failed: None,
+        }
+    }
+
+    /// The frame that was found last.
+    #[must_use]
+    pub fn frame(&self) -> &FrameData<S> {
+        &self.frame
+    }
+
+    /// Where the record of the last frame stands.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// The next frame or record; `None`: the journal is at its end.
+    ///
+    /// # Errors
+    /// What cannot be read; it stays.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a frame is lent, not handed out"
+    )]
+    pub fn next(&mut self) -> Result<Option<Found<'j>>, ReplayError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let found = self.find();
+        if let Err(error) = &found {
+            self.failed = Some(error.clone());
+        }
+        found
+    }
+
+    fn find(&mut self) -> Result<Option<Found<'j>>, ReplayError> {
+        loop {
+            if self.idle_ticks > 0 {
+                self.idle_ticks -= 1;
+                self.frame.clone_from(self.run.repeated());
+                self.run.skip();
+                return Ok(Some(self.found_frame()));
+            }
+            if !self.turn.rest().is_empty() {
+                let (offset, frame) = (self.offset, &mut self.frame);
+                let damage = |error| ReplayError::Turn { offset, error };
+                let nobody = PlayerSet::default();
+                self.run
+                    .next(
+                        &mut self.turn,
+                        nobody,
+                        |_, _| None,
+                        |read| frame.clone_from(read),
+                    )
+                    .map_err(damage)?;
+                self.turn_ticks += 1;
+                return Ok(Some(self.found_frame()));
+            }
+            let mut rest = usize::try_from(self.reader.offset())
+                .ok()
+                .and_then(|at| self.journal.get(at..))
+                .unwrap_or_default();
+            let Some(entry) = self.reader.read(&mut rest)? else {
+                return Ok(None);
+            };
+            let offset = entry.offset;
+            match entry.record {
+                Record::Turn(bytes) => self.begin_turn(offset, bytes)?,
+                Record::Idle if self.fresh => return Err(ReplayError::Misplaced { offset }),
+                Record::Idle => {
+                    self.offset = offset;
+                    self.idle_ticks = self.turn_ticks;
+                }
+                Record::World { tick, .. } => {
+                    if self.next.is_some_and(|next| next != tick) {
+                        return Err(ReplayError::Misplaced { offset });
+                    }
+                    self.next = Some(tick);
+                    self.fresh = true;
+                    return Ok(Some(Found::Record(entry)));
+                }
+                _ => return Ok(Some(Found::Record(entry))),
+            }
+        }
+    }
+
+    fn begin_turn(&mut self, offset: u64, bytes: &'j [u8]) -> Result<(), ReplayError> {
+        let first = self.next.ok_or(ReplayError::Misplaced { offset })?;
+        self.offset = offset;
+        self.turn = Reader::new(bytes);
+        self.turn_ticks = 0;
+        if self.fresh {
+            self.fresh = false;
+            self.run
+                .restart(first, &mut self.turn)
+                .map_err(|error| ReplayError::Turn { offset, error })?;
+        }
+        if self.turn.rest().is_empty() {
+            // A turn without a tick: an idle one could repeat it for ever.
+            let error = WireError::Truncated;
+            return Err(ReplayError::Turn { offset, error });
+        }
+        Ok(())
+    }
+
+    fn found_frame(&mut self) -> Found<'j> {
+        self.next = Some(self.frame.tick + 1);
+        Found::Frame
+    }
+}

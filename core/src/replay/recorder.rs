@@ -1,0 +1,227 @@
+//! Writes a journal: worlds, turns, digests, seats, used tickets. The other end of [`Frames`](super::Frames).
+//!
+//! Frames are coded as on the wire, each against its predecessor; after a world, against neutral. So reading
+//! may begin at any world. Memory: one turn and one world, whatever the match's length.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Index;
+use crate::bounds::PACKET_BYTES_MAX;
+use crate::codec;
+use crate::frame::{FrameData, PlayerSet};
+use crate::journal::{JournalWriter, Record, Start, WriteError};
+use crate::packet::hello::Hello;
+use crate::packet::{ByteCounts, frames};
+use crate::wire::Writer;
+use crate::world::World;
+use crate::{PlayerId, Simulation};
+
+/// A world is written at the latest after so much match time: what a replay steps at most to seek, and a
+/// repair, beyond its backlog.
+pub const WORLD_EVERY: Duration = Duration::from_secs(10);
+/// A digest is written after so much match time, and before each world.
+pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
+
+/// Appends what happens in one match to its journal.
+pub struct Recorder<S: Simulation> {
+    writer: JournalWriter,
+    /// Frames of the turn that is being filled.
+    turn: Vec<u8>,
+    ticks: usize,
+    idle: bool,
+    previous: FrameData<S>,
+    /// The ticks of the turn before, which an idle turn repeats.
+    previous_ticks: usize,
+    /// No frame was written since the last world: the next is coded against neutral.
+    fresh: bool,
+    world: Vec<u8>,
+    since_world: Duration,
+    since_digest: Duration,
+    /// Bytes of turns since the last world: more than the world has, and it is written again.
+    bytes_since_world: usize,
+}
+
+impl<S: Simulation> Recorder<S> {
+    /// Begins a journal with the world that the match starts from.
+    ///
+    /// # Errors
+    /// A name in `hello` that is too long.
+    pub fn start(
+        hello: &Hello,
+        now_unix_s: u64,
+        world: &World<S>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, WriteError> {
+        let start = Start {
+            game: &hello.game,
+            sim_version: hello.version,
+            rules_digest: hello.rules,
+            build: &hello.build,
+            started_unix_s: now_unix_s,
+        };
+        Recorder::with(JournalWriter::start(&start, out)?, world, out)
+    }
+
+    /// Goes on with the journal of `index`, cut to what is sound of it; `world` is where its frames led.
+    ///
+    /// # Errors
+    /// A build in `hello` whose name is too long.
+    pub fn resume(
+        index: &Index,
+        hello: &Hello,
+        now_unix_s: u64,
+        world: &World<S>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, WriteError> {
+        let mut writer = index.writer();
+        let resumed = Record::Resumed {
+            at_unix_s: now_unix_s,
+            build: &hello.build,
+        };
+        writer.append(&resumed, out)?;
+        Recorder::with(writer, world, out)
+    }
+
+    fn with(
+        writer: JournalWriter,
+        world: &World<S>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, WriteError> {
+        let mut recorder = Recorder {
+            writer,
+            turn: Vec::with_capacity(64 << 10),
+            ticks: 0,
+            idle: true,
+            previous: FrameData::roomy(world.tick()),
+            previous_ticks: 0,
+            fresh: true,
+            world: Vec::with_capacity(64 << 10),
+            since_world: Duration::ZERO,
+            since_digest: Duration::ZERO,
+            bytes_since_world: 0,
+        };
+        recorder.write_world(world, out)?;
+        Ok(recorder)
+    }
+
+    /// Notes who has a seat.
+    ///
+    /// # Errors
+    /// An identity that is too long; nothing is written then.
+    pub fn seat(
+        &mut self,
+        player: PlayerId,
+        identity: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let identity = identity.as_bytes();
+        self.append(&Record::Seat { player, identity }, out)
+    }
+
+    /// Notes that a ticket was used.
+    ///
+    /// # Errors
+    /// An identity that is too long; nothing is written then.
+    pub fn ticket(&mut self, id: u64, identity: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        let identity = identity.as_bytes();
+        self.append(&Record::Ticket { id, identity }, out)
+    }
+
+    /// Notes the end.
+    ///
+    /// # Errors
+    /// A reason that is too long; nothing is written then.
+    pub fn end(&mut self, reason: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.append(&Record::End { reason }, out)
+    }
+
+    /// Adds a sealed frame to the turn that is being filled.
+    ///
+    /// # Panics
+    /// With a frame over [`FRAME_BYTES_MAX`](crate::bounds::FRAME_BYTES_MAX): no sealer makes one.
+    pub fn frame(&mut self, frame: &FrameData<S>) {
+        if self.ticks == 0 {
+            self.turn.clear();
+            self.idle = true;
+        }
+        self.idle &= frame.is_plain()
+            && frame.filled.is_empty()
+            && !self.fresh
+            && self.previous.inputs == frame.inputs;
+        let start = self.turn.len();
+        self.turn.resize(start + PACKET_BYTES_MAX, 0);
+        let mut out = Writer::new(&mut self.turn[start..]);
+        let previous = (!self.fresh).then_some(&self.previous);
+        let written = (|| {
+            if self.fresh {
+                let here: PlayerSet = frame.inputs.iter().map(|(player, _)| player).collect();
+                out.varint(u32::from(here.0))?;
+            }
+            let nobody = PlayerSet::default();
+            let mut spent = ByteCounts::default();
+            frames::write(&mut out, previous, frame, nobody, nobody, &mut spent)
+        })();
+        written.expect("a frame of at most 512 bytes fits");
+        let len = out.len();
+        self.turn.truncate(start + len);
+        self.previous.clone_from(frame);
+        self.fresh = false;
+        self.ticks += 1;
+    }
+
+    /// Writes the turn that is full now and took `length` of match time, and from time to time a digest and
+    /// a world: `world` is the one after the turn, `digest` its digest. A turn of as many ticks as the one
+    /// before, in which nothing happened, takes 2 bytes.
+    ///
+    /// # Errors
+    /// A turn that is too long: more than 50 ticks.
+    pub fn turn(
+        &mut self,
+        world: &World<S>,
+        digest: u64,
+        length: Duration,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let start = out.len();
+        if self.idle && self.ticks == self.previous_ticks {
+            self.writer.append(&Record::Idle, out)?;
+        } else {
+            self.writer.append(&Record::Turn(&self.turn), out)?;
+        }
+        self.previous_ticks = self.ticks;
+        self.ticks = 0;
+        self.bytes_since_world += out.len() - start;
+        self.since_world += length;
+        self.since_digest += length;
+        let tick = world.tick();
+        let world_due = self.since_world >= WORLD_EVERY
+            || self.bytes_since_world > self.world.len().max(4 << 10);
+        if world_due || self.since_digest >= DIGEST_EVERY {
+            self.writer.append(&Record::Digest { tick, digest }, out)?;
+            self.since_digest = Duration::ZERO;
+        }
+        if world_due {
+            self.write_world(world, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.world.clear();
+        codec::append(world, &mut self.world).expect("a world of at most 8 MiB");
+        let record = Record::World {
+            tick: world.tick(),
+            bytes: &self.world,
+        };
+        self.writer.append(&record, out)?;
+        self.since_world = Duration::ZERO;
+        self.bytes_since_world = 0;
+        self.fresh = true;
+        Ok(())
+    }
+
+    fn append(&mut self, record: &Record<'_>, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.writer.append(record, out).map(|_| ())
+    }
+}
