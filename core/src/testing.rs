@@ -214,7 +214,6 @@ impl<S: Simulation> Solo<S> {
 /// A game small enough for examples in documentation.
 pub mod doc {
     use alloc::vec::Vec;
-    use core::time::Duration;
 
     use serde::{Deserialize, Serialize};
 
@@ -274,9 +273,8 @@ pub mod doc {
                 .expect("a frame that fits");
             recorder.frame(&frame);
             let digest = world.digest().expect("a state without a NaN");
-            let length = Duration::from_secs(1) / 60;
             recorder
-                .turn(&world, digest, length, &mut file)
+                .turn(&world, digest, &mut file)
                 .expect("a turn of one tick");
         }
         file

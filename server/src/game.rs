@@ -23,17 +23,18 @@ use twinstep_core::bounds::{
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, down, message};
+use twinstep_core::replay::Recorder;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
-use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::{Telling, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
-use crate::journalist::Journalist;
 use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
@@ -45,7 +46,11 @@ const HURRY_TICKS: u32 = 8;
 /// A dropped player's seat is freed after so many ticks (a minute at 60 Hz).
 const LEAVE_AFTER_TICKS: u32 = 3_600;
 
+mod resume;
 mod sessions;
+
+use resume::Return;
+pub use resume::{MOVED, ResumeError, Resumed};
 
 /// A match that cannot be started.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -110,10 +115,12 @@ pub struct Match<S: Simulation> {
     queries: Queries<S>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
-    journalist: Option<Journalist<S>>,
+    recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
     /// When the next tick is to be sealed.
     due: Option<Duration>,
+    /// Who is waited for after a crash.
+    returning: Option<Return>,
     now: Duration,
     digest: u64,
     views: [Tick; PLAYERS_MAX],
@@ -140,9 +147,20 @@ impl<S: Simulation> Match<S> {
         config.check()?;
         let hello = Hello::of::<S>(&rules, &config.build)?;
         let world = World::new(sim, config.start).clocked(config.cadence());
-        let digest = world.digest()?;
         let mut history = History::new(config.start);
         history.keep_world(&world);
+        Match::begin(config, hello, world, history, rules, resolver)
+    }
+
+    /// A match whose next tick is the world's, with nobody in it.
+    fn begin(
+        config: MatchConfig,
+        hello: Hello,
+        world: World<S>,
+        history: History<S>,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Self, StartError> {
         Ok(Match {
             hello,
             rules,
@@ -155,11 +173,12 @@ impl<S: Simulation> Match<S> {
             queries: Queries::default(),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
-            journalist: None,
+            recorder: None,
             outbox: Outbox::new(),
             due: None,
+            returning: None,
             now: Duration::ZERO,
-            digest,
+            digest: world.digest()?,
             views: [Tick(0); PLAYERS_MAX],
             snapshot: None,
             frame: FrameData::roomy(config.start),
@@ -186,7 +205,7 @@ impl<S: Simulation> Match<S> {
     /// Names too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), StartError> {
         let start = self.outbox.bytes.len();
-        let journalist = Journalist::start(
+        let recorder = Recorder::start(
             &self.hello,
             self.config.unix_time,
             &self.world,
@@ -194,7 +213,7 @@ impl<S: Simulation> Match<S> {
         )?;
         self.outbox
             .push(Item::Journal(start..self.outbox.bytes.len()));
-        self.journalist = Some(journalist);
+        self.recorder = Some(recorder);
         Ok(())
     }
 
@@ -301,6 +320,7 @@ impl<S: Simulation> Match<S> {
             return;
         }
         let tick = self.world.turn().cadence.tick();
+        self.hold_for_return(now);
         let due = *self.due.get_or_insert(now + tick);
         if now > due + tick * HURRY_TICKS {
             let slip = now - due;
@@ -367,11 +387,11 @@ impl<S: Simulation> Match<S> {
             Ok(digest) => self.digest = digest,
             Err(_) => return self.close(CloseCode::Fault),
         }
-        if let Some(journalist) = &mut self.journalist {
-            journalist.frame(&self.frame);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.frame(&self.frame);
         }
         self.count_frame();
-        self.resolve(tick);
+        self.resolve(|open| open.asked == tick);
         let turn = self.world.turn();
         self.due = self.due.map(|due| due + turn.cadence.tick());
         if turn.began == self.world.tick() {
@@ -422,20 +442,15 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Asks the resolver what the step of `tick` asked.
-    fn resolve(&mut self, tick: Tick) {
+    /// Asks the resolver what is open and `due`.
+    fn resolve(&mut self, due: impl Fn(&OpenQuery<S::Query>) -> bool) {
         let look = Look {
             world: &self.world,
             rules: &self.rules,
             history: &self.history,
             views: &self.views,
         };
-        for open in self
-            .world
-            .open_queries()
-            .iter()
-            .filter(|open| open.asked == tick)
-        {
+        for open in self.world.open_queries().iter().filter(|open| due(open)) {
             self.stats.queries += 1;
             let resolver = &mut self.resolver;
             let resolved = catch_unwind(AssertUnwindSafe(|| {
@@ -461,18 +476,26 @@ impl<S: Simulation> Match<S> {
     fn end_turn(&mut self) {
         self.stats.turns += 1;
         let (world, digest) = (&self.world, self.digest);
-        if let Some(journalist) = &mut self.journalist {
+        if let Some(recorder) = &mut self.recorder {
             let start = self.outbox.bytes.len();
-            journalist
+            recorder
                 .turn(world, digest, &mut self.outbox.bytes)
                 .expect("a turn within its bounds");
             self.outbox
                 .push(Item::Journal(start..self.outbox.bytes.len()));
         }
         let now = self.now;
+        self.tell(|peer| {
+            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
+            !slow || now.saturating_sub(peer.sent_at) >= KEEP_ALIVE
+        });
+    }
+
+    /// Tells those in the match who are `due` all that they have not acknowledged.
+    fn tell(&mut self, due: impl Fn(&Peer) -> bool) {
         let [before, frame] = &mut self.scratch;
         let mut telling = Telling {
-            now,
+            now: self.now,
             next: self.world.tick(),
             announce: self.config.announce,
             history: &self.history,
@@ -481,9 +504,7 @@ impl<S: Simulation> Match<S> {
             frame,
         };
         for peer in &mut self.peers {
-            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
-            let due = !slow || now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
-            if matches!(peer.stage, Stage::CatchingUp | Stage::Playing) && due {
+            if matches!(peer.stage, Stage::CatchingUp | Stage::Playing) && due(peer) {
                 telling.tell(peer, &mut self.outbox);
             }
         }
@@ -497,15 +518,15 @@ impl<S: Simulation> Match<S> {
     fn journal(
         &mut self,
         write: impl FnOnce(
-            &mut Journalist<S>,
+            &mut Recorder<S>,
             &mut Vec<u8>,
         ) -> Result<(), twinstep_core::journal::WriteError>,
     ) {
-        let Some(journalist) = &mut self.journalist else {
+        let Some(recorder) = &mut self.recorder else {
             return;
         };
         let start = self.outbox.bytes.len();
-        match write(journalist, &mut self.outbox.bytes) {
+        match write(recorder, &mut self.outbox.bytes) {
             Ok(()) => self
                 .outbox
                 .push(Item::Journal(start..self.outbox.bytes.len())),

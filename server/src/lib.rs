@@ -11,7 +11,6 @@
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
 //! | [`host`] | many matches in one process, over one UDP socket, on tokio |
-//! | [`fold`] | a journal back into its world |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
@@ -19,12 +18,10 @@
 
 pub mod config;
 mod down;
-pub mod fold;
 pub mod game;
 pub mod history;
 pub mod hooks;
 pub mod host;
-mod journalist;
 mod outbox;
 pub mod peer;
 pub mod physics;

@@ -285,7 +285,7 @@ fn take_inputs<S: Simulation>(frame: &mut FrameData<S>, look: &Look<'_, S>, seat
         }
         let given = seat.input(tick).cloned();
         if given.is_some() {
-            seat.given = tick;
+            seat.given = seat.given.max(tick);
         }
         let fresh = frame.roster.iter().any(|(p, _)| *p == player);
         let input = given.clone().unwrap_or_else(|| {

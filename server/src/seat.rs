@@ -35,7 +35,8 @@ pub struct SeatStats {
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
-    /// The last tick that was sealed with an input of this player's own, or that it joined at.
+    /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
+    /// match while its silence is excused.
     pub(crate) given: Tick,
     /// The last change of the roster that concerned this player.
     pub(crate) changed: Option<Tick>,
@@ -74,6 +75,11 @@ impl<S: Simulation> Seat<S> {
             claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
             stats: SeatStats::default(),
         }
+    }
+
+    /// Claims that were emitted before tick `seq` were sealed already.
+    pub(crate) fn expect_claims_from(&mut self, seq: u32) {
+        self.next_claim = seq;
     }
 
     /// Forgets what is held, as its player leaves; how many commands were refused by that.

@@ -7,12 +7,12 @@ use twinstep_core::bounds::{ACK_CLOSE_AFTER, ACK_SLOW_AFTER, COMMANDS_PER_TICK, 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{ByteCounts, down, frames, kind};
+use twinstep_core::replay::Replay;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::testing::Solo;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
-use twinstep_server::fold::Fold;
 use twinstep_server::{MatchConfig, Output};
 use twinstep_tests::history::{Command, History, Pad};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
@@ -61,9 +61,11 @@ fn law_one_door_the_frames_alone_lead_to_the_servers_world() {
         rig.game.stats().outcomes > 10,
         "the resolver had something to decide"
     );
-    let mut fold = Fold::<History>::new(&7, Hello::of::<History>(&7, "").unwrap());
-    fold.run(&rig.journal, |_, _| ()).unwrap();
-    let world = fold.world().unwrap();
+    let hello = Hello::of::<History>(&7, "").unwrap();
+    let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+    let verified = replay.verify();
+    assert_eq!(verified.fault, None);
+    let world = replay.world();
     assert_eq!(
         Some(world.digest().unwrap()),
         rig.game.digest_at(world.tick())
@@ -72,7 +74,7 @@ fn law_one_door_the_frames_alone_lead_to_the_servers_world() {
         rig.game.world().tick() - world.tick() < 2,
         "only an unfinished turn is missing"
     );
-    assert!(fold.agreed > 10, "digests were compared on the way");
+    assert!(verified.digests > 10, "digests were compared on the way");
 }
 
 /// Law One way: however wrong a prediction is, the authority is the server's. (The rig checks each tick.)

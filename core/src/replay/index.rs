@@ -178,6 +178,7 @@ impl Index {
             version: about.sim_version,
             rules: about.rules_digest,
             build: about.build.clone(),
+            resume: None,
         };
         match ours.refusal(&theirs) {
             None => Ok(()),

@@ -170,9 +170,9 @@ impl<S: Simulation> Recorder<S> {
         self.ticks += 1;
     }
 
-    /// Writes the turn that is full now and took `length` of match time, and from time to time a digest and
-    /// a world: `world` is the one after the turn, `digest` its digest. A turn of as many ticks as the one
-    /// before, in which nothing happened, takes 2 bytes.
+    /// Writes the turn that is full now, and from time to time a digest and a world: `world` is the one after
+    /// the turn, `digest` its digest. A turn of as many ticks as the one before, in which nothing happened,
+    /// takes 2 bytes.
     ///
     /// # Errors
     /// A turn that is too long: more than 50 ticks.
@@ -180,9 +180,10 @@ impl<S: Simulation> Recorder<S> {
         &mut self,
         world: &World<S>,
         digest: u64,
-        length: Duration,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
+        // A new cadence begins with the next turn's first frame: this is still the one of this turn.
+        let length = world.turn().cadence.tick() * self.ticks as u32;
         let start = out.len();
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;

@@ -8,6 +8,7 @@ use crate::RosterChange;
 use crate::frame::Order;
 use crate::journal::records;
 use crate::testing::Echo;
+use crate::turn::Cadence;
 
 fn hello() -> Hello {
     Hello::of::<Echo>(&(), "test build").unwrap()
@@ -26,7 +27,15 @@ struct Server {
 
 impl Server {
     fn start(tick: Tick) -> Server {
-        let world = World::new(Echo::default(), tick);
+        Server::clocked(tick, TICK)
+    }
+
+    fn clocked(tick: Tick, length: Duration) -> Server {
+        let cadence = Cadence {
+            tick_ns: length.as_nanos() as u32,
+            ..Cadence::DEFAULT
+        };
+        let world = World::new(Echo::default(), tick).clocked(cadence);
         let mut file = Vec::new();
         let recorder = Recorder::start(&hello(), 7, &world, &mut file).unwrap();
         Server {
@@ -40,7 +49,7 @@ impl Server {
     }
 
     /// One turn of some ticks.
-    fn turn(&mut self, held: &[u8], order: Option<u8>, tick_length: Duration) {
+    fn turn(&mut self, held: &[u8], order: Option<u8>) {
         for (n, held) in held.iter().enumerate() {
             let mut frame = FrameData::<Echo>::empty(self.world.tick());
             if self.world.seated().is_empty() {
@@ -69,9 +78,8 @@ impl Server {
             self.digests.push(self.world.digest().unwrap());
         }
         let digest = *self.digests.last().unwrap();
-        let length = tick_length * held.len() as u32;
         self.recorder
-            .turn(&self.world, digest, length, &mut self.file)
+            .turn(&self.world, digest, &mut self.file)
             .unwrap();
     }
 
@@ -80,7 +88,7 @@ impl Server {
         for n in 0..turns {
             let held = [0, 0, (n / 50 % 2) as u8, 0];
             let order = n.is_multiple_of(40).then_some(n as u8);
-            self.turn(&held[..1 + n as usize % 4], order, TICK);
+            self.turn(&held[..1 + n as usize % 4], order);
         }
     }
 
@@ -134,7 +142,7 @@ fn seeking_anywhere_and_stepping_on_meets_each_world() {
 fn a_turn_of_another_length_is_not_idle_and_the_next_one_is() {
     let mut server = Server::start(Tick(0));
     for ticks in [2, 2, 3, 3, 2, 2] {
-        server.turn(&[0; 3][..ticks], None, TICK);
+        server.turn(&[0; 3][..ticks], None);
     }
     let kinds: Vec<u8> = records(&server.file)
         .map(|entry| entry.unwrap().record.kind())
@@ -148,9 +156,9 @@ fn a_turn_of_another_length_is_not_idle_and_the_next_one_is() {
 #[test]
 fn worlds_and_digests_come_by_time_and_not_by_ticks() {
     for (tick_ms, ticks) in [(5, 12_000), (50, 1_200), (1_000, 60)] {
-        let mut server = Server::start(Tick(0));
+        let mut server = Server::clocked(Tick(0), Duration::from_millis(tick_ms));
         for _ in 0..ticks {
-            server.turn(&[0], None, Duration::from_millis(tick_ms));
+            server.turn(&[0], None);
         }
         let index = Index::scan(&server.file).unwrap();
         assert_eq!(
@@ -167,10 +175,10 @@ fn worlds_and_digests_come_by_time_and_not_by_ticks() {
 #[test]
 fn an_idle_match_of_ten_minutes_adds_no_commands_and_two_bytes_a_turn() {
     let mut server = Server::start(Tick(0));
-    server.turn(&[0, 0], None, TICK);
+    server.turn(&[0, 0], None);
     let before = Index::scan(&server.file).unwrap();
     for _ in 0..18_000 {
-        server.turn(&[0, 0], None, TICK);
+        server.turn(&[0, 0], None);
     }
     let index = Index::scan(&server.file).unwrap();
     let survey = Survey::of::<Echo>(&server.file, &index);

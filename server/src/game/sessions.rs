@@ -36,7 +36,7 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].purge();
             if !self.identities.iter().any(|(_, p)| p == player) {
                 self.identities.push((identity.to_owned(), *player));
-                self.journal(|journalist, out| journalist.seat(*player, identity, out));
+                self.journal(|recorder, out| recorder.seat(*player, identity, out));
             }
         }
         self.peers
@@ -46,7 +46,7 @@ impl<S: Simulation> Match<S> {
 
     /// Writes down that a ticket was used, before its session is let in: it must never work again.
     pub fn note_ticket(&mut self, ticket: u64, identity: &str) {
-        self.journal(|journalist, out| journalist.ticket(ticket, identity, out));
+        self.journal(|recorder, out| recorder.ticket(ticket, identity, out));
     }
 
     /// The players of an identity: those it had, or free ones.
@@ -92,7 +92,7 @@ impl<S: Simulation> Match<S> {
         while !self.peers.is_empty() {
             self.close_peer(0, code);
         }
-        self.journal(|journalist, out| journalist.end(&code.to_string(), out));
+        self.journal(|recorder, out| recorder.end(&code.to_string(), out));
         self.closed = Some(code);
     }
 
@@ -330,7 +330,7 @@ impl<S: Simulation> Match<S> {
                     peer.enter(Stage::Playing, now);
                     for player in peer.players.clone() {
                         let seat = &mut self.seats[player.index()];
-                        seat.given = next;
+                        seat.given = seat.given.max(next);
                         if self.world.presence(player) == Presence::Absent {
                             self.sealer.change(player, RosterChange::Joined);
                             seat.changed = Some(next);

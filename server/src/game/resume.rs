@@ -1,0 +1,235 @@
+//! A match taken up again from its journal: after its server was killed, or handed it over.
+//!
+//! ```text
+//!  journal ──▶ world some 400 ticks before the end ──frames──▶ world at the end
+//!                 │ worlds, frames, digests                       │ seats, sequences, open queries
+//!                 ▼                                               ▼
+//!              history (for returning clients)                 the match goes on, in the same file
+//! ```
+//!
+//! Law **Journal first**: what a client can have seen is in the journal, so going on from its last turn takes
+//! nothing back. Outcomes come from its frames and are never resolved again; only queries that are still open
+//! are asked anew.
+//!
+//! The clock then stands still until everybody who was present plays again, so that a crash costs its players
+//! a pause and not their lives; nobody is dropped for a while even if it takes longer.
+
+use twinstep_core::replay::{Index, Replay, ReplayError};
+
+use super::*;
+
+/// The match's clock waits at most so long for its players to return.
+const HOLD_MAX: Duration = Duration::from_secs(5);
+/// Nobody is dropped for so long, whoever is silent.
+const EXCUSED: Duration = Duration::from_secs(30);
+/// Frames that are remembered for clients who return: more than four input windows.
+const BACKLOG_MIN: u32 = 400;
+const _: () = assert!(BACKLOG_MIN > 4 * twinstep_core::bounds::INPUT_WINDOW);
+const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
+/// The reason in a journal whose match another process is to take up.
+pub const MOVED: &str = "moved";
+
+/// Why a match cannot be taken up again.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The journal cannot be played to its end: damaged in the middle, or not of this program.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The match is over.
+    #[error("the match of this journal is over ({reason}): begin a new one")]
+    Over {
+        /// Why it ended.
+        reason: String,
+    },
+    /// There are fewer seats than before.
+    #[error(
+        "expected seats for all who played, got {seats}, but {player} was there: allow more players"
+    )]
+    Seats {
+        /// Seats by configuration.
+        seats: usize,
+        /// A player beyond them.
+        player: PlayerId,
+    },
+    /// The configuration.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// A match that goes on, and what to do with its file.
+pub struct Resumed<S: Simulation> {
+    /// The match.
+    pub game: Match<S>,
+    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
+    pub keep_bytes: u64,
+    /// Tickets that were used.
+    pub tickets: Vec<u64>,
+}
+
+/// Who is waited for after a match was taken up again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Return {
+    players: PlayerSet,
+    /// When waiting began; `None`: the match was not advanced yet.
+    since: Option<Duration>,
+}
+
+impl<S: Simulation> Match<S> {
+    /// Takes a match up again at the last turn of its journal. `config.start` is ignored. Costs the steps of
+    /// some 400 to 1,000 ticks at 60 Hz, whatever the match's length.
+    ///
+    /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
+    /// [`Resumed::keep_bytes`].
+    ///
+    /// # Errors
+    /// [`ResumeError`].
+    pub fn resume(
+        mut config: MatchConfig,
+        journal: &[u8],
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Resumed<S>, ResumeError> {
+        let hello = Hello::of::<S>(&rules, &config.build).map_err(StartError::from)?;
+        let index = Index::scan(journal).map_err(ReplayError::from)?;
+        index.check(&hello)?;
+        if let Some(reason) = index.ended.as_ref().filter(|reason| *reason != MOVED) {
+            let reason = reason.clone();
+            return Err(ResumeError::Over { reason });
+        }
+        match index.stopped {
+            None | Some(JournalError::Torn { .. }) => {}
+            Some(damage) => return Err(ReplayError::from(damage).into()),
+        }
+        let keep_bytes = index.sound_bytes();
+        let sound = &journal[..keep_bytes as usize];
+        let past = Past::<S>::of(sound, &rules, &hello, &index)?;
+        config.check().map_err(StartError::from)?;
+        config.start = past.world.tick();
+        let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
+        game.take_seats(&index)?;
+        for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
+            seat.expect_claims_from(next_claim);
+        }
+        let start = game.outbox.bytes.len();
+        let recorder = Recorder::resume(
+            &index,
+            &game.hello,
+            game.config.unix_time,
+            &game.world,
+            &mut game.outbox.bytes,
+        )
+        .map_err(StartError::from)?;
+        let written = start..game.outbox.bytes.len();
+        game.outbox.push(Item::Journal(written));
+        game.recorder = Some(recorder);
+        game.resolve(|_| true);
+        Ok(Resumed {
+            game,
+            keep_bytes,
+            tickets: index.tickets,
+        })
+    }
+
+    /// Gives everybody the seat that the journal says it has.
+    fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
+        let next = self.world.tick();
+        let excused = EXCUSED.as_nanos() / self.world.turn().cadence.tick().as_nanos();
+        if let Some(player) = self
+            .world
+            .seated()
+            .iter()
+            .find(|p| p.index() >= self.seats.len())
+        {
+            let seats = self.seats.len();
+            return Err(ResumeError::Seats { seats, player });
+        }
+        for player in self.world.seated().iter() {
+            let seat = &mut self.seats[player.index()];
+            seat.given = next + excused as u32;
+            seat.next_seq = self.world.next_seq(player);
+            self.views[player.index()] = next;
+        }
+        // The last identity that got a number has it, if its player is still there.
+        for (at, (player, identity)) in index.seats.iter().enumerate() {
+            let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
+            if is_last && self.world.presence(*player) != Presence::Absent {
+                self.identities.push((identity.clone(), *player));
+            }
+        }
+        self.returning = Some(Return {
+            players: self.world.present(),
+            since: None,
+        });
+        Ok(())
+    }
+
+    /// After a match was taken up again: holds its clock until everybody who was present plays again, at
+    /// most [`HOLD_MAX`], and tells whoever is back that the server is there.
+    pub(super) fn hold_for_return(&mut self, now: Duration) {
+        let Some(returning) = &mut self.returning else {
+            return;
+        };
+        let since = *returning.since.get_or_insert(now);
+        let mut missing = returning.players;
+        for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
+            for player in &peer.players {
+                missing.set(*player, false);
+            }
+        }
+        if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
+            self.returning = None;
+            return;
+        }
+        // The next tick is due one tick from now, at whatever time this is asked.
+        self.due = Some(now + self.world.turn().cadence.tick());
+        self.tell(|peer| now.saturating_sub(peer.sent_at) >= KEEP_ALIVE);
+    }
+}
+
+/// What the frames of a journal lead to.
+struct Past<S: Simulation> {
+    world: World<S>,
+    history: History<S>,
+    /// The claim that each player may make next.
+    next_claims: [u32; PLAYERS_MAX],
+}
+
+impl<S: Simulation> Past<S> {
+    fn of(
+        journal: &[u8],
+        rules: &S::Rules,
+        hello: &Hello,
+        index: &Index,
+    ) -> Result<Self, ReplayError> {
+        let mut replay = Replay::<S>::open(journal, rules, hello)?;
+        let from = index.before(index.newest.back(BACKLOG_MIN));
+        replay.seek(from.ok_or(ReplayError::NoWorld)?.tick)?;
+        let mut history = History::new(replay.world().tick());
+        history.keep_world(replay.world());
+        let mut next_claims = [0; PLAYERS_MAX];
+        let digest = |replay: &Replay<'_, S>| {
+            // A world with a NaN cannot have been played: a match ends at the first.
+            replay.world().digest().unwrap_or_default()
+        };
+        let mut before = digest(&replay);
+        loop {
+            let turn_began = replay.world().turn().began;
+            if !replay.step()? {
+                break;
+            }
+            let frame = replay.frame();
+            for claim in &frame.claims {
+                next_claims[claim.player.index()] = claim.seq + 1;
+            }
+            history.keep_frame(frame, before, turn_began);
+            history.keep_world(replay.world());
+            before = digest(&replay);
+        }
+        Ok(Past {
+            world: replay.world().clone(),
+            history,
+            next_claims,
+        })
+    }
+}
