@@ -16,11 +16,15 @@ use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_server::config::TurnLength;
 use twinstep_server::peer::Stage;
-use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Resolver};
+use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Referee, Resolver};
+
+use crash::Asked;
 
 mod checks;
+mod crash;
 mod play;
 
+pub use crash::Crash;
 pub use play::{Play, RigConfig, Sticks};
 
 thread_local! {
@@ -99,6 +103,7 @@ pub struct Rig<S: Play> {
     counter: fn() -> u64,
     counts: Counts,
     resolver_count: Arc<AtomicU64>,
+    asked: Arc<Asked>,
     recorded: Option<Recorded>,
 }
 
@@ -112,28 +117,11 @@ impl<S: Play> Rig<S> {
         let rules = Arc::new(S::rules(config.crowd));
         let sim = S::start(&rules, config.seed);
         let resolver_count = Arc::new(AtomicU64::new(0));
-        let counted = resolver_count.clone();
-        let mut inner = S::resolver(&rules, config.seed);
-        let resolver = move |look: &Look<'_, S>, key: Key, query: &S::Query| {
-            let counter = COUNTER.get();
-            let before = counter();
-            let resolution = inner.resolve(look, key, query);
-            counted.fetch_add(counter() - before, Ordering::Relaxed);
-            resolution
-        };
-        let policies = MatchConfig {
-            turn: TurnLength::Fixed(config.turn_ticks),
-            announce: config.announce,
-            delay_ticks: config.delay_ticks,
-            players_max: 8,
-            ..MatchConfig::action()
-        };
-        let mut game = Match::new(policies, sim, rules.clone(), resolver).expect("the game starts");
-        game.set_referee(
-            |look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool| {
-                look.sim().admit(look.rules(), by, command)
-            },
-        );
+        let asked = Arc::new(Asked::default());
+        let resolver = watched::<S>(&rules, config.seed, &resolver_count, &asked);
+        let mut game =
+            Match::new(policies(&config), sim, rules.clone(), resolver).expect("the game starts");
+        game.set_referee(referee::<S>());
         if config.journal {
             game.keep_journal().expect("a journal");
         }
@@ -154,6 +142,7 @@ impl<S: Play> Rig<S> {
             counter: || 0,
             counts: Counts::default(),
             resolver_count,
+            asked,
             recorded: None,
             config,
         };
@@ -196,16 +185,6 @@ impl<S: Play> Rig<S> {
             .connect(self.now, peer, identity, 1)
             .expect("a seat is free");
         let luck = self.luck.fork(Key::new(peer.0, 0));
-        let smoothing = Smoothing {
-            teleport: 8.0,
-            muzzle: Duration::from_millis(100),
-        };
-        let mut config = SessionConfig::new(self.rules.clone())
-            .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
-                S::speculate(sim, rules, query)
-            })
-            .show(S::show(&self.rules), smoothing);
-        config.verify = self.config.verify;
         let frame = Duration::from_secs(1) / self.config.fps;
         let mut net = Link::new(
             self.config.link,
@@ -214,7 +193,7 @@ impl<S: Play> Rig<S> {
         net.up.reserve(256);
         net.down.reserve(256);
         self.clients.push(RigClient {
-            session: Session::new(config).expect("rules without NaN"),
+            session: self.session(),
             peer,
             identity: identity.to_owned(),
             net,
@@ -232,6 +211,21 @@ impl<S: Play> Rig<S> {
             healed: 0,
         });
         self.clients.len() - 1
+    }
+
+    /// A session that has not said anything yet.
+    fn session(&self) -> Session<S, S::Show> {
+        let smoothing = Smoothing {
+            teleport: 8.0,
+            muzzle: Duration::from_millis(100),
+        };
+        let mut config = SessionConfig::new(self.rules.clone())
+            .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
+                S::speculate(sim, rules, query)
+            })
+            .show(S::show(&self.rules), smoothing);
+        config.verify = self.config.verify;
+        Session::new(config).expect("rules without NaN")
     }
 
     /// A client says goodbye and is gone once the server heard it.
@@ -360,6 +354,10 @@ impl<S: Play> Rig<S> {
         if self.observed {
             assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
         }
+        self.note_digests();
+    }
+
+    fn note_digests(&mut self) {
         let next = self.game.world().tick();
         while self.digests.len() <= next.0 as usize {
             let tick = Tick(self.digests.len() as u32);
@@ -470,6 +468,42 @@ impl<S: Play> Rig<S> {
     /// A fraction of chance, for plans.
     pub fn luck(&mut self) -> &mut Mwc {
         &mut self.luck
+    }
+}
+
+/// How the server's match is run.
+fn policies(config: &RigConfig) -> MatchConfig {
+    MatchConfig {
+        turn: TurnLength::Fixed(config.turn_ticks),
+        announce: config.announce,
+        delay_ticks: config.delay_ticks,
+        players_max: 8,
+        ..MatchConfig::action()
+    }
+}
+
+fn referee<S: Play>() -> impl Referee<S> {
+    |look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool| {
+        look.sim().admit(look.rules(), by, command)
+    }
+}
+
+/// The game's resolver, with its allocations counted and its questions noted.
+fn watched<S: Play>(
+    rules: &S::Rules,
+    seed: u64,
+    count: &Arc<AtomicU64>,
+    asked: &Arc<Asked>,
+) -> impl Resolver<S> {
+    let (count, asked) = (count.clone(), asked.clone());
+    let mut inner = S::resolver(rules, seed);
+    move |look: &Look<'_, S>, key: Key, query: &S::Query| {
+        let counter = COUNTER.get();
+        let before = counter();
+        asked.note(key, look.tick());
+        let resolution = inner.resolve(look, key, query);
+        count.fetch_add(counter() - before, Ordering::Relaxed);
+        resolution
     }
 }
 

@@ -223,24 +223,24 @@ fn law_bounded_a_busy_frame_fits_its_bytes() {
         rig.run(SECOND / 60);
     }
     rig.run(SECOND);
-    let mut fold = Fold::<History>::new(&7, Hello::of::<History>(&7, "").unwrap());
+    let hello = Hello::of::<History>(&7, "").unwrap();
+    let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
     let mut largest = 0;
-    fold.run(&rig.journal, |frame, _| {
+    while replay.step().unwrap() {
         let mut bytes = [0; 2 * FRAME_BYTES_MAX];
         let mut out = Writer::new(&mut bytes);
         let nobody = PlayerSet::default();
         frames::write(
             &mut out,
             None,
-            frame,
+            replay.frame(),
             nobody,
             nobody,
             &mut ByteCounts::default(),
         )
         .unwrap();
         largest = largest.max(out.len());
-    })
-    .unwrap();
+    }
     assert!(
         largest > 60 && largest <= FRAME_BYTES_MAX,
         "{largest} bytes"

@@ -14,6 +14,7 @@
 //! The clock then stands still until everybody who was present plays again, so that a crash costs its players
 //! a pause and not their lives; nobody is dropped for a while even if it takes longer.
 
+use twinstep_core::bounds::DROP_AFTER_TICKS;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 
 use super::*;
@@ -134,7 +135,8 @@ impl<S: Simulation> Match<S> {
     /// Gives everybody the seat that the journal says it has.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
         let next = self.world.tick();
-        let excused = EXCUSED.as_nanos() / self.world.turn().cadence.tick().as_nanos();
+        let tick = self.world.turn().cadence.tick();
+        let excused = (EXCUSED.as_nanos() / tick.as_nanos()) as u32;
         if let Some(player) = self
             .world
             .seated()
@@ -146,7 +148,7 @@ impl<S: Simulation> Match<S> {
         }
         for player in self.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
-            seat.given = next + excused as u32;
+            seat.given = next + excused.saturating_sub(DROP_AFTER_TICKS);
             seat.next_seq = self.world.next_seq(player);
             self.views[player.index()] = next;
         }

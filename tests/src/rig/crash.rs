@@ -1,0 +1,193 @@
+//! The server is killed at any moment, and another process takes its match up from what was written.
+//!
+//! What was carried out of the last step's outputs is a random beginning of them: some bytes are written,
+//! the last ones perhaps torn, and only packets behind what is written were seen (law *Journal first*).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use super::*;
+
+/// Which queries resolvers were asked.
+#[derive(Default)]
+pub(super) struct Asked(Mutex<AskedKeys>);
+
+#[derive(Default)]
+struct AskedKeys {
+    /// When each was asked last: the tick after the one that asked.
+    at: BTreeMap<Key, Tick>,
+    /// Those whose outcome was in the journal at a crash.
+    settled: BTreeSet<Key>,
+    again: Vec<Key>,
+}
+
+impl Asked {
+    pub(super) fn note(&self, key: Key, tick: Tick) {
+        let mut keys = self.0.lock().expect("nothing panics under this lock");
+        if keys.settled.contains(&key) {
+            keys.again.push(key);
+        }
+        keys.at.insert(key, tick);
+    }
+
+    /// A crash: whatever was asked before `next` and is not open has its outcome in the journal.
+    fn crash(&self, next: Tick, open: &BTreeSet<Key>) {
+        let mut keys = self.0.lock().expect("nothing panics under this lock");
+        let AskedKeys { at, settled, .. } = &mut *keys;
+        at.retain(|_, asked| *asked <= next);
+        settled.extend(at.keys().filter(|key| !open.contains(key)));
+    }
+
+    fn again(&self) -> Vec<Key> {
+        let keys = self.0.lock().expect("nothing panics under this lock");
+        keys.again.clone()
+    }
+}
+
+/// What a crash left.
+#[derive(Clone, Copy, Debug)]
+pub struct Crash {
+    /// The next tick of the killed match.
+    pub killed_at: Tick,
+    /// The next tick of the one that took it up.
+    pub resumed_at: Tick,
+    /// Bytes behind the last whole record.
+    pub torn_bytes: usize,
+    /// Queries that were open.
+    pub open: usize,
+}
+
+impl<S: Play> Rig<S> {
+    /// Kills the server in the middle of what it does next; another one takes the match up after `down`.
+    ///
+    /// # Panics
+    /// If the journal does not lead to a world that was played, or anybody has seen more than it holds.
+    pub fn crash(&mut self, down: Duration) -> Crash {
+        self.now = self.now.max(self.game.next_due());
+        self.game.advance(self.now);
+        self.note_digests();
+        self.die_while_draining();
+        let killed_at = self.game.world().tick();
+        let resolver = watched::<S>(
+            &self.rules,
+            self.config.seed ^ u64::from(killed_at.0),
+            &self.resolver_count,
+            &self.asked,
+        );
+        // What the killed process knew of its queries; those asked from now on are the next one's.
+        let sound = twinstep_core::replay::Index::scan(&self.journal).expect("a journal");
+        let settled = self.asked.clone();
+        let resumed = {
+            // Known before the resolver is asked: which are open.
+            let world = self.replayed_world(sound.sound_bytes() as usize);
+            let open = world.open_queries().iter().map(|open| open.key).collect();
+            settled.crash(world.tick(), &open);
+            Match::resume(
+                policies(&self.config),
+                &self.journal,
+                self.rules.clone(),
+                resolver,
+            )
+            .expect("a journal that was killed can be taken up")
+        };
+        let torn_bytes = self.journal.len() - resumed.keep_bytes as usize;
+        self.journal.truncate(resumed.keep_bytes as usize);
+        self.game = resumed.game;
+        self.game.set_referee(referee::<S>());
+        let world = self.game.world();
+        let resumed_at = world.tick();
+        assert_eq!(
+            self.digests[resumed_at.0 as usize],
+            self.game.digest(),
+            "the match goes on from a world that was not played"
+        );
+        for client in &self.clients {
+            let seen = client.session.authority().map_or(Tick(0), |a| a.tick());
+            assert!(
+                seen <= resumed_at,
+                "{} has seen {seen}, but the match goes on from {resumed_at}",
+                client.identity
+            );
+        }
+        let crash = Crash {
+            killed_at,
+            resumed_at,
+            torn_bytes,
+            open: world.open_queries().len(),
+        };
+        self.digests.truncate(resumed_at.0 as usize + 1);
+        self.jobs.clear();
+        self.stalled_until = self.now + down;
+        crash
+    }
+
+    /// All clients come back, each as a process that was started anew.
+    ///
+    /// # Panics
+    /// If one of them is not let in.
+    pub fn restart_clients(&mut self) {
+        for i in 0..self.clients.len() {
+            self.restart_client(i);
+        }
+    }
+
+    /// A client comes back as a process that was started anew.
+    ///
+    /// # Panics
+    /// If it is not let in.
+    pub fn restart_client(&mut self, client: usize) {
+        let peer = PeerId(self.next_peer);
+        self.next_peer += 1;
+        let session = self.session();
+        let client = &mut self.clients[client];
+        client.session = session;
+        client.peer = peer;
+        client.net = Link::new(self.config.link, self.config.seed ^ peer.0);
+        client.sent.clear();
+        client.decided = None;
+        client.open_cues.clear();
+        client.flipped = false;
+        self.game
+            .connect(self.now, peer, &client.identity, 1)
+            .expect("its seat is kept");
+    }
+
+    /// Queries that were resolved although their outcome was in the journal.
+    #[must_use]
+    pub fn resolved_again(&self) -> Vec<Key> {
+        self.asked.again()
+    }
+
+    fn replayed_world(&self, sound: usize) -> twinstep_core::World<S> {
+        let hello = twinstep_core::packet::hello::Hello::of::<S>(&self.rules, "")
+            .expect("rules without NaN");
+        let mut replay =
+            twinstep_core::replay::Replay::<S>::open(&self.journal[..sound], &self.rules, &hello)
+                .expect("a journal");
+        replay.seek(Tick::MAX).expect("sound to its end");
+        replay.world().clone()
+    }
+
+    /// Carries out a beginning of what the match wants done, and no more.
+    fn die_while_draining(&mut self) {
+        let mut left = self.luck.below(12);
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Journal(bytes) if left == 0 => {
+                    let torn = self.luck.below(bytes.len() as u32) as usize;
+                    self.journal.extend_from_slice(&bytes[..torn]);
+                    return;
+                }
+                _ if left == 0 => return,
+                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                Output::Packet { peer, bytes } => {
+                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
+                        client.net.down.send(self.now, bytes);
+                    }
+                }
+                Output::Job { .. } | Output::Closed { .. } => {}
+            }
+            left -= 1;
+        }
+    }
+}

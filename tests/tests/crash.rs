@@ -1,0 +1,155 @@
+//! A server that is killed at any moment: what was told stays true, and everybody plays on.
+
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Mwc, PlayerId, Presence, Tick};
+use twinstep_server::peer::Stage;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Plays with crashes between, then requires what the world's checks require.
+fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
+    let mut luck = Mwc::seed(seed);
+    let mut config = RigConfig::new(seed, LinkProfile::WAN);
+    config.turn_ticks = 1 + luck.below(4) as u8;
+    let mut rig = Rig::<S>::new(config);
+    rig.run(SECOND * 3);
+    let mut crashes = Vec::new();
+    for _ in 0..times {
+        rig.run(Duration::from_millis(500 + u64::from(luck.below(4_000))));
+        let down = Duration::from_millis(50 + u64::from(luck.below(1_500)));
+        let crash = rig.crash(down);
+        rig.run(down);
+        rig.restart_clients();
+        rig.run(SECOND * 2);
+        assert!(
+            rig.all_play(),
+            "seed {seed}: somebody is locked out after {crash:?}"
+        );
+        crashes.push(crash);
+    }
+    rig.converge();
+    assert_eq!(rig.resolved_again(), [], "seed {seed}");
+    assert_eq!(rig.game.world().present().iter().count(), 4);
+    assert_eq!(rig.game.stats().desyncs, 0, "seed {seed}");
+    let hello = Hello::of::<S>(&S::rules(0), "").unwrap();
+    let rules = S::rules(0);
+    let mut replay = Replay::<S>::open(&rig.journal, &rules, &hello).unwrap();
+    assert_eq!(replay.index().resumes, times);
+    assert_eq!(
+        replay.verify().fault,
+        None,
+        "seed {seed}: one file tells all of it"
+    );
+    crashes
+}
+
+#[test]
+fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
+    let mut all = Vec::new();
+    for seed in 0..8 {
+        all.extend(crashes::<History>(seed, 3));
+    }
+    // The plan met what it is there for: torn records, open queries, ticks that nobody was told of.
+    assert!(all.iter().any(|crash| crash.torn_bytes > 0));
+    assert!(all.iter().any(|crash| crash.open > 0));
+    assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
+}
+
+#[test]
+fn powderkeg_survives_kills_too() {
+    for seed in 0..3 {
+        crashes::<Game>(seed, 2);
+    }
+}
+
+/// The clock stands still until all are back, and no longer than 5 s; who stays away is dropped after 30 s.
+#[test]
+fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
+    let mut rig = Rig::<History>::new(RigConfig::new(5, LinkProfile::LAN));
+    rig.run(SECOND * 5);
+    let crash = rig.crash(SECOND / 10);
+    for i in 1..4 {
+        rig.restart_client(i);
+    }
+    rig.run(SECOND * 4);
+    let playing = |rig: &Rig<History>| {
+        let stages = rig.clients.iter().map(|c| rig.game.stage(c.peer));
+        stages
+            .filter(|stage| *stage == Some(Stage::Playing))
+            .count()
+    };
+    assert_eq!(playing(&rig), 3, "they are in, though the clock stands");
+    assert_eq!(rig.game.world().tick(), crash.resumed_at);
+    rig.run(SECOND * 2);
+    let ticks = rig.game.world().tick() - crash.resumed_at;
+    assert!(
+        (40..=61).contains(&ticks),
+        "{ticks} ticks in the second since"
+    );
+    rig.run(SECOND * 25);
+    let silent = PlayerId(0);
+    assert_eq!(rig.game.world().presence(silent), Presence::Present);
+    rig.run(SECOND * 6);
+    assert_eq!(rig.game.world().presence(silent), Presence::Dropped);
+    // It is not forgotten: the same identity gets the same number.
+    rig.restart_client(0);
+    rig.run(SECOND * 8);
+    assert_eq!(rig.game.world().presence(silent), Presence::Present);
+    rig.converge();
+}
+
+/// All four are back at once: the clock waits no longer than that takes.
+#[test]
+fn the_clock_goes_on_as_soon_as_everybody_is_back() {
+    let mut rig = Rig::<History>::new(RigConfig::new(6, LinkProfile::LAN));
+    rig.run(SECOND * 5);
+    let crash = rig.crash(Duration::ZERO);
+    rig.restart_clients();
+    rig.run(SECOND);
+    let ticks = rig.game.world().tick() - crash.resumed_at;
+    assert!(ticks >= 30, "{ticks} ticks in the first second");
+}
+
+/// Row 20: a match begins from a saved state at a tick far above 0, is journalled from there, and killed.
+#[test]
+fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
+    use std::sync::Arc;
+    use twinstep_server::{Match, MatchConfig, Output};
+    let config = MatchConfig {
+        start: Tick(12_345),
+        ..MatchConfig::action()
+    };
+    let rules = Arc::new(7);
+    let mut game = Match::new(
+        config.clone(),
+        History::new(9),
+        rules.clone(),
+        History::resolver(&7, 1),
+    )
+    .unwrap();
+    game.keep_journal().unwrap();
+    let mut journal = Vec::new();
+    for ms in 0..1_000 {
+        game.advance(Duration::from_millis(ms));
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.extend_from_slice(bytes);
+            }
+        }
+    }
+    let resumed = Match::resume(config, &journal, rules, History::resolver(&7, 1)).unwrap();
+    let tick = resumed.game.world().tick();
+    assert!((Tick(12_390)..=Tick(12_406)).contains(&tick), "{tick}");
+    assert_eq!(Some(resumed.game.digest()), game.digest_at(tick));
+    assert_eq!(
+        resumed.game.digest_at(Tick(12_345)),
+        game.digest_at(Tick(12_345))
+    );
+}
