@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX};
+use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, frames};
@@ -26,7 +26,7 @@ const REFUSALS: usize = 64;
 /// What sessions are told from.
 pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) now: Duration,
-    /// The next tick to be sealed; all before it are sent.
+    /// The next tick to be sealed, or that the session may not see yet; all before it are sent.
     pub(crate) next: Tick,
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
@@ -36,11 +36,11 @@ pub(crate) struct Telling<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends all that the session has not acknowledged.
-    pub(crate) fn tell(&mut self, peer: &mut Peer, out: &mut Outbox<S::Outcome>) {
+    /// Sends all that the session has not acknowledged, as far as so many packets hold it.
+    pub(crate) fn tell(&mut self, peer: &mut Peer, packets: usize, out: &mut Outbox<S::Outcome>) {
         peer.forget_heard();
         let mut from = peer.wanted.max(self.history.first());
-        for nth in 0..PACKETS_PER_SEND_MAX {
+        for nth in 0..packets {
             let mut reached = from;
             let id = peer.id;
             out.packet(id, PACKET_BYTES_MAX, |buffer| {
@@ -106,6 +106,7 @@ impl<S: Simulation> Telling<'_, S> {
             at = out.len();
             if reached == self.next
                 && peer.stage == Stage::Playing
+                && !peer.is_spectator()
                 && self.announce(peer.own(), out)?
             {
                 flags |= down::ANNOUNCE;
@@ -158,7 +159,9 @@ impl<S: Simulation> Telling<'_, S> {
         let mut count = 0;
         let start = out.len();
         let mut spent = ByteCounts::default();
-        while count < frames::RUN_MAX && walk.next(self.frame) {
+        // Some are not shown all that is sealed.
+        let most = frames::RUN_MAX.min((self.next - from) as usize);
+        while count < most && walk.next(self.frame) {
             if run.is_none() {
                 run = Some(frames::begin(out, self.frame)?);
             }

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
-    ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE, PLAYERS_MAX,
-    REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
+    ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE,
+    PACKETS_PER_SEND_MAX, PLAYERS_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
 };
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
@@ -31,12 +31,12 @@ use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
 use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation, Tick};
 
-use crate::config::{ConfigError, MatchConfig};
+use crate::config::{ConfigError, MatchConfig, Spectators};
 use crate::down::{Telling, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
 use crate::outbox::{Item, JobId, Outbox, Output};
-use crate::peer::{Peer, PeerId, Stage};
+use crate::peer::{Peer, PeerId, Stage, Standings};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
 use crate::up::{self, Asked};
@@ -48,6 +48,7 @@ const LEAVE_AFTER_TICKS: u32 = 3_600;
 
 mod resume;
 mod sessions;
+mod spectators;
 
 use resume::Return;
 pub use resume::{MOVED, ResumeError, Resumed};
@@ -111,6 +112,8 @@ pub struct Match<S: Simulation> {
     seats: Vec<Seat<S>>,
     identities: Vec<(String, PlayerId)>,
     peers: Vec<Peer>,
+    standings: Standings,
+    watched: spectators::Watched,
     sealer: Sealer<S>,
     queries: Queries<S>,
     resolver: Box<dyn Resolver<S>>,
@@ -169,6 +172,8 @@ impl<S: Simulation> Match<S> {
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             identities: Vec::new(),
             peers: Vec::new(),
+            standings: Standings::default(),
+            watched: spectators::Watched::default(),
             sealer: Sealer::default(),
             queries: Queries::default(),
             resolver: Box::new(resolver),
@@ -345,6 +350,7 @@ impl<S: Simulation> Match<S> {
     fn tick(&mut self) {
         let tick = self.world.tick();
         let turn_began = self.world.turn().began;
+        self.keep_watched();
         self.note_silence();
         let look = Look {
             world: &self.world,
@@ -503,9 +509,20 @@ impl<S: Simulation> Match<S> {
             before,
             frame,
         };
+        let newest = telling.next;
+        let delay = self.config.spectators.delay_ticks;
         for peer in &mut self.peers {
-            if matches!(peer.stage, Stage::CatchingUp | Stage::Playing) && due(peer) {
-                telling.tell(peer, &mut self.outbox);
+            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+                continue;
+            }
+            if delay == 0 || !peer.is_spectator() {
+                if due(peer) {
+                    telling.next = newest;
+                    telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
+                }
+            } else if self.now.saturating_sub(peer.sent_at) >= KEEP_ALIVE {
+                telling.next = newest.back(delay).max(self.config.start);
+                telling.tell(peer, 1, &mut self.outbox);
             }
         }
     }

@@ -28,6 +28,12 @@ pub enum Output<'a, O> {
         /// The job.
         work: Box<dyn FnOnce() -> O + Send>,
     },
+    /// The session plays and is to get a ticket to return with: give it to `Match::hand_ticket`. A host without
+    /// tickets passes over this.
+    Ticket {
+        /// For whom.
+        peer: PeerId,
+    },
     /// The session is over: its transport may be closed. Packets for it were queued before this.
     Closed {
         /// Whose.
@@ -45,6 +51,7 @@ pub(crate) enum Item<O> {
     Journal(Range<usize>),
     Packet(PeerId, Range<usize>),
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
+    Ticket(PeerId),
     Closed(PeerId, CloseCode),
 }
 
@@ -96,6 +103,7 @@ impl<O> Outbox<O> {
                 bytes: &self.bytes[range],
             },
             Item::Job(id, work) => Output::Job { id, work },
+            Item::Ticket(peer) => Output::Ticket { peer },
             Item::Closed(peer, code) => Output::Closed { peer, code },
         })
     }

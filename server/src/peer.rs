@@ -1,5 +1,9 @@
 //! One session at the server: who it is, how far its client has come, and what it must still be told.
+//!
+//! Invariant: what an identity may do only so often is counted in its [`Standing`], which outlives its sessions: coming
+//! back resets nothing.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +20,12 @@ use twinstep_core::{PlayerId, Tick};
 
 /// Packets of which it is remembered whether they told fates.
 const TELLINGS: usize = 256;
+/// An identity gets a world to join with at most once in so long.
+const JOIN_EVERY: Duration = Duration::from_secs(5);
+/// A ticket to return with is due when a session plays, and every so often from then on.
+const TICKET_EVERY: Duration = Duration::from_secs(10);
+/// Identities whose standing is remembered while they are away.
+const STANDINGS_MAX: usize = 256;
 
 /// A session, as the host numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +51,79 @@ pub(crate) struct Refusal {
     pub(crate) seq: u32,
     /// The first packet that told it; 0: none yet.
     pub(crate) told_in: u32,
+}
+
+/// What an identity has used up of its bounds, and must still be told: kept from session to session.
+#[derive(Default)]
+pub(crate) struct Standing {
+    heals: u32,
+    healed_at: Option<Duration>,
+    strikes: u32,
+    strikes_since: Duration,
+    joined_at: Option<Duration>,
+    /// Refused orders of which it has not heard: player, whether a claim, sequence.
+    untold: Vec<(PlayerId, bool, u32)>,
+}
+
+impl Standing {
+    /// Counts a protocol error; whether it was one too many.
+    fn strike(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
+            self.strikes = 0;
+            self.strikes_since = now;
+        }
+        self.strikes += 1;
+        self.strikes > STRIKES_MAX
+    }
+
+    /// Whether it may be healed now; `None`: it has been healed too often.
+    fn may_heal(&mut self, now: Duration) -> Option<bool> {
+        let lately = |at| now.saturating_sub(at) < HEAL_EVERY;
+        if self.healed_at.is_some_and(lately) {
+            return Some(false);
+        }
+        if self.heals == HEALS_MAX {
+            return None;
+        }
+        self.heals += 1;
+        self.healed_at = Some(now);
+        Some(true)
+    }
+}
+
+/// The standing of identities that are away, the longest away first.
+#[derive(Default)]
+pub(crate) struct Standings {
+    away: VecDeque<(String, Standing)>,
+}
+
+impl Standings {
+    /// A session ended.
+    pub(crate) fn keep(&mut self, peer: Peer) {
+        let Peer {
+            identity,
+            players,
+            refusals,
+            mut standing,
+            ..
+        } = peer;
+        standing.untold = refusals
+            .iter()
+            .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
+            .collect();
+        if self.away.len() == STANDINGS_MAX {
+            self.away.pop_front();
+        }
+        self.away.push_back((identity, standing));
+    }
+
+    /// A session begins.
+    pub(crate) fn take(&mut self, identity: &str) -> Standing {
+        let at = self.away.iter().position(|(name, _)| name == identity);
+        at.and_then(|at| self.away.remove(at))
+            .map(|(_, standing)| standing)
+            .unwrap_or_default()
+    }
 }
 
 /// One session.
@@ -69,10 +152,11 @@ pub(crate) struct Peer {
     /// The newest packet that told fates and was heard.
     heard_telling: u32,
     pub(crate) evidence: Option<(Tick, Arc<[u8]>)>,
-    heals: u32,
-    healed_at: Option<Duration>,
-    strikes: u32,
-    strikes_since: Duration,
+    /// Its client goes on from frames: no world was sent.
+    pub(crate) resumed: bool,
+    /// When it is to get a ticket to return with; from when it plays on.
+    ticket_due: Option<Duration>,
+    standing: Standing,
     pub(crate) bytes_down: ByteCounts,
     pub(crate) bytes_up: u64,
     pub(crate) packets_up: u64,
@@ -83,9 +167,11 @@ impl Peer {
         id: PeerId,
         identity: String,
         players: ArrayVec<PlayerId, SEATS_MAX>,
+        mut standing: Standing,
         now: Duration,
     ) -> Self {
-        Peer {
+        let untold = std::mem::take(&mut standing.untold);
+        let mut peer = Peer {
             id,
             identity,
             players,
@@ -104,14 +190,22 @@ impl Peer {
             tellings: [false; TELLINGS],
             heard_telling: 0,
             evidence: None,
-            heals: 0,
-            healed_at: None,
-            strikes: 0,
-            strikes_since: now,
+            resumed: false,
+            ticket_due: None,
+            standing,
             bytes_down: ByteCounts::default(),
             bytes_up: 0,
             packets_up: 0,
+        };
+        for (player, claim, seq) in untold {
+            peer.refuse(player, claim, seq);
         }
+        peer
+    }
+
+    /// Whether it only watches: it has no seat.
+    pub(crate) fn is_spectator(&self) -> bool {
+        self.players.is_empty()
     }
 
     pub(crate) fn own(&self) -> PlayerSet {
@@ -126,28 +220,34 @@ impl Peer {
 
     /// Counts a protocol error; whether it was one too many.
     pub(crate) fn strike(&mut self, now: Duration) -> bool {
-        if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
-            self.strikes = 0;
-            self.strikes_since = now;
-        }
-        self.strikes += 1;
-        self.strikes > STRIKES_MAX
+        self.standing.strike(now)
     }
 
     /// Whether this client may be healed now; `None`: it has been healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
-        if self
-            .healed_at
-            .is_some_and(|at| now.saturating_sub(at) < HEAL_EVERY)
-        {
-            return Some(false);
+        self.standing.may_heal(now)
+    }
+
+    /// Whether this identity may get a world to join with now; if so, that counts.
+    pub(crate) fn may_join(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < JOIN_EVERY;
+        let may = !self.standing.joined_at.is_some_and(lately);
+        if may {
+            self.standing.joined_at = Some(now);
         }
-        if self.heals == HEALS_MAX {
-            return None;
+        may
+    }
+
+    /// Whether a ticket to return with is due now; if so, the next one is due a while later.
+    pub(crate) fn takes_ticket(&mut self, now: Duration) -> bool {
+        let due = self.stage == Stage::Playing
+            && self.ticket_due.is_none_or(|due| now >= due)
+            // Not behind a world: a ticket is of use at once, or never.
+            && self.lane_out.is_idle();
+        if due {
+            self.ticket_due = Some(now + TICKET_EVERY);
         }
-        self.heals += 1;
-        self.healed_at = Some(now);
-        Some(true)
+        due
     }
 
     /// Tells the owner of an order that it is refused, until it has heard it.

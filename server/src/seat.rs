@@ -12,6 +12,9 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
+/// Commands in a row that may have been refused before a match was taken up again.
+const SKIP_MAX: u32 = 1 << 16;
+
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
     pub(crate) stamp: Tick,
@@ -41,6 +44,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// The last change of the roster that concerned this player.
     pub(crate) changed: Option<Tick>,
     pub(crate) next_seq: u32,
+    /// The next command may be a later one than expected: refused ones leave gaps of which a journal knows nothing.
+    may_skip: bool,
     next_claim: u32,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
@@ -68,6 +73,7 @@ impl<S: Simulation> Seat<S> {
             given: Tick(0),
             changed: None,
             next_seq: 0,
+            may_skip: false,
             next_claim: 0,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
@@ -77,15 +83,27 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
+    /// After a match was taken up again: the first command to come is the one after the last that was sealed, or
+    /// one later if those between were refused.
+    pub(crate) fn expect_commands_from(&mut self, seq: u32) {
+        self.next_seq = seq;
+        self.may_skip = true;
+    }
+
     /// Claims that were emitted before tick `seq` were sealed already.
     pub(crate) fn expect_claims_from(&mut self, seq: u32) {
         self.next_claim = seq;
     }
 
-    /// Forgets what is held, as its player leaves; how many commands were refused by that.
-    pub(crate) fn purge(&mut self) -> usize {
+    /// Forgets the inputs that are held, as its player comes back: from now on they are the new session's.
+    pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));
         self.newest = None;
+    }
+
+    /// Forgets what is held, as its player leaves; how many commands were refused by that.
+    pub(crate) fn purge(&mut self) -> usize {
+        self.forget_inputs();
         self.claims.clear();
         let refused = self.commands.len();
         self.stats.refused += refused as u64;
@@ -139,10 +157,12 @@ impl<S: Simulation> Seat<S> {
         seq: u32,
         command: S::Command,
     ) -> Arrival {
-        if seq != self.next_seq {
+        let skips = self.may_skip && (1..SKIP_MAX).contains(&seq.saturating_sub(self.next_seq));
+        if seq != self.next_seq && !skips {
             return Arrival::Known;
         }
-        self.next_seq += 1;
+        self.may_skip = false;
+        self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX || !self.command_rate.take(now) {
             self.stats.refused += 1;
             return Arrival::Refused;

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW};
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{inputs, kind, rare, up};
+use twinstep_core::packet::{WIRE_VERSION, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
@@ -55,7 +55,10 @@ pub(crate) fn read<S: Simulation>(
         }
         up::HELLO => {
             let hello = Hello::read(&mut packet)?;
-            packet.end()?;
+            // Of another version only the number was read, and that is enough to refuse it in words.
+            if hello.wire == WIRE_VERSION {
+                packet.end()?;
+            }
             Ok(if peer.stage == Stage::Greeting {
                 Asked::Join(hello)
             } else {

@@ -149,7 +149,7 @@ impl<S: Simulation> Match<S> {
         for player in self.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(DROP_AFTER_TICKS);
-            seat.next_seq = self.world.next_seq(player);
+            seat.expect_commands_from(self.world.next_seq(player));
             self.views[player.index()] = next;
         }
         // The last identity that got a number has it, if its player is still there.

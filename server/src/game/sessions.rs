@@ -28,20 +28,53 @@ impl<S: Simulation> Match<S> {
         if let Some(code) = self.closed {
             return Err(code);
         }
-        let players = self.assign(identity, seats)?;
-        if let Some(at) = self.peers.iter().position(|p| p.identity == identity) {
+        let players = if seats == 0 {
+            self.assign_view(identity)?
+        } else {
+            self.assign(identity, seats)?
+        };
+        // Who plays may watch too: each takes over its own kind only.
+        let taken = |p: &Peer| p.identity == identity && p.is_spectator() == (seats == 0);
+        if let Some(at) = self.peers.iter().position(taken) {
             self.close_peer(at, CloseCode::TakenOver);
         }
         for player in &players {
-            self.seats[player.index()].purge();
-            if !self.identities.iter().any(|(_, p)| p == player) {
+            let known = self.identities.iter().any(|(_, p)| p == player);
+            let seat = &mut self.seats[player.index()];
+            if known {
+                // Commands that were accepted are not lost by coming back.
+                seat.forget_inputs();
+            } else {
+                seat.purge();
                 self.identities.push((identity.to_owned(), *player));
                 self.journal(|recorder, out| recorder.seat(*player, identity, out));
             }
         }
-        self.peers
-            .push(Peer::new(peer, identity.to_owned(), players, now));
+        let standing = self.standings.take(identity);
+        let joined = Peer::new(peer, identity.to_owned(), players, standing, now);
+        self.peers.push(joined);
         Ok(())
+    }
+
+    /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
+    pub fn set_open(&mut self, open: bool) {
+        self.config.open = open;
+    }
+
+    /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for. Its bytes are the host's and the
+    /// client's own matter.
+    pub fn hand_ticket(&mut self, peer: PeerId, ticket: Vec<u8>) {
+        if let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) {
+            // One that finds no room is followed by another.
+            let _ = peer.lane_out.push(message::TICKET, ticket.into());
+        }
+    }
+
+    /// Who a session is, and for how many local players; `None`: there is no such session.
+    #[must_use]
+    pub fn identity(&self, peer: PeerId) -> Option<(&str, usize)> {
+        let peer = self.peers.iter().find(|p| p.id == peer)?;
+        Some((&peer.identity, peer.players.len()))
     }
 
     /// Writes down that a ticket was used, before its session is let in: it must never work again.
@@ -64,6 +97,9 @@ impl<S: Simulation> Match<S> {
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let free = (0..self.seats.len() as u8).map(PlayerId);
         let free = free.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
+        if players.len() < seats && !self.config.open {
+            return Err(CloseCode::Shut);
+        }
         players.extend(free.take(seats - players.len()));
         if players.len() < seats {
             Err(CloseCode::Full)
@@ -74,7 +110,9 @@ impl<S: Simulation> Match<S> {
 
     /// The transport of a session is gone. Its players keep their seats until they are dropped.
     pub fn disconnect(&mut self, peer: PeerId) {
-        self.peers.retain(|p| p.id != peer);
+        if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
+            self.standings.keep(self.peers.remove(at));
+        }
     }
 
     /// A session is to end: it is told why, and its players leave.
@@ -119,6 +157,7 @@ impl<S: Simulation> Match<S> {
             });
         }
         self.outbox.push(Item::Closed(peer.id, code));
+        self.standings.keep(peer);
     }
 
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
@@ -170,15 +209,22 @@ impl<S: Simulation> Match<S> {
         if let Some(code) = self.hello.refusal(hello) {
             return self.leave_unseated(at, code);
         }
-        let loading = self
-            .peers
-            .iter()
-            .filter(|p| p.stage == Stage::Loading)
-            .count();
-        if loading >= JOINS_AT_ONCE {
-            return; // The client repeats its hello.
-        }
-        let world = self.snapshot();
+        let resumed = hello
+            .resume
+            .is_some_and(|(tick, digest)| self.can_resume(at, tick, digest));
+        let world = if resumed {
+            None
+        } else {
+            let loading = |p: &&Peer| p.stage == Stage::Loading && !p.resumed;
+            let busy = self.peers.iter().filter(loading).count() >= JOINS_AT_ONCE;
+            if busy || !self.peers[at].may_join(now) {
+                return; // The client repeats its hello.
+            }
+            match self.world_for(at) {
+                Some(world) => Some(world),
+                None => return, // Nothing old enough yet to show.
+            }
+        };
         let peer = &mut self.peers[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
@@ -189,17 +235,37 @@ impl<S: Simulation> Match<S> {
                 .collect(),
             command_delay: self.config.command_delay,
             owners_answer: self.config.resolves == Resolves::Owner,
-            resumed: false,
+            resumed,
+        };
+        let had = hello.resume.map(|(tick, _)| tick);
+        let Some(from) = world.as_ref().map(|(tick, _)| *tick).or(had) else {
+            return;
         };
         let mut bytes = Vec::new();
         let told = codec::append(&welcome, &mut bytes).is_ok()
             && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
-            && peer.lane_out.push(message::WORLD, world).is_ok();
+            && world.is_none_or(|(_, world)| peer.lane_out.push(message::WORLD, world).is_ok());
         if told {
+            peer.resumed = resumed;
             peer.enter(Stage::Loading, now);
-            peer.wanted = self.world.tick();
-            peer.view = self.world.tick();
+            peer.wanted = from;
+            peer.view = from;
         }
+    }
+
+    /// Whether a client can go on by frames from the world that it has.
+    fn can_resume(&self, at: usize, tick: Tick, digest: u32) -> bool {
+        tick >= self.history.first()
+            && tick <= self.shown_to(at)
+            && self.digest_at(tick).map(|ours| ours as u32) == Some(digest)
+    }
+
+    /// The world that a session joins with, and its tick.
+    fn world_for(&mut self, at: usize) -> Option<(Tick, Arc<[u8]>)> {
+        if self.is_delayed(at) {
+            return self.watched.world(self.shown_to(at));
+        }
+        Some((self.world.tick(), self.snapshot()))
     }
 
     /// Closes a session that never came so far as to have players.
@@ -229,6 +295,10 @@ impl<S: Simulation> Match<S> {
 
     /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
     fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
+        if self.is_delayed(at) {
+            // The current world is not for its eyes; it may join again.
+            return self.close_peer(at, CloseCode::Desync);
+        }
         if !self.send_world(now, at) {
             return;
         }
@@ -304,12 +374,12 @@ impl<S: Simulation> Match<S> {
 
     /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
-        let next = self.world.tick();
         let oldest = self.history.first();
         let cadence = self.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
         let mut at = 0;
         while at < self.peers.len() {
+            let next = self.shown_to(at);
             let peer = &mut self.peers[at];
             let rtt_ticks = peer
                 .link
@@ -318,6 +388,10 @@ impl<S: Simulation> Match<S> {
                 .min(RTT_MAX)
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
+            if peer.wanted >= next {
+                // There is nothing that it could acknowledge.
+                peer.progress_at = now;
+            }
             let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
@@ -344,10 +418,17 @@ impl<S: Simulation> Match<S> {
             let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
             if behind && self.peers[at].stage == Stage::Playing {
                 // Farther behind than the frames that are kept: only a world helps.
-                self.send_world(now, at);
+                if self.is_delayed(at) {
+                    self.close_peer(at, CloseCode::NoAcks);
+                } else {
+                    self.send_world(now, at);
+                }
             }
             if self.peers.get(at).map(|p| p.id) != Some(id) {
                 continue; // Healed too often: it is gone.
+            }
+            if self.peers[at].takes_ticket(now) {
+                self.outbox.push(Item::Ticket(id));
             }
             match verdict {
                 Some(code @ CloseCode::NoAcks) => self.close_peer(at, code),

@@ -19,6 +19,7 @@ mod embed;
 mod io;
 mod jobs;
 mod journal_file;
+mod rejoin;
 mod runner;
 mod signal;
 
@@ -153,6 +154,8 @@ pub struct MatchEnded;
 pub struct Host {
     address: SocketAddr,
     public: Vec<SocketAddr>,
+    key: Key,
+    game: String,
     clock: Clock,
     told: mpsc::Sender<Told>,
     closing: watch::Sender<Option<CloseCode>>,
@@ -215,6 +218,8 @@ impl Host {
         Ok(Host {
             address,
             public,
+            key: config.keys[0].clone(),
+            game: config.game,
             clock,
             told,
             closing: watch::Sender::new(None),
@@ -267,6 +272,12 @@ impl Host {
             id,
             game,
             journal,
+            rejoin::RejoinTickets {
+                key: self.key.clone(),
+                game: self.game.clone(),
+                match_id: id,
+                servers: self.public.clone(),
+            },
             self.clock,
             heard,
             errands,

@@ -13,7 +13,8 @@ use twinstep_udp::TicketClaims;
 use super::io::{Heard, Told};
 use super::jobs::Jobs;
 use super::journal_file::JournalFile;
-use super::{Clock, RESERVED};
+use super::rejoin::RejoinTickets;
+use super::{Clock, RESERVED, unix_now};
 use crate::game::Match;
 use crate::outbox::Output;
 use crate::peer::PeerId;
@@ -29,6 +30,7 @@ pub(super) struct Runner<S: Simulation> {
     id: u64,
     game: Match<S>,
     journal: Option<JournalFile>,
+    tickets: RejoinTickets,
     clock: Clock,
     heard: Receiver<Heard>,
     errands: Receiver<Errand<S>>,
@@ -47,6 +49,7 @@ impl<S: Simulation> Runner<S> {
         id: u64,
         game: Match<S>,
         journal: Option<JournalFile>,
+        tickets: RejoinTickets,
         clock: Clock,
         heard: Receiver<Heard>,
         errands: Receiver<Errand<S>>,
@@ -57,6 +60,7 @@ impl<S: Simulation> Runner<S> {
             id,
             game,
             journal,
+            tickets,
             clock,
             heard,
             errands,
@@ -159,6 +163,7 @@ impl<S: Simulation> Runner<S> {
     /// Does all that the match wants done, in its order.
     fn carry_out(&mut self) {
         let mut failed = None;
+        let mut due = Vec::new();
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) => {
@@ -178,17 +183,32 @@ impl<S: Simulation> Runner<S> {
                         self.game.complete(refused, None);
                     }
                 }
+                Output::Ticket { peer } => due.push(peer),
                 Output::Closed { peer, code } => {
                     // If it finds no room, the next packet of that session brings it up again.
                     let _ = self.told.try_send(Told::Close(peer, code));
                 }
             }
         }
+        for peer in due {
+            self.hand_ticket(peer);
+        }
         if let Some(error) = failed {
             tracing::error!(id = self.id, %error, "the journal cannot be written: the match ends");
             self.journal = None;
             self.game.close(CloseCode::Fault);
             self.carry_out();
+        }
+    }
+
+    /// A session gets a ticket to return with.
+    fn hand_ticket(&mut self, peer: PeerId) {
+        let Some((identity, seats)) = self.game.identity(peer) else {
+            return;
+        };
+        match self.tickets.issue(identity, seats, unix_now()) {
+            Ok(ticket) => self.game.hand_ticket(peer, ticket.to_bytes()),
+            Err(error) => tracing::error!(id = self.id, %error, "no ticket to return with"),
         }
     }
 

@@ -1,0 +1,49 @@
+//! Tickets to return with: made by the host, because it has the key, and handed down to whoever plays.
+//!
+//! Each is like the ticket that its session came with (the same identity, match and seats), only that it lives shorter,
+//! so that what a client once held is worth little for long.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+
+/// How long a ticket to return with can be used.
+const REJOIN_LIFE: Duration = Duration::from_secs(600);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes the tickets of one match.
+#[derive(Clone, Debug)]
+pub(super) struct RejoinTickets {
+    /// The newest key: it mints.
+    pub(super) key: Key,
+    pub(super) game: String,
+    pub(super) match_id: u64,
+    /// What players dial.
+    pub(super) servers: Vec<SocketAddr>,
+}
+
+impl RejoinTickets {
+    /// A ticket for whoever has these seats; none: who watches.
+    pub(super) fn issue(
+        &self,
+        identity: &str,
+        seats: usize,
+        now_unix: Duration,
+    ) -> Result<Ticket, TicketError> {
+        let spec = TicketSpec {
+            game: &self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id: self.match_id,
+            seats: seats as u8,
+            servers: &self.servers,
+            life: REJOIN_LIFE,
+            timeout: TIMEOUT,
+            now_unix,
+        };
+        Ticket::issue(&self.key, &spec)
+    }
+}
