@@ -1,4 +1,8 @@
 //! A session on a transport, with a clock: what a game holds. The edge of this crate.
+//!
+//! A client whose server falls silent, restarts or moves returns by itself: the server hands down a ticket now and
+//! then, and the newest of them opens a new transport under the same session. Meanwhile the game goes on as far as the
+//! prediction may lead, and [`Event`](crate::Event)s tell what happens.
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +15,7 @@ use twinstep_udp::{
 };
 
 use crate::picture::{Hidden, Show};
+use crate::rejoin::{Advice, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Closed, Session, SessionConfig};
 
 /// A client that could not be made.
@@ -40,6 +45,12 @@ pub enum Ended {
     Transport(CloseReason),
 }
 
+/// Opens a transport with a ticket, at a time of the client's clock and one since the unix epoch. What is left of the
+/// attempt before comes along, since its socket may serve again.
+type Dial<T> = Box<
+    dyn FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError> + Send + Sync,
+>;
+
 /// One client of a match: a [`Session`] on a transport.
 ///
 /// `Send + Sync`, so it can be an engine's resource. It owns no thread: everything happens in
@@ -48,6 +59,13 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     /// The session: its pictures, cues, events, statistics.
     pub session: Session<S, V>,
     transport: T,
+    /// Whether `transport` is an attempt to return.
+    dialled: bool,
+    dial: Option<Dial<T>>,
+    rejoin: Rejoin,
+    /// How the server was lost that is dialled again.
+    lost: Option<Ended>,
+    newest: Option<Ticket>,
     began: Instant,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
@@ -58,18 +76,29 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     /// # Errors
     /// A ticket for something else or out of date, or a socket that cannot be opened. What the server says
     /// comes later, by [`advance`](Client::advance).
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the edge: here the clock is read"
-    )]
     pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, StartError> {
+        Client::connect_through(ticket, config, |transport| transport)
+    }
+
+    /// As [`connect`](Client::connect); each transport, also those to return with, passes `through`: a simulated bad
+    /// network, for example.
+    ///
+    /// # Errors
+    /// As [`connect`](Client::connect).
+    pub fn connect_through(
+        ticket: &Ticket,
+        config: SessionConfig<S, V>,
+        mut through: impl FnMut(UdpClient) -> UdpClient + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
-        let unix = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        ticket.check_alive(unix)?;
-        let transport = UdpClient::connect(ticket, Duration::ZERO, unix)?;
-        Ok(Client::over(transport, Session::new(config)?))
+        let transport = UdpClient::connect(ticket, Duration::ZERO, unix_now())?;
+        let client = Client::over(through(transport), Session::new(config)?);
+        Ok(client.returning(
+            move |attempt: Option<&mut UdpClient>, ticket, now, unix| match attempt {
+                Some(attempt) => attempt.redial(ticket, now, unix),
+                None => UdpClient::connect(ticket, now, unix).map(&mut through),
+            },
+        ))
     }
 }
 
@@ -83,9 +112,34 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         Client {
             session,
             transport,
+            dialled: false,
+            dial: None,
+            rejoin: Rejoin::default(),
+            lost: None,
+            newest: None,
             began: Instant::now(),
             buffer: Box::new([0; PACKET_BYTES_MAX]),
         }
+    }
+
+    /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
+    /// the client's clock and one since the unix epoch; it is given what is left of the attempt before, if that came
+    /// to nothing.
+    #[must_use]
+    pub fn returning(
+        mut self,
+        dial: impl FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.dial = Some(Box::new(dial));
+        self
+    }
+
+    /// The newest ticket to return with, if it came since the last call: for a file that outlives this process.
+    pub fn poll_ticket(&mut self) -> Option<Ticket> {
+        self.newest.take()
     }
 
     /// Time since the client was made.
@@ -109,12 +163,87 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         while let Some(len) = self.transport.poll(&mut self.buffer) {
             self.session.handle(now, &self.buffer[..len]);
         }
+        if let Some(bytes) = self.session.poll_ticket()
+            && let Ok(ticket) = Ticket::from_bytes(&bytes)
+        {
+            self.rejoin.keep(ticket.clone());
+            self.newest = Some(ticket);
+        }
+        let line = self.watch_line(now);
         let played = self.session.advance(now, BUDGET_TICKS, input);
         self.transmit(now);
         played?;
-        match self.transport.state() {
-            TransportState::Closed(reason) => Err(Ended::Transport(reason)),
-            _ => Ok(()),
+        line
+    }
+
+    /// Sees whether the server is lost, and returns to it.
+    fn watch_line(&mut self, now: Duration) -> Result<(), Ended> {
+        let state = self.transport.state();
+        if self.rejoin.is_down() {
+            match state {
+                _ if !self.dialled => {}
+                TransportState::Connecting => {}
+                TransportState::Connected => {
+                    self.rejoin.succeed();
+                    return Ok(());
+                }
+                TransportState::Closed(reason) => {
+                    let denied = matches!(reason, CloseReason::Denied | CloseReason::Expired);
+                    self.rejoin.fail(now, denied);
+                }
+            }
+        } else {
+            let Some(lost) = self.lost_line(now, state) else {
+                return Ok(());
+            };
+            if self.dial.is_none() || !self.rejoin.can_return() || self.session.closed().is_some() {
+                // Mere silence may end yet; the transport knows how long to wait.
+                return match (lost, state) {
+                    (Ended::Transport(_), TransportState::Connected) => Ok(()),
+                    _ => Err(lost),
+                };
+            }
+            tracing::info!(%lost, "the server is lost: dialling again");
+            self.rejoin.lose(now);
+            self.lost = Some(lost);
+            self.dialled = false;
+        }
+        match (self.rejoin.advise(now), &mut self.dial) {
+            (Advice::Dial(ticket), Some(dial)) => {
+                let attempt = self.dialled.then_some(&mut self.transport);
+                match dial(attempt, &ticket, now, unix_now()) {
+                    Ok(transport) => {
+                        self.transport = transport;
+                        self.dialled = true;
+                        self.session.reconnect(now);
+                    }
+                    Err(error) => {
+                        let expired = matches!(error, ConnectError::Ticket(_));
+                        self.rejoin.fail(now, expired);
+                    }
+                }
+                Ok(())
+            }
+            (Advice::Wait, _) => Ok(()),
+            (Advice::Dial(_) | Advice::GiveUp, _) => {
+                Err(self.lost.unwrap_or(Ended::Transport(CloseReason::TimedOut)))
+            }
+        }
+    }
+
+    /// How the server was lost, if it was.
+    fn lost_line(&self, now: Duration, state: TransportState) -> Option<Ended> {
+        if let Some(code) = self.session.cut() {
+            return Some(Ended::Session(Closed::Server(code)));
+        }
+        match state {
+            TransportState::Closed(reason) => Some(Ended::Transport(reason)),
+            TransportState::Connecting => None,
+            TransportState::Connected => {
+                let heard = self.session.heard_at()?;
+                (now.saturating_sub(heard) >= SILENCE)
+                    .then_some(Ended::Transport(CloseReason::TimedOut))
+            }
         }
     }
 
@@ -135,6 +264,17 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.transmit(now);
         self.transport.disconnect();
     }
+}
+
+/// The wall clock, for tickets only.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+fn unix_now() -> Duration {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 const _: () = {

@@ -72,6 +72,13 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
+    /// Forgets all that came, and begins at `tick`: what a server said that is lost may not be what another one says.
+    pub(crate) fn restart(&mut self, tick: Tick) {
+        self.spare.extend(self.frames.drain(..));
+        self.next = tick;
+        self.digests.fill((Tick::MAX, 0));
+    }
+
     /// Notes the low half of the server's digest of the world before `tick`.
     pub(crate) fn note_digest(&mut self, tick: Tick, digest: u32) {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);

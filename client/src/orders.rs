@@ -184,6 +184,15 @@ impl<S: Simulation> Orders<S> {
         }
     }
 
+    /// After a gap the server says which command it expects next of each seat: what it has not got is sent again.
+    pub fn come_back(&mut self, next_seq: &[u32]) {
+        for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
+            self.heard_seq[seat] = next;
+            // Commands of the same player that another client gave meanwhile.
+            self.next_seq[seat] = self.next_seq[seat].max(next);
+        }
+    }
+
     /// Claims whose fate is not known, in the order emitted.
     pub fn claims(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.claims.iter()

@@ -21,8 +21,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if kind(first) == down::CLOSED {
             let code: CloseCode = packet.value()?;
             packet.end()?;
-            if !matches!(self.state, State::Closed(_)) {
-                self.close(Closed::Server(code));
+            match (&self.state, code) {
+                (State::Closed(_), _) => {}
+                // What ended is the transport; the player may come back.
+                (State::Playing(_), CloseCode::NoAcks | CloseCode::Moved) => self.cut = Some(code),
+                _ => self.close(Closed::Server(code)),
             }
             return Ok(());
         }
@@ -47,6 +50,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         newest: bool,
         packet: &mut Reader<'_>,
     ) -> Result<(), WireError> {
+        if self.returning.is_some() {
+            return Ok(());
+        }
         let State::Playing(playing) = &mut self.state else {
             return Ok(());
         };
@@ -147,6 +153,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.head(now, up::LEAVE, &mut packet, &mut bytes)
             }
             State::Joining { .. } if due => self.write_hello(now, &mut packet, &mut bytes),
+            State::Playing(_) if self.returning.is_some() => {
+                if !due {
+                    return None;
+                }
+                self.write_hello(now, &mut packet, &mut bytes)
+            }
             State::Playing(_) if due => self.write_play(now, &mut packet, &mut bytes),
             State::Playing(_) => return self.write_chunk(now, out),
             State::Joining { .. } => return None,

@@ -257,6 +257,37 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.meter.heals += 1;
     }
 
+    /// Whether the frames up to now are still being stepped, after a world came.
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.pace.is_none()
+    }
+
+    /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
+    /// half of its digest, if it can be gone on from.
+    pub(crate) fn resumable(&mut self) -> Option<(Tick, u32)> {
+        let authority = self.timeline.authority();
+        let tick = authority.tick();
+        self.inbox.restart(tick);
+        let digest = authority.digest().ok().filter(|_| self.differs.is_none())?;
+        Some((tick, digest as u32))
+    }
+
+    /// Goes on from the authority, as the server agreed.
+    pub(crate) fn resume(&mut self, welcome: &Welcome) {
+        self.timeline.orders_mut().come_back(&welcome.next_seq);
+    }
+
+    /// Goes on from the server's world, which may be older than ours.
+    pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
+        let at = world.tick();
+        self.differs = None;
+        self.evidence = None;
+        self.inbox.restart(at);
+        self.view.jump(world.sim(), at);
+        self.meter.commands_executed += self.timeline.jump(world) as u64;
+        self.resume(welcome);
+    }
+
     /// Tells what was measured.
     pub(crate) fn tell(&self, stats: &mut SessionStats) {
         let (meter, view) = (&self.meter, &self.view);

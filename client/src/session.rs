@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::{KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
-use twinstep_core::lane::{LaneReceiver, LaneSender, Message, Receiving};
+use twinstep_core::lane::{LaneReceiver, LaneSender, Message};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
@@ -33,6 +33,7 @@ use crate::cues::CueEvent;
 use crate::hooks::{Guess, Repeat, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
 use crate::playing::{Hooks, Playing};
+use crate::returning::Returning;
 use crate::stats::SessionStats;
 
 /// A heal and its evidence are asked for until they come.
@@ -105,6 +106,34 @@ pub enum Event {
     },
     /// Where the states differed, as text: the tick, then a line for each field with both values.
     Desync(String),
+    /// The server is lost, and dialled again. The prediction goes on as far as its bounds allow.
+    Reconnecting,
+    /// The server is found again.
+    Reconnected {
+        /// Whether the authority goes on from where it was; else from a world that the server sent.
+        resumed: bool,
+        /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
+        lost_ticks: u32,
+    },
+}
+
+/// How far a join has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The world is on its way.
+    World {
+        /// Bytes of it that have come in order.
+        received_bytes: usize,
+        /// Bytes of it in all.
+        total_bytes: usize,
+    },
+    /// The world is here; it steps through the ticks since.
+    CatchingUp {
+        /// Ticks stepped so far.
+        done_ticks: u32,
+        /// Ticks to step in all, as far as is known.
+        total_ticks: u32,
+    },
 }
 
 /// Sets up a session.
@@ -207,6 +236,16 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) leaving: u8,
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
     pub(crate) events: VecDeque<Event>,
+    /// On its way back into its match.
+    pub(crate) returning: Option<Returning>,
+    /// When the link began, or was found again.
+    pub(crate) met_at: Duration,
+    /// The server ended the transport, and lets this player return.
+    pub(crate) cut: Option<CloseCode>,
+    /// The newest ticket to return with.
+    pub(crate) ticket: Option<Vec<u8>>,
+    /// The tick of the first world.
+    began_at: Tick,
     pub(crate) up: ByteCounts,
     pub(crate) down_packets: u64,
     pub(crate) down_bytes: u64,
@@ -254,6 +293,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             leaving: 0,
             asked_evidence: None,
             events: VecDeque::new(),
+            returning: None,
+            met_at: Duration::ZERO,
+            cut: None,
+            ticket: None,
+            began_at: Tick(0),
             up: ByteCounts::default(),
             down_packets: 0,
             down_bytes: 0,
@@ -286,7 +330,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (message::WELCOME, State::Joining { welcome, .. }) => {
                 *welcome = codec::decode_whole(&told.bytes).ok();
             }
-            (message::WORLD, State::Joining { .. }) => self.begin(&told.bytes),
+            (message::WORLD, State::Joining { .. }) => self.begin(now, &told.bytes),
+            (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
+            (message::WELCOME, State::Playing(_)) if self.returning.is_some() => {
+                self.welcome_back(now, codec::decode_whole(&told.bytes).ok());
+            }
+            (message::WORLD, State::Playing(_)) if self.returning.is_some() => {
+                match read_world(&told.bytes) {
+                    Some(world) => self.go_on_from(now, world),
+                    None => self.close(Closed::UnreadableWorld),
+                }
+            }
             (message::HEAL, State::Playing(playing)) => {
                 let Some(world) = read_world(&told.bytes) else {
                     return;
@@ -314,7 +368,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The world is here: from now on this session plays.
-    fn begin(&mut self, bytes: &[u8]) {
+    fn begin(&mut self, now: Duration, bytes: &[u8]) {
         let State::Joining { hooks, welcome } = &mut self.state else {
             return;
         };
@@ -335,6 +389,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.events.push_back(Event::Joined(welcome.seats.to_vec()));
         self.next_seal = world.tick();
         self.needed = world.tick();
+        self.began_at = world.tick();
+        self.met_at = now;
         self.state = State::Playing(Box::new(Playing::new(welcome, world, hooks)));
         self.send_now = true;
     }
@@ -386,7 +442,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let silent = self
             .sent_at
             .is_none_or(|at| now.saturating_sub(at) >= KEEP_ALIVE);
-        let loading = matches!(self.state, State::Joining { .. })
+        let loading = (matches!(self.state, State::Joining { .. }) || self.returning.is_some())
             && self.lane_in.progress().is_some()
             && self
                 .sent_at
@@ -446,10 +502,27 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map_or(&[], |playing| playing.timeline.orders().seats())
     }
 
-    /// How far the world has come, while joining.
+    /// How far joining, or returning by a world, has come; `None` before the server answers, and once the session
+    /// plays.
     #[must_use]
-    pub fn progress(&self) -> Option<Receiving> {
-        self.lane_in.progress()
+    pub fn progress(&self) -> Option<Progress> {
+        let world = self
+            .lane_in
+            .progress()
+            .filter(|arriving| arriving.kind == message::WORLD);
+        let Some(playing) = self.playing().filter(|_| world.is_none()) else {
+            return world.map(|arriving| Progress::World {
+                received_bytes: arriving.received_bytes,
+                total_bytes: arriving.total_bytes,
+            });
+        };
+        playing.is_catching_up().then(|| {
+            let tick = playing.timeline.authority().tick();
+            Progress::CatchingUp {
+                done_ticks: tick - self.began_at,
+                total_ticks: tick.max(self.next_seal) - self.began_at,
+            }
+        })
     }
 
     /// What to draw: each entity's key and pose, smoothed.

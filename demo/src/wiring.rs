@@ -11,10 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_client::client::StartError;
-use twinstep_client::{Client, Session, SessionConfig};
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;
-use twinstep_core::{Key, PlayerId, Simulation};
+use twinstep_core::{Key, PlayerId};
 use twinstep_server::Look;
 use twinstep_server::host::Server;
 use twinstep_udp::{Ticket, UdpClient};
@@ -59,18 +58,16 @@ pub fn client(
     rules: &Arc<Rules>,
     link: Option<(LinkProfile, u64)>,
 ) -> Result<Client<Game, GameShow>, StartError> {
-    ticket.check_program(Game::NAME, u32::from(WIRE_VERSION))?;
-    let mut transport = UdpClient::connect(ticket, Duration::ZERO, unix_now())?;
-    if let Some((profile, seed)) = link {
-        transport = transport.with_conditioner(profile, seed);
-    }
     let mut config = SessionConfig::new(rules.clone())
         .speculate(|game: &Game, rules: &Rules, _: Key, query: &Query| {
             game::speculate(game, rules, query)
         })
         .show(GameShow::new(rules.clone()), GameShow::SMOOTHING);
     config.build = BUILD.to_owned();
-    Ok(Client::over(transport, Session::new(config)?))
+    Client::connect_through(ticket, config, move |transport: UdpClient| match link {
+        Some((profile, seed)) => transport.with_conditioner(profile, seed),
+        None => transport,
+    })
 }
 
 /// The wall clock since 1970: for tickets and names of files.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::Session;
 use twinstep_client::stats::SessionStats;
+use twinstep_client::{Progress, Session};
 use twinstep_core::PlayerId;
 
 use super::effects::{Effects, Flash, LogLine};
@@ -211,12 +211,22 @@ impl Scene {
         let me = self.team.iter().find(|member| member.is_local);
         if session.prediction().is_none() {
             return Some(match session.progress() {
-                Some(part) => format!(
-                    "loading the match: {} of {} B",
-                    part.received_bytes, part.total_bytes
-                ),
-                None => "connecting ...".to_owned(),
+                Some(Progress::World {
+                    received_bytes,
+                    total_bytes,
+                }) => format!("loading the match: {received_bytes} of {total_bytes} B"),
+                _ => "connecting ...".to_owned(),
             });
+        }
+        if session.is_returning() {
+            return Some("the server is lost: trying to return".to_owned());
+        }
+        if let Some(Progress::CatchingUp {
+            done_ticks,
+            total_ticks,
+        }) = session.progress()
+        {
+            return Some(format!("catching up: {done_ticks} of {total_ticks} ticks"));
         }
         if silent > SILENCE {
             return Some(format!(
