@@ -24,6 +24,10 @@ pub struct Run {
     pub queries: u64,
     /// Commands that ran.
     pub commands: u64,
+    /// Returns of all clients that were there at the end: by frames.
+    pub resumed: u64,
+    /// Returns of all clients that were there at the end: by a world.
+    pub reloaded: u64,
 }
 
 /// Plays `seconds` of chaos from `seed`, then heals the network and requires convergence.
@@ -49,7 +53,7 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
         let clients = rig.clients.len();
         let who = luck.below(clients.max(1) as u32) as usize;
         let while_ = Duration::from_millis(u64::from(luck.below(3_000)));
-        match luck.below(8) {
+        match luck.below(12) {
             0 if clients < 6 => {
                 joined += 1;
                 rig.join(&format!("joiner {joined}"));
@@ -66,6 +70,22 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
                 rig.flip(who);
                 planted += 1;
             }
+            // A transport dies; who dials again does so from a new address.
+            7 if clients > 0 => {
+                rig.cut(who);
+                rig.run(while_.min(end.saturating_sub(rig.now)));
+                rig.redial(who);
+            }
+            // A transport is given up while it still works.
+            8 if clients > 0 => rig.redial(who),
+            9 if clients > 0 && luck.below(2) == 0 => rig.restart(who),
+            10 if clients > 0 => {
+                rig.cut(who);
+                rig.run(while_.min(end.saturating_sub(rig.now)));
+                rig.hang_up(who);
+                rig.run(while_.min(end.saturating_sub(rig.now)));
+                rig.redial(who);
+            }
             _ => {}
         }
     }
@@ -77,7 +97,10 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
         queries: rig.game.stats().queries,
         ..Run::default()
     };
-    for client in &rig.clients {
+    for (i, client) in rig.clients.iter().enumerate() {
+        let (resumed, reloaded) = rig.returns(i);
+        run.resumed += resumed as u64;
+        run.reloaded += reloaded as u64;
         let stats = client.session.stats();
         run.rebuilds += stats.timeline.rebuilds;
         run.cues += stats.cues_started;

@@ -12,6 +12,7 @@ use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_server::config::TurnLength;
@@ -23,9 +24,13 @@ use crash::Asked;
 mod checks;
 mod crash;
 mod play;
+mod reconnect;
 
 pub use crash::Crash;
 pub use play::{Play, RigConfig, Sticks};
+
+/// About as large as a real ticket to return with.
+const TICKET_BYTES: usize = 1_190;
 
 thread_local! {
     /// What counts allocations: reached by the resolver too, which the match owns.
@@ -40,6 +45,8 @@ pub struct RigClient<S: Play> {
     pub peer: PeerId,
     /// Who it is.
     pub identity: String,
+    /// How many seats it has; none: it watches.
+    pub seats: usize,
     /// Its two legs.
     pub net: Link,
     /// Commands that it gave, with their sequences.
@@ -48,6 +55,12 @@ pub struct RigClient<S: Play> {
     pub flipped: bool,
     /// What its last desync report said.
     pub desync: Option<String>,
+    /// What its session told, beside desyncs.
+    pub events: Vec<Event>,
+    /// Tickets to return with that it was handed.
+    pub tickets: usize,
+    /// Whether its process began anew, so that it does not know what the one before gave.
+    pub restarted: bool,
     driver: S::Driver,
     decided: Option<S::Input>,
     open_cues: BTreeSet<CueId>,
@@ -179,27 +192,29 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the match refuses it.
     pub fn join(&mut self, identity: &str) -> usize {
-        let peer = PeerId(self.next_peer);
-        self.next_peer += 1;
-        self.game
-            .connect(self.now, peer, identity, 1)
-            .expect("a seat is free");
+        self.join_with(identity, 1).expect("a seat is free")
+    }
+
+    /// A client of so many seats joins now (none: it watches); its place among the clients.
+    ///
+    /// # Errors
+    /// The match refuses it.
+    pub fn join_with(&mut self, identity: &str, seats: usize) -> Result<usize, CloseCode> {
+        let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));
         let frame = Duration::from_secs(1) / self.config.fps;
-        let mut net = Link::new(
-            self.config.link,
-            self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        );
-        net.up.reserve(256);
-        net.down.reserve(256);
         self.clients.push(RigClient {
-            session: self.session(),
+            session: self.new_session(),
             peer,
             identity: identity.to_owned(),
-            net,
+            seats,
+            net: self.new_net(peer),
             sent: Vec::with_capacity(1 << 12),
             flipped: false,
             desync: None,
+            events: Vec::new(),
+            tickets: 0,
+            restarted: false,
             driver: S::driver(self.config.sticks, luck),
             decided: None,
             open_cues: BTreeSet::new(),
@@ -210,11 +225,20 @@ impl<S: Play> Rig<S> {
             commanding: true,
             healed: 0,
         });
-        self.clients.len() - 1
+        Ok(self.clients.len() - 1)
+    }
+
+    /// The match is told of a new transport.
+    fn dial(&mut self, identity: &str, seats: usize) -> Result<PeerId, CloseCode> {
+        let peer = PeerId(self.next_peer);
+        self.next_peer += 1;
+        self.game.connect(self.now, peer, identity, seats)?;
+        self.drain();
+        Ok(peer)
     }
 
     /// A session that has not said anything yet.
-    fn session(&self) -> Session<S, S::Show> {
+    fn new_session(&self) -> Session<S, S::Show> {
         let smoothing = Smoothing {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
@@ -226,6 +250,14 @@ impl<S: Play> Rig<S> {
             .show(S::show(&self.rules), smoothing);
         config.verify = self.config.verify;
         Session::new(config).expect("rules without NaN")
+    }
+
+    fn new_net(&self, peer: PeerId) -> Link {
+        let seed = self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut net = Link::new(self.config.link, seed);
+        net.up.reserve(256);
+        net.down.reserve(256);
+        net
     }
 
     /// A client says goodbye and is gone once the server heard it.
@@ -371,6 +403,7 @@ impl<S: Play> Rig<S> {
 
     /// Does what the match wants done, in its order: Law Journal first.
     fn drain(&mut self) {
+        let mut tickets = Vec::new();
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
@@ -392,8 +425,13 @@ impl<S: Play> Rig<S> {
                         self.jobs.push((self.now + wait, id, outcome));
                     }
                 }
+                Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
+                Output::Ticket { .. } => {}
                 Output::Closed { .. } => {}
             }
+        }
+        for peer in tickets {
+            self.game.hand_ticket(peer, vec![0x5a; TICKET_BYTES]);
         }
     }
 
@@ -432,9 +470,11 @@ impl<S: Play> Rig<S> {
             }
         }
         client.read_cues(self.observed);
+        client.tickets += usize::from(client.session.poll_ticket().is_some());
         while let Some(event) = client.session.poll_event() {
-            if let Event::Desync(report) = event {
-                client.desync = Some(report);
+            match event {
+                Event::Desync(report) => client.desync = Some(report),
+                event => client.events.push(event),
             }
         }
         self.counts.client += (self.counter)() - before;

@@ -53,6 +53,8 @@ fn the_steady_state_of_powderkeg_allocates_nothing() {
     let mut config = RigConfig::new(5, LinkProfile::WAN);
     config.sticks = Sticks::Sticky;
     config.verify = false;
+    // One in ten seconds, and a message of the lane: that is no steady state.
+    config.tickets = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(|| COUNT.with(Cell::get));

@@ -76,7 +76,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
     rig.run(SECOND * 5);
     let crash = rig.crash(SECOND / 10);
     for i in 1..4 {
-        rig.restart_client(i);
+        rig.restart(i);
     }
     rig.run(SECOND * 4);
     let playing = |rig: &Rig<History>| {
@@ -99,7 +99,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
     rig.run(SECOND * 6);
     assert_eq!(rig.game.world().presence(silent), Presence::Dropped);
     // It is not forgotten: the same identity gets the same number.
-    rig.restart_client(0);
+    rig.restart(0);
     rig.run(SECOND * 8);
     assert_eq!(rig.game.world().presence(silent), Presence::Present);
     rig.converge();

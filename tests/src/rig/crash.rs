@@ -127,29 +127,8 @@ impl<S: Play> Rig<S> {
     /// If one of them is not let in.
     pub fn restart_clients(&mut self) {
         for i in 0..self.clients.len() {
-            self.restart_client(i);
+            self.restart(i);
         }
-    }
-
-    /// A client comes back as a process that was started anew.
-    ///
-    /// # Panics
-    /// If it is not let in.
-    pub fn restart_client(&mut self, client: usize) {
-        let peer = PeerId(self.next_peer);
-        self.next_peer += 1;
-        let session = self.session();
-        let client = &mut self.clients[client];
-        client.session = session;
-        client.peer = peer;
-        client.net = Link::new(self.config.link, self.config.seed ^ peer.0);
-        client.sent.clear();
-        client.decided = None;
-        client.open_cues.clear();
-        client.flipped = false;
-        self.game
-            .connect(self.now, peer, &client.identity, 1)
-            .expect("its seat is kept");
     }
 
     /// Queries that were resolved although their outcome was in the journal.
@@ -185,7 +164,7 @@ impl<S: Play> Rig<S> {
                         client.net.down.send(self.now, bytes);
                     }
                 }
-                Output::Job { .. } | Output::Closed { .. } => {}
+                Output::Job { .. } | Output::Ticket { .. } | Output::Closed { .. } => {}
             }
             left -= 1;
         }

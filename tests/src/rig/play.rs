@@ -92,6 +92,8 @@ pub struct RigConfig {
     pub verify: bool,
     /// Whether a journal is kept.
     pub journal: bool,
+    /// Whether the host hands down tickets to return with.
+    pub tickets: bool,
 }
 
 impl RigConfig {
@@ -111,6 +113,7 @@ impl RigConfig {
             budget: BUDGET_TICKS,
             verify: true,
             journal: true,
+            tickets: true,
         }
     }
 }

@@ -1,0 +1,69 @@
+//! Clients that lose their server and come back, as a host would let them.
+
+use twinstep_core::simnet::LegProfile;
+
+use super::*;
+
+impl<S: Play> Rig<S> {
+    /// A client's transport dies: nothing of it arrives any more at either end, and nobody is told.
+    pub fn cut(&mut self, client: usize) {
+        let dead = LinkProfile::both(LegProfile::BLACKOUT);
+        self.clients[client].net = Link::new(dead, 1);
+    }
+
+    /// The server's host finds out that a client's transport is dead.
+    pub fn hang_up(&mut self, client: usize) {
+        let peer = self.clients[client].peer;
+        self.game.disconnect(peer);
+    }
+
+    /// A client's session goes on over a new transport, from a new address, with a ticket to return with.
+    ///
+    /// # Panics
+    /// If the match refuses it.
+    pub fn redial(&mut self, client: usize) {
+        let (identity, seats) = self.ticket_of(client);
+        let peer = self.dial(&identity, seats).expect("a valid ticket");
+        let net = self.new_net(peer);
+        let (now, client) = (self.now, &mut self.clients[client]);
+        client.peer = peer;
+        client.net = net;
+        client.session.reconnect(now);
+    }
+
+    /// A client's process ends without a word, and another one begins with a ticket to return with.
+    ///
+    /// # Panics
+    /// If the match refuses it.
+    pub fn restart(&mut self, client: usize) {
+        let (identity, seats) = self.ticket_of(client);
+        let peer = self.dial(&identity, seats).expect("a valid ticket");
+        let (net, session) = (self.new_net(peer), self.new_session());
+        let client = &mut self.clients[client];
+        client.peer = peer;
+        client.net = net;
+        client.session = session;
+        client.sent.clear();
+        client.open_cues.clear();
+        client.decided = None;
+        client.flipped = false;
+        client.restarted = true;
+    }
+
+    /// What the ticket of a client says: its identity, and how many seats it has.
+    fn ticket_of(&self, client: usize) -> (String, usize) {
+        let client = &self.clients[client];
+        (client.identity.clone(), client.seats)
+    }
+
+    /// How often a client came back: by frames, and by a world.
+    #[must_use]
+    pub fn returns(&self, client: usize) -> (usize, usize) {
+        let events = &self.clients[client].events;
+        let count = |wanted: bool| {
+            let is = |event: &&Event| matches!(event, Event::Reconnected { resumed, .. } if *resumed == wanted);
+            events.iter().filter(is).count()
+        };
+        (count(true), count(false))
+    }
+}
