@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use twinstep_core::frame::FrameData;
+use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
 
 /// Frames that wait at most: about 8 s at 60 Hz, after which the server's repeats must serve.
@@ -46,6 +47,15 @@ impl<S: Simulation> Inbox<S> {
             self.next += 1;
         }
         news
+    }
+
+    /// Whether all of the turn is here that `turn`, the authority's, says begins or goes on at `tick`.
+    pub(crate) fn has_turn(&self, turn: Turn, tick: Tick) -> bool {
+        let Some(front) = self.frames.front().filter(|frame| frame.tick == tick) else {
+            return false;
+        };
+        let cadence = front.cadence.unwrap_or(turn.cadence);
+        self.next >= Turn { cadence, ..turn }.end()
     }
 
     /// The oldest frame.

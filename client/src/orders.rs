@@ -18,7 +18,7 @@ const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 pub struct Pending<C> {
     /// The command as it will stand in a frame.
     pub order: Order<C>,
-    /// The tick at which the prediction executes it.
+    /// The tick at which the prediction executes it; in lockstep, the turn in which it runs.
     pub stamp: Tick,
 }
 
@@ -42,6 +42,8 @@ pub struct Orders<S: Simulation> {
     first: Tick,
     next: Tick,
     next_seq: [u32; SEATS_MAX],
+    /// In lockstep: the turn in which what is ordered now will run.
+    pub(crate) open_turn: Option<u32>,
     /// Per seat, the next command that the server expects, as far as we know.
     heard_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
@@ -61,6 +63,7 @@ impl<S: Simulation> Orders<S> {
             first: Tick(0),
             next: Tick(0),
             next_seq: seqs,
+            open_turn: None,
             heard_seq: seqs,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             skipped: Vec::new(),
@@ -107,6 +110,15 @@ impl<S: Simulation> Orders<S> {
         }
     }
 
+    /// Every seat holds at the next tick what it holds at the last one (the input delay grew).
+    pub fn repeat(&mut self) {
+        let last = self.next.back(1);
+        let held: ArrayVec<S::Input, SEATS_MAX> = (0..self.seats.len())
+            .map(|seat| self.input(seat, last).cloned().unwrap_or_default())
+            .collect();
+        self.sample(|seat| held[seat].clone());
+    }
+
     /// What a seat's player holds at `tick`, if it was sampled and is remembered.
     pub fn input(&self, seat: usize, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[self.slot(seat, tick)];
@@ -137,7 +149,7 @@ impl<S: Simulation> Orders<S> {
         };
         self.commands.push_back(Pending {
             order,
-            stamp: self.next,
+            stamp: self.open_turn.map_or(self.next, Tick),
         });
         Some(seq)
     }

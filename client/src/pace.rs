@@ -236,10 +236,29 @@ impl Pace {
 
     /// Changes the length of ticks and turns (adaptive policies), at a turn's boundary.
     pub fn set_config(&mut self, config: PaceConfig) {
+        if config == self.config {
+            return;
+        }
         assert!(!config.tick.is_zero(), "a tick has a length");
         let fraction = self.nanos as f64 / self.tick_nanos() as f64;
         self.config = config;
         self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
+    }
+
+    /// The input delay grows: the input tick goes ahead at once, by ticks that repeat what is held. The
+    /// margin that this adds is then given up slowly.
+    pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
+        self.whole += ticks;
+        self.offset += f64::from(ticks);
+        for ahead in 0..ticks {
+            self.note_sampled(self.input + ahead, now);
+        }
+        self.input += ticks;
+    }
+
+    /// The input delay shrinks: the input tick stands still for a tick.
+    pub fn stand(&mut self) {
+        self.hold += self.config.tick;
     }
 
     /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers

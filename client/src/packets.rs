@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use twinstep_core::bounds::PACKETS_PER_SEND_MAX;
 use twinstep_core::lane::{self, LaneAck};
+use twinstep_core::packet::batches::{self, BATCHES_MAX};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, inputs, kind, rare, up};
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, SLACK_UNIT_MS, down, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError, Writer};
-use twinstep_core::{Simulation, Tick};
+use twinstep_core::{PlayerSet, Simulation, Tick};
 
 use crate::orders::Refused;
 use crate::picture::Show;
@@ -59,10 +60,32 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let next_seal = packet.tick16(self.next_seal)?;
         let (margin, unbroken) = (packet.u8()? as i8, packet.u8()?);
         let rtt = self.link.rtt().unwrap_or_default();
+        let batched = playing.lockstep.as_mut().filter(|l| l.delay > 0);
+        let next_turn = match &batched {
+            Some(lockstep) => packet.tick16(Tick(lockstep.next_turn))?.0,
+            None => 0,
+        };
+        let waiting = if flags & down::WAITING != 0 {
+            PlayerSet(packet.varint()? as u16)
+        } else {
+            PlayerSet::default()
+        };
         if newest {
             self.next_seal = next_seal;
-            self.needed = next_seal + u32::from(unbroken);
+            self.waiting = waiting;
             playing.meter.rtts.add(rtt.as_millis() as i32);
+            match batched {
+                None => self.needed = next_seal + u32::from(unbroken),
+                Some(lockstep) => {
+                    lockstep.next_turn = next_turn;
+                    lockstep.needed = next_turn + u32::from(unbroken);
+                    if margin != i8::MIN {
+                        let slack_ms = i32::from(margin) * i32::from(SLACK_UNIT_MS);
+                        lockstep.playout.report(f64::from(slack_ms));
+                        playing.meter.margins.add(i32::from(margin));
+                    }
+                }
+            }
             if let Some(pace) = &mut playing.pace
                 && margin != i8::MIN
             {
@@ -106,13 +129,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if flags & down::FRAMES != 0 {
             let own = playing.timeline.orders().players();
             self.run.begin(packet, playing.inbox.next())?;
+            let mut news = false;
             loop {
                 let Playing {
-                    timeline, inbox, ..
+                    timeline,
+                    inbox,
+                    lockstep,
+                    ..
                 } = &mut **playing;
                 let sent = |player, tick| timeline.orders().input_of(player, tick);
                 if !self.run.next(packet, own, sent, |frame| {
-                    inbox.push(frame);
+                    if inbox.push(frame) {
+                        news = true;
+                        if let Some(lockstep) = lockstep {
+                            lockstep.hear(now, frame);
+                        }
+                    }
                 })? {
                     break;
                 }
@@ -121,6 +153,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let newest_turn = end.back(u32::from(packet.u8()?));
             playing.inbox.note_digest(newest_turn, packet.u32()?);
             playing.meter.turns += 1;
+            if news {
+                playing.note_news(now);
+            }
         }
         if flags & down::ANNOUNCE != 0 {
             let own = playing.timeline.orders().players();
@@ -221,18 +256,24 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let wanted = playing.inbox.next();
         out.tick16(wanted)?;
         out.u8((wanted - playing.timeline.authority().tick()).min(255) as u8)?;
+        out.u8(playing.meter.late_turns as u8)?;
         count(out, &mut bytes.acks);
-        if write_inputs(playing, self.needed, wanted, out) {
+        if playing.lockstep.is_none() && write_inputs(playing, self.needed, wanted, out) {
             flags |= up::INPUTS;
         }
         count(out, &mut bytes.inputs);
-        if write_orders(playing, out, false) {
+        let (commands, left) = write_orders(playing, out, false);
+        if commands {
             flags |= up::COMMANDS;
         }
-        if write_orders(playing, out, true) {
+        if write_orders(playing, out, true).0 {
             flags |= up::CLAIMS;
         }
         count(out, &mut bytes.commands);
+        if write_batches(playing, left, out) {
+            flags |= up::INPUTS;
+        }
+        count(out, &mut bytes.inputs);
         if let Some(ack) = self.lane_in.poll_ack() {
             flags |= up::LANE_ACK;
             out.bytes(&ack.encode())?;
@@ -308,17 +349,51 @@ fn write_inputs<S: Simulation, V: Show<S>>(
     false
 }
 
-/// Writes commands (or claims) whose fate is open, oldest first, as many as fit.
+/// Writes closed batches that the server may lack, oldest first. A batch is closed by its being there, so
+/// those from `left` on, whose commands found no room in this packet, wait for the next one.
+fn write_batches<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    left: Option<Tick>,
+    out: &mut Writer<'_>,
+) -> bool {
+    let Some(lockstep) = playing.lockstep.as_ref().filter(|l| l.delay > 0) else {
+        return false;
+    };
+    let seats = playing.timeline.orders().seats().len();
+    let (first, count) = lockstep.unacknowledged();
+    let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));
+    let neutral = S::Input::default();
+    let input = |seat, turn| lockstep.input(seat, turn).unwrap_or(&neutral);
+    for count in (1..=whole.min(BATCHES_MAX)).rev() {
+        let start = out.len();
+        if batches::write(out, first, count, seats, input).is_ok() && out.room() >= TAIL_ROOM {
+            return true;
+        }
+        out.truncate(start);
+    }
+    false
+}
+
+/// Room that commands leave for closed batches.
+const BATCHES_ROOM: usize = 300;
+
+/// Writes commands (or claims) whose fate is open, oldest first, as many as fit; whether there were any,
+/// and the stamp of the first one that is left.
 fn write_orders<S: Simulation, V: Show<S>>(
     playing: &Playing<S, V>,
     out: &mut Writer<'_>,
     claims: bool,
-) -> bool {
+) -> (bool, Option<Tick>) {
     let orders = playing.timeline.orders();
     let start = out.len();
     if out.u8(0).is_err() {
-        return false;
+        return (false, Some(Tick(0)));
     }
+    let room = match playing.lockstep {
+        None => TAIL_ROOM,
+        Some(_) => TAIL_ROOM + BATCHES_ROOM,
+    };
+    let mut left = None;
     let mut count = 0u8;
     let mut write = |pending: &crate::orders::Pending<S::Command>| {
         let end = out.len();
@@ -337,13 +412,14 @@ fn write_orders<S: Simulation, V: Show<S>>(
             }
             out.value(&pending.order.command)
         })();
-        let fits = written.is_ok() && out.room() >= TAIL_ROOM;
+        let fits = written.is_ok() && out.room() >= room && count < 64;
         if fits {
             count += 1;
         } else {
             out.truncate(end);
+            left = Some(pending.stamp);
         }
-        fits && count < 64
+        fits
     };
     if claims {
         let _ = orders.claims().all(&mut write);
@@ -355,5 +431,5 @@ fn write_orders<S: Simulation, V: Show<S>>(
     } else {
         out.patch(start, count);
     }
-    count > 0
+    (count > 0, left)
 }

@@ -12,10 +12,11 @@ use std::time::Duration;
 use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, LEAD_MAX};
 use twinstep_core::packet::hello::Welcome;
 use twinstep_core::world::World;
-use twinstep_core::{Simulation, Tick, codec};
+use twinstep_core::{PlayerSet, Simulation, Tick, codec};
 
 use crate::hooks::{Guess, Speculate};
 use crate::inbox::Inbox;
+use crate::lockstep::Lockstep;
 use crate::orders::Orders;
 use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
@@ -24,9 +25,15 @@ use crate::timeline::Timeline;
 use crate::view::View;
 
 /// Authority steps of one advance at most: catching up goes in bursts.
-const BURST_TICKS: u32 = 64;
+pub(crate) const BURST_TICKS: u32 = 64;
 /// Over budget for so long without a break in it, the lead grows by a tick an advance again.
 const CALM: Duration = Duration::from_millis(500);
+/// The input delay grows by at most so many ticks, and shrinks by one, at once...
+const DELAY_STEP_TICKS: u32 = 4;
+/// ...and so often.
+const DELAY_STEP: Duration = Duration::from_millis(500);
+/// Samples whose time is remembered.
+const SAMPLES: usize = 256;
 /// A later call of `advance` than this counts as late.
 const LATE: Duration = Duration::from_millis(34);
 
@@ -40,8 +47,18 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) inbox: Inbox<S>,
     pub(crate) view: View<S, V>,
     pub(crate) pace: Option<Pace>,
+    /// Instead of a prediction: the match has a command delay, or this is a spectator.
+    pub(crate) lockstep: Option<Lockstep<S>>,
     pub(crate) meter: Meter,
     advanced_at: Option<Duration>,
+    /// How long the caller was away before this `advance`.
+    passed: Duration,
+    /// When news came last, for who predicts.
+    news_at: Option<Duration>,
+    /// The input delay in use, on its way to the match's.
+    delay: u32,
+    delay_changed_at: Duration,
+    sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     allowed_lead: u32,
     shed_at: Duration,
     /// The tick at which the authority differs from the server's, and stands.
@@ -64,7 +81,16 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
         let tick = world.turn().cadence.tick();
         let orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
-        let locals = orders.players();
+        let spectates = welcome.seats.is_empty();
+        let lockstep = (welcome.command_delay > 0 || spectates)
+            .then(|| Lockstep::new(welcome.command_delay, world.turn(), spectates));
+        let mut orders = orders;
+        orders.open_turn = lockstep.as_ref().map(Lockstep::open_turn);
+        // What comes from the authority is drawn between two ticks, own players too.
+        let locals = match lockstep {
+            Some(_) => PlayerSet::default(),
+            None => orders.players(),
+        };
         let inbox = Inbox::new(world.tick());
         let mut view = View::new(hooks.show, hooks.smoothing, locals, tick);
         view.jump(world.sim(), world.tick());
@@ -76,12 +102,23 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             ..
         } = hooks;
         Playing {
-            timeline: Timeline::new(rules, world, orders, guess, speculate, verify),
+            delay: u32::from(world.turn().cadence.delay_ticks),
+            timeline: match lockstep {
+                None => Timeline::new(rules, world, orders, guess, speculate, verify),
+                Some(_) => {
+                    Timeline::new(rules, world, orders, guess, speculate, verify).in_lockstep()
+                }
+            },
+            lockstep,
             inbox,
             view,
             pace: None,
             meter: Meter::default(),
             advanced_at: None,
+            passed: Duration::ZERO,
+            news_at: None,
+            delay_changed_at: Duration::ZERO,
+            sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
             allowed_lead: LEAD_MAX,
             shed_at: Duration::ZERO,
             differs: None,
@@ -98,8 +135,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    pub(crate) fn delay(&self) -> u32 {
-        u32::from(self.timeline.authority().turn().cadence.delay_ticks)
+    /// Whether orders are taken.
+    pub(crate) fn takes_orders(&self) -> bool {
+        match &self.lockstep {
+            Some(lockstep) => lockstep.playout.runs(),
+            None => self.pace.is_some(),
+        }
     }
 
     /// Does all that is due; whether new inputs were sampled.
@@ -114,9 +155,16 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .advanced_at
             .map_or(Duration::ZERO, |at| now.saturating_sub(at));
         self.advanced_at = Some(now);
+        self.passed = passed;
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
-        self.view.at(now, lead);
-        self.confirm();
+        self.view
+            .at(now, lead, self.timeline.authority().turn().cadence.tick());
+        if self.lockstep.is_some() {
+            let closed = self.play_out(now, rtt, input);
+            self.view.cues.settle(self.timeline.authority().tick());
+            return closed;
+        }
+        self.confirm(now);
         let sampled = self.sample(now, rtt, input)?;
         let target = self.predict(now, budget);
         if !self.timeline.is_stale() {
@@ -129,34 +177,49 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Steps the authority through what arrived, up to a frame whose world is not the server's.
-    fn confirm(&mut self) {
-        let mut left = BURST_TICKS;
-        while left > 0 && self.differs.is_none() && self.inbox.front().is_some() {
+    fn confirm(&mut self, now: Duration) {
+        for _ in 0..BURST_TICKS {
             let tick = self.timeline.authority().tick();
-            if let Some(theirs) = self.inbox.digest(tick)
-                && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
-            {
-                self.differs = Some(tick);
+            if !self.confirm_next() {
                 return;
             }
-            let Some(frame) = self.inbox.pop() else {
-                return;
-            };
-            let own = self.timeline.orders().players();
-            self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
-            let mine = frame
-                .commands
-                .iter()
-                .filter(|order| own.contains(order.player))
-                .count();
-            match self.timeline.confirm(&frame, &mut self.view) {
-                Ok(()) => self.meter.commands_executed += mine as u64,
-                // A frame that does not fit here fits there: the worlds have parted.
-                Err(_) => self.differs = Some(tick),
+            let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
+            if sampled == tick {
+                let took = now.saturating_sub(at).as_millis() / 2;
+                self.meter.confirmed.add(took as i32);
             }
-            self.inbox.recycle(frame);
-            left -= 1;
         }
+    }
+
+    /// Steps the authority by one tick; whether it could.
+    pub(crate) fn confirm_next(&mut self) -> bool {
+        if self.differs.is_some() || self.inbox.front().is_none() {
+            return false;
+        }
+        let tick = self.timeline.authority().tick();
+        if let Some(theirs) = self.inbox.digest(tick)
+            && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
+        {
+            self.differs = Some(tick);
+            return false;
+        }
+        let Some(frame) = self.inbox.pop() else {
+            return false;
+        };
+        let own = self.timeline.orders().players();
+        self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
+        let mine = frame
+            .commands
+            .iter()
+            .filter(|order| own.contains(order.player))
+            .count();
+        match self.timeline.confirm(&frame, &mut self.view) {
+            Ok(()) => self.meter.commands_executed += mine as u64,
+            // A frame that does not fit here fits there: the worlds have parted.
+            Err(_) => self.differs = Some(tick),
+        }
+        self.inbox.recycle(frame);
+        self.differs.is_none()
     }
 
     /// Whether all that arrived is stepped: the moment to begin sampling.
@@ -176,16 +239,34 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.timeline.orders_mut().skip_to(pace.input_tick());
             self.pace = Some(pace);
         }
+        let config = self.config();
+        let cadence = self.timeline.authority().turn().cadence;
         let Some(pace) = &mut self.pace else {
             return Ok(false);
         };
-        let beat = pace.advance(now, authority, known);
+        pace.set_config(config);
         let orders = self.timeline.orders_mut();
+        let wished = u32::from(cadence.delay_ticks);
+        if wished != self.delay && now.saturating_sub(self.delay_changed_at) >= DELAY_STEP {
+            self.delay_changed_at = now;
+            if wished > self.delay {
+                // What is held is repeated, so that nothing on the screen waits.
+                let more = (wished - self.delay).min(DELAY_STEP_TICKS);
+                pace.go_ahead(now, more);
+                (0..more).for_each(|_| orders.repeat());
+                self.delay += more;
+            } else {
+                pace.stand();
+                self.delay -= 1;
+            }
+        }
+        let beat = pace.advance(now, authority, known);
         if beat.first != orders.next() {
             orders.skip_to(beat.first);
         }
         let mut fits = true;
-        for _ in beat.first.0..beat.end.0 {
+        for tick in beat.first.0..beat.end.0 {
+            self.sampled_at[tick as usize % SAMPLES] = (Tick(tick), now);
             orders.sample(|seat| {
                 let input = input(seat);
                 fits &= codec::size(&input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX);
@@ -204,7 +285,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     fn predict(&mut self, now: Duration, budget: u32) -> Tick {
         let authority = self.timeline.authority().tick();
         let input = self.timeline.orders().next();
-        let wished = input.back(self.delay()).max(authority);
+        let wished = input.back(self.delay).max(authority);
         let target = wished.min(authority + self.allowed_lead);
         // A correction starts from what is shown now: the end of the last tick, if a new one follows.
         let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
@@ -255,6 +336,27 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
         self.meter.heals += 1;
+        self.restart_playout();
+    }
+
+    /// In lockstep: the clock starts anew, with half of a command's delay as slack.
+    fn restart_playout(&mut self) {
+        if let Some(lockstep) = &mut self.lockstep {
+            let turn = self.timeline.authority().turn();
+            let slack = turn.cadence.turn() * lockstep.delay / 2;
+            lockstep.jump(turn, self.advanced_at.unwrap_or_default() + slack);
+        }
+    }
+
+    /// Frames arrived: for who predicts, a gap of more than two turns since the last ones is a late turn.
+    pub(crate) fn note_news(&mut self, now: Duration) {
+        let turn = self.timeline.authority().turn().cadence;
+        if let Some(at) = self.news_at.replace(now)
+            && self.lockstep.is_none()
+            && now.saturating_sub(at) > turn.turn() * 2 + turn.tick() + self.passed
+        {
+            self.meter.late_turns += 1;
+        }
     }
 
     /// Whether the frames up to now are still being stepped, after a world came.
@@ -267,7 +369,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn resumable(&mut self) -> Option<(Tick, u32)> {
         let authority = self.timeline.authority();
         let tick = authority.tick();
+        let turn = authority.turn();
         self.inbox.restart(tick);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.listen_anew(turn);
+        }
+        let authority = self.timeline.authority();
         let digest = authority.digest().ok().filter(|_| self.differs.is_none())?;
         Some((tick, digest as u32))
     }
@@ -285,6 +392,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.inbox.restart(at);
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
+        self.restart_playout();
         self.resume(welcome);
     }
 
@@ -303,12 +411,23 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.commands_refused = meter.commands_refused;
         stats.claims_refused = meter.claims_refused;
         stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
+        stats.late_turns = meter.late_turns;
+        stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
+        stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;
+        stats.confirmed_ms_p50 = 2 * meter.confirmed.median();
         stats.shed_ms = meter.shed.as_secs_f64() * 1e3;
         stats.late_ms = meter.late.as_secs_f64() * 1e3;
         stats.lead_ticks_mean = meter.lead.get();
         stats.reach_ticks_mean = meter.reach.get();
         stats.margin_ticks_p50 = meter.margins.median();
         stats.rtt_ms_p50 = meter.rtts.median();
+        if let Some(lockstep) = &self.lockstep {
+            stats.rate = lockstep.playout.rate();
+            let tick = self.timeline.authority().turn().cadence.tick();
+            let slack_ms = lockstep.playout.slack_ms().unwrap_or_default();
+            stats.margin_ticks_now = slack_ms / (tick.as_secs_f64() * 1e3);
+            stats.input_tick = stats.authority_tick;
+        }
         if let Some(pace) = &self.pace {
             stats.margin_ticks_target = pace.target();
             stats.margin_ticks_now = pace.margin().unwrap_or_default();

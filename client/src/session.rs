@@ -27,7 +27,7 @@ use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::World;
-use twinstep_core::{PlayerId, Simulation, Tick, codec, diff, digest};
+use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, diff, digest};
 
 use crate::cues::CueEvent;
 use crate::hooks::{Guess, Repeat, Speculate, Wait};
@@ -42,6 +42,8 @@ const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const DIFFERENCES_MAX: usize = 16;
 /// While a world is on its way, acks leave this often.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
+/// In lockstep, what the server may lack is sent again this often.
+const REPEAT: Duration = Duration::from_millis(50);
 /// Steps of the prediction that one advance may take, unless the caller says otherwise.
 pub const BUDGET_TICKS: u32 = 128;
 
@@ -229,6 +231,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) lane_out: LaneSender,
     pub(crate) run: RunReader<S>,
     pub(crate) next_seal: Tick,
+    /// The players that the match waits for.
+    pub(crate) waiting: PlayerSet,
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
     pub(crate) sent_at: Option<Duration>,
@@ -287,6 +291,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
             run: RunReader::default(),
             next_seal: Tick(0),
+            waiting: PlayerSet::default(),
             needed: Tick(0),
             sent_at: None,
             send_now: true,
@@ -376,11 +381,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.close(Closed::UnreadableWorld);
             return;
         };
-        let sound = !welcome.seats.is_empty()
-            && welcome
-                .seats
-                .iter()
-                .all(|player| player.index() < PLAYERS_MAX)
+        let sound = welcome
+            .seats
+            .iter()
+            .all(|player| player.index() < PLAYERS_MAX)
             && welcome.seats.len() == welcome.next_seq.len();
         let Some(hooks) = hooks.take().filter(|_| sound) else {
             self.close(Closed::UnreadableWorld);
@@ -439,9 +443,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 "the authority differed at {tick}; no evidence came"
             )));
         }
+        let patience = if self.owes() { REPEAT } else { KEEP_ALIVE };
         let silent = self
             .sent_at
-            .is_none_or(|at| now.saturating_sub(at) >= KEEP_ALIVE);
+            .is_none_or(|at| now.saturating_sub(at) >= patience);
         let loading = (matches!(self.state, State::Joining { .. }) || self.returning.is_some())
             && self.lane_in.progress().is_some()
             && self
@@ -463,7 +468,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }) {
             return Err(CommandError::TooLarge);
         }
-        if playing.pace.is_none() {
+        if !playing.takes_orders() {
             return Err(CommandError::NotPlaying);
         }
         let orders = playing.timeline.orders_mut();
@@ -472,6 +477,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         let seq = orders.command(seat, command).ok_or(CommandError::Busy)?;
         playing.meter.commands_sent += 1;
+        // In lockstep nothing else would carry it at once (seed row 41).
+        self.send_now |= playing.lockstep.is_some();
         Ok(seq)
     }
 
@@ -550,6 +557,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The next thing worth telling.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// In lockstep: whether the server may lack a batch or a command.
+    fn owes(&self) -> bool {
+        self.playing().is_some_and(|playing| {
+            playing.lockstep.as_ref().is_some_and(|lockstep| {
+                lockstep.unacknowledged().1 > 0
+                    || playing.timeline.orders().unacknowledged().next().is_some()
+            })
+        })
+    }
+
+    /// The players that the match waits for: for a sign beside their names.
+    #[must_use]
+    pub fn waiting(&self) -> PlayerSet {
+        self.waiting
     }
 
     /// Why the session is over, if it is.

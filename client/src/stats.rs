@@ -155,12 +155,8 @@ impl Counts {
 
     /// The median; 0 of nothing.
     pub(crate) fn median(&self) -> i32 {
-        let half = self
-            .counts
-            .iter()
-            .map(|c| u64::from(*c))
-            .sum::<u64>()
-            .div_ceil(2);
+        let all: u64 = self.counts.iter().map(|c| u64::from(*c)).sum();
+        let half = all.div_ceil(2);
         if half == 0 {
             return 0;
         }
@@ -191,6 +187,11 @@ pub(crate) struct Meter {
     pub(crate) margins: Counts,
     pub(crate) rtts: Counts,
     pub(crate) capped: bool,
+    pub(crate) late_turns: u64,
+    pub(crate) paused: Duration,
+    pub(crate) pause_max: Duration,
+    /// From sampling to the authority's step, in units of 2 ms.
+    pub(crate) confirmed: Counts,
 }
 
 impl Default for Meter {
@@ -211,6 +212,10 @@ impl Default for Meter {
             margins: Counts::from(-128),
             rtts: Counts::from(0),
             capped: false,
+            late_turns: 0,
+            paused: Duration::ZERO,
+            pause_max: Duration::ZERO,
+            confirmed: Counts::from(0),
         }
     }
 }
@@ -245,6 +250,15 @@ pub struct SessionStats {
     pub shed_ms: f64,
     /// By how much calls of `advance` came later than two frames of 60 Hz after the last, in ms.
     pub late_ms: f64,
+    /// Turns that came later than they were due: in lockstep each is a pause, otherwise a gap of more than
+    /// two turns.
+    pub late_turns: u64,
+    /// In lockstep: time in which the authority stood because a turn was late, in ms.
+    pub paused_ms: f64,
+    /// In lockstep: the longest pause, in ms.
+    pub pause_ms_max: f64,
+    /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
+    pub confirmed_ms_p50: i32,
     /// Mean of P − A, in ticks.
     pub lead_ticks_mean: f64,
     /// Mean of I − A, in ticks.

@@ -121,6 +121,8 @@ pub struct Timeline<S: Simulation> {
     guess: Box<dyn Guess<S>>,
     speculate: Box<dyn Speculate<S>>,
     verify: bool,
+    /// Nothing is predicted: the authority is what is shown.
+    lockstep: bool,
     stats: TimelineStats,
 }
 
@@ -150,8 +152,16 @@ impl<S: Simulation> Timeline<S> {
             guess,
             speculate,
             verify,
+            lockstep: false,
             stats: TimelineStats::default(),
         }
+    }
+
+    /// Predicts nothing: the authority is what is shown, each tick as it is confirmed.
+    #[must_use]
+    pub fn in_lockstep(mut self) -> Self {
+        self.lockstep = true;
+        self
     }
 
     /// The lagged copy: all that is confirmed.
@@ -159,9 +169,13 @@ impl<S: Simulation> Timeline<S> {
         &self.authority
     }
 
-    /// The last complete prediction.
+    /// The last complete prediction; in lockstep the authority.
     pub fn prediction(&self) -> &World<S> {
-        &self.shown.world
+        if self.lockstep {
+            &self.authority
+        } else {
+            &self.shown.world
+        }
     }
 
     /// The own players' inputs, commands and claims.
@@ -231,7 +245,14 @@ impl<S: Simulation> Timeline<S> {
             perspective,
             PlayerSet::default(),
         )?;
+        if self.lockstep {
+            watch.predicted(tick, self.authority.sim(), fx);
+        }
         watch.confirmed(tick, fx);
+        if self.lockstep {
+            self.orders.executed(frame);
+            return Ok(());
+        }
         for (player, _) in frame.inputs.iter() {
             self.learned.note(player, tick, self.shown.tick());
         }
@@ -285,6 +306,9 @@ impl<S: Simulation> Timeline<S> {
     ///
     /// A stale prediction is rebuilt first; it stays shown until the draft has reached it.
     pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
+        if self.lockstep {
+            return 0;
+        }
         let target = target.max(self.shown.tick()).max(self.authority.tick());
         let target = target.min(self.authority.tick() + LEAD_MAX);
         let mut left = budget;

@@ -47,9 +47,10 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
     }
 
-    /// What corrections must know: the moment, and the lead.
-    pub(crate) fn at(&mut self, now: Duration, lead: u32) {
+    /// What corrections must know: the moment, the lead, and a tick's length.
+    pub(crate) fn at(&mut self, now: Duration, lead: u32, tick: Duration) {
         self.now = now;
+        self.tick = tick;
         self.lead = lead;
     }
 

@@ -14,6 +14,7 @@
 //! predecessor in the same packet. The parts live in [`frames`], [`inputs`] and [`hello`]; the session and
 //! the match put them together.
 
+pub mod batches;
 pub mod frames;
 pub mod hello;
 pub mod inputs;
@@ -76,6 +77,9 @@ pub mod down {
     /// Flag: the players that the match waits for follow.
     pub const WAITING: u8 = 1 << 7;
 }
+
+/// With a command delay, the server tells how early batches came in units of so many milliseconds.
+pub const SLACK_UNIT_MS: i16 = 4;
 
 /// The low 2 bits of a packet's first byte.
 #[must_use]

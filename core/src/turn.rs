@@ -83,7 +83,7 @@ impl Turn {
     }
 
     /// Goes on to the next turn if `next` is its first tick.
-    pub(crate) fn reach(&mut self, next: Tick) {
+    pub fn reach(&mut self, next: Tick) {
         if next >= self.end() {
             self.number += 1;
             self.began = next;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES, down, frames};
+use twinstep_core::packet::{ByteCounts, OUTER_BYTES, SLACK_UNIT_MS, down, frames};
 use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -28,6 +28,10 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) now: Duration,
     /// The next tick to be sealed, or that the session may not see yet; all before it are sent.
     pub(crate) next: Tick,
+    /// The next turn to be sealed, with a command delay.
+    pub(crate) turn: Option<u32>,
+    /// The players that the match waits for.
+    pub(crate) waiting: PlayerSet,
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -78,10 +82,20 @@ impl<S: Simulation> Telling<'_, S> {
             *kind += (out.len() - at) as u64;
             at = out.len();
         };
-        let (margin, unbroken) = self.held(peer);
+        let (margin, unbroken) = match self.turn {
+            None => self.held(peer),
+            Some(turn) => self.batches_held(peer, turn),
+        };
         out.tick16(self.next)?;
         out.u8(margin as u8)?;
         out.u8(unbroken)?;
+        if let Some(turn) = self.turn {
+            out.tick16(Tick(turn))?;
+        }
+        if !self.waiting.is_empty() {
+            flags |= down::WAITING;
+            out.varint(u32::from(self.waiting.0))?;
+        }
         count(out, &mut bytes.acks);
         if peer.acks_told_in.is_some() {
             flags |= down::COMMAND_ACKS;
@@ -144,6 +158,20 @@ impl<S: Simulation> Telling<'_, S> {
             worst.1 = worst.1.min(seat.unbroken(self.next) as u8);
         }
         worst
+    }
+
+    /// With a command delay: how early the latest of the last batches came, in units of
+    /// [`SLACK_UNIT_MS`] (−128: none came), and how many batches are held.
+    fn batches_held(&self, peer: &Peer, turn: u32) -> (i8, u8) {
+        let slack = peer
+            .slack()
+            .map_or(i8::MIN, |ms| (ms / SLACK_UNIT_MS).clamp(-127, 127) as i8);
+        let held = peer
+            .players
+            .iter()
+            .map(|player| self.seats[player.index()].next_batch.saturating_sub(turn))
+            .min();
+        (slack, held.unwrap_or(0).min(255) as u8)
     }
 
     fn frames(

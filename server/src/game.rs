@@ -11,6 +11,7 @@
 //! Outcomes of tick t ride with the inputs of t + 1, so a query adds no latency. Law **One door**: the
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, down, message};
 use twinstep_core::replay::Recorder;
+use twinstep_core::turn::Cadence;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
 use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation, Tick};
@@ -39,13 +41,13 @@ use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage, Standings};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
+use crate::tempo::Tempo;
 use crate::up::{self, Asked};
 
-/// How late a deadline may be met before the match's clock gives way instead of hurrying after, in ticks.
-const HURRY_TICKS: u32 = 8;
 /// A dropped player's seat is freed after so many ticks (a minute at 60 Hz).
 const LEAVE_AFTER_TICKS: u32 = 3_600;
 
+mod clock;
 mod resume;
 mod sessions;
 mod spectators;
@@ -89,6 +91,8 @@ pub struct MatchStats {
     pub panics: u64,
     /// By how much the match's clock gave way, because it was not advanced in time.
     pub slipped: Duration,
+    /// For how long the match stood still for machines that trailed.
+    pub held: Duration,
 }
 
 /// A client's word on where its state differed, as it came (escaped and bounded by the client; not
@@ -120,10 +124,16 @@ pub struct Match<S: Simulation> {
     referee: Box<dyn Referee<S>>,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
-    /// When the next tick is to be sealed.
-    due: Option<Duration>,
+    clock: clock::Clock,
     /// Who is waited for after a crash.
     returning: Option<Return>,
+    tempo: Tempo,
+    /// Pauses of the match itself that the tempo has not seen.
+    paused: u32,
+    /// Whether a player joined since the tempo looked.
+    joined: bool,
+    /// How the last sealed tick was clocked.
+    last_cadence: Cadence,
     now: Duration,
     digest: u64,
     views: [Tick; PLAYERS_MAX],
@@ -180,8 +190,12 @@ impl<S: Simulation> Match<S> {
             referee: Box::new(AdmitAll),
             recorder: None,
             outbox: Outbox::new(),
-            due: None,
+            clock: clock::Clock::default(),
             returning: None,
+            tempo: Tempo::new(&config, world.turn().cadence),
+            paused: 0,
+            joined: false,
+            last_cadence: world.turn().cadence,
             now: Duration::ZERO,
             digest: world.digest()?,
             views: [Tick(0); PLAYERS_MAX],
@@ -305,52 +319,24 @@ impl<S: Simulation> Match<S> {
         self.closed.is_some()
     }
 
-    /// When [`advance`](Match::advance) has something to do next.
-    #[must_use]
-    pub fn next_due(&self) -> Duration {
-        self.due.unwrap_or(self.now)
-    }
-
     /// Takes the desync reports that clients sent since the last call.
     pub fn take_reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
     }
 
-    /// Does all that is due by `now`: seals ticks, journals and sends turns, serves lanes, closes what
-    /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
-    /// clock gives way.
-    pub fn advance(&mut self, now: Duration) {
-        self.now = self.now.max(now);
-        if self.closed.is_some() {
-            return;
-        }
-        let tick = self.world.turn().cadence.tick();
-        self.hold_for_return(now);
-        let due = *self.due.get_or_insert(now + tick);
-        if now > due + tick * HURRY_TICKS {
-            let slip = now - due;
-            self.due = Some(now);
-            self.stats.slipped += slip;
-            // Nobody else is to blame for time in which this process stood still.
-            for peer in &mut self.peers {
-                peer.progress_at += slip;
-                peer.since += slip;
-            }
-        }
-        while self.closed.is_none() && now >= self.next_due() {
-            self.tick();
-        }
-        for peer in &mut self.peers {
-            tell_lane(peer, now, &mut self.outbox);
-        }
-        self.look_after_peers(now);
-    }
-
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     fn tick(&mut self) {
         let tick = self.world.tick();
-        let turn_began = self.world.turn().began;
         self.keep_watched();
+        let turn = self.world.turn();
+        let cadence = if tick == turn.began {
+            let seen = self.seen();
+            Some(self.tempo.decide(self.now, &self.config, seen))
+        } else {
+            None
+        };
+        self.last_cadence = cadence.unwrap_or(turn.cadence);
+        let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
         let look = Look {
             world: &self.world,
@@ -366,6 +352,7 @@ impl<S: Simulation> Match<S> {
             &mut *self.referee,
             &self.config,
         );
+        self.frame.cadence = cadence;
         let stepped = self.step();
         let mut struck = None;
         for refused in self.sealer.refused.drain(..) {
@@ -387,7 +374,7 @@ impl<S: Simulation> Match<S> {
             return self.close(CloseCode::Fault);
         }
         self.history
-            .keep_frame(&self.frame, self.digest, turn_began);
+            .keep_frame(&self.frame, self.digest, turn.began);
         self.history.keep_world(&self.world);
         match self.world.digest() {
             Ok(digest) => self.digest = digest,
@@ -398,9 +385,7 @@ impl<S: Simulation> Match<S> {
         }
         self.count_frame();
         self.resolve(|open| open.asked == tick);
-        let turn = self.world.turn();
-        self.due = self.due.map(|due| due + turn.cadence.tick());
-        if turn.began == self.world.tick() {
+        if self.world.turn().began == self.world.tick() {
             self.end_turn();
         }
     }
@@ -490,41 +475,7 @@ impl<S: Simulation> Match<S> {
             self.outbox
                 .push(Item::Journal(start..self.outbox.bytes.len()));
         }
-        let now = self.now;
-        self.tell(|peer| {
-            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
-            !slow || now.saturating_sub(peer.sent_at) >= KEEP_ALIVE
-        });
-    }
-
-    /// Tells those in the match who are `due` all that they have not acknowledged.
-    fn tell(&mut self, due: impl Fn(&Peer) -> bool) {
-        let [before, frame] = &mut self.scratch;
-        let mut telling = Telling {
-            now: self.now,
-            next: self.world.tick(),
-            announce: self.config.announce,
-            history: &self.history,
-            seats: &self.seats,
-            before,
-            frame,
-        };
-        let newest = telling.next;
-        let delay = self.config.spectators.delay_ticks;
-        for peer in &mut self.peers {
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
-                continue;
-            }
-            if delay == 0 || !peer.is_spectator() {
-                if due(peer) {
-                    telling.next = newest;
-                    telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
-                }
-            } else if self.now.saturating_sub(peer.sent_at) >= KEEP_ALIVE {
-                telling.next = newest.back(delay).max(self.config.start);
-                telling.tell(peer, 1, &mut self.outbox);
-            }
-        }
+        self.tell(false);
     }
 
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.

@@ -27,6 +27,7 @@ pub mod peer;
 pub mod physics;
 mod sealer;
 pub mod seat;
+mod tempo;
 mod up;
 
 pub use config::MatchConfig;

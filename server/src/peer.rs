@@ -18,6 +18,8 @@ use twinstep_core::link::Link;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::{PlayerId, Tick};
 
+/// Batches whose arrival is remembered.
+const SLACKS: usize = 16;
 /// Packets of which it is remembered whether they told fates.
 const TELLINGS: usize = 256;
 /// An identity gets a world to join with at most once in so long.
@@ -126,6 +128,17 @@ impl Standings {
     }
 }
 
+/// For how long the match stood still for a session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// At once.
+    now: Duration,
+    /// Within the minute that began...
+    minute: Duration,
+    /// ...then.
+    since: Duration,
+}
+
 /// One session.
 pub(crate) struct Peer {
     pub(crate) id: PeerId,
@@ -142,6 +155,15 @@ pub(crate) struct Peer {
     pub(crate) sent_at: Duration,
     /// The client's authority, as it tells.
     pub(crate) view: Tick,
+    /// Pauses that the client told of and nobody looked at yet.
+    pub(crate) pauses: u32,
+    pauses_told: Option<u8>,
+    /// How early the last batches came before their turn was due, in milliseconds, newest last.
+    slacks: ArrayVec<i16, SLACKS>,
+    /// Since when it trails, or its machine cannot keep up.
+    pub(crate) trails_since: Option<Duration>,
+    pub(crate) slow_since: Option<Duration>,
+    held: Held,
     /// The first tick whose input came from this very session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
     pub(crate) refusals: Vec<Refusal>,
@@ -184,6 +206,12 @@ impl Peer {
             progress_at: now,
             sent_at: Duration::ZERO,
             view: Tick(0),
+            pauses: 0,
+            pauses_told: None,
+            slacks: ArrayVec::new(),
+            trails_since: None,
+            slow_since: None,
+            held: Held::default(),
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
             acks_told_in: None,
@@ -216,6 +244,49 @@ impl Peer {
         self.stage = stage;
         self.since = now;
         self.progress_at = now;
+    }
+
+    /// The client counts its pauses in a byte that wraps.
+    pub(crate) fn note_pauses(&mut self, told: u8) {
+        let before = self.pauses_told.replace(told).unwrap_or(told);
+        self.pauses += u32::from(told.wrapping_sub(before));
+    }
+
+    /// Notes how early a batch came, in milliseconds; late ones are below 0.
+    pub(crate) fn note_slack(&mut self, ms: i64) {
+        if self.slacks.is_full() {
+            self.slacks.remove(0);
+        }
+        self.slacks
+            .push(ms.clamp(i16::MIN.into(), i16::MAX.into()) as i16);
+    }
+
+    /// How early the latest of the last batches came, in milliseconds; `None`: none came.
+    pub(crate) fn slack(&self) -> Option<i16> {
+        self.slacks.iter().copied().min()
+    }
+
+    /// Whether the match may stand still for this session, within limits at once and a minute.
+    pub(crate) fn may_be_held_for(&self, at_once: Duration, per_minute: Duration) -> bool {
+        self.held.now < at_once && self.held.minute < per_minute
+    }
+
+    /// The match stood still for this session.
+    pub(crate) fn note_held(&mut self, now: Duration, time: Duration, minute: Duration) {
+        if now.saturating_sub(self.held.since) >= minute {
+            self.held = Held {
+                since: now,
+                ..self.held
+            };
+            self.held.minute = Duration::ZERO;
+        }
+        self.held.now += time;
+        self.held.minute += time;
+    }
+
+    /// It does not trail any more: another pause may begin.
+    pub(crate) fn note_close(&mut self) {
+        self.held.now = Duration::ZERO;
     }
 
     /// Counts a protocol error; whether it was one too many.

@@ -12,7 +12,7 @@ use twinstep_core::frame::{Answer, FrameData, Order};
 use twinstep_core::world::Presence;
 use twinstep_core::{Key, PlayerId, RosterChange, Simulation, Tick};
 
-use crate::config::{Claims, MatchConfig, Sealing};
+use crate::config::{Claims, MatchConfig};
 use crate::hooks::{Look, Referee};
 use crate::outbox::JobId;
 use crate::seat::Seat;
@@ -63,6 +63,11 @@ impl<S: Simulation> Sealer<S> {
         };
     }
 
+    /// Whether a player is about to leave.
+    pub(crate) fn leaves(&self, player: PlayerId) -> bool {
+        self.roster[player.index()] == Some(RosterChange::Left)
+    }
+
     /// What silence, or its end, does to a player.
     pub(crate) fn silence(
         &self,
@@ -93,13 +98,17 @@ impl<S: Simulation> Sealer<S> {
         referee: &mut dyn Referee<S>,
         config: &MatchConfig,
     ) {
-        match config.sealing {
-            // Whoever is late is filled.
-            Sealing::Deadline | Sealing::WaitForAll { .. } => {}
-        }
         frame.reset(look.tick());
         self.take_roster(frame, look);
-        take_inputs(frame, look, seats);
+        let turn = look.world.turn().number;
+        let due = match config.command_delay {
+            0 => frame.tick,
+            _ => Tick(turn),
+        };
+        take_inputs(frame, look, seats, |seat| match config.command_delay {
+            0 => seat.input(look.tick()),
+            _ => seat.batch(turn),
+        });
         let inputs: usize = frame
             .inputs
             .iter()
@@ -108,7 +117,7 @@ impl<S: Simulation> Sealer<S> {
         let mut room = (FRAME_BYTES_MAX - FRAME_HEAD_BYTES).saturating_sub(inputs);
         queries.take(frame, look, &mut room);
         self.take_claims(frame, look, seats, referee, config, &mut room);
-        self.take_commands(frame, look, seats, referee, &mut room);
+        self.take_commands(frame, look, seats, referee, due, &mut room);
     }
 
     fn take_roster(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>) {
@@ -196,13 +205,14 @@ impl<S: Simulation> Sealer<S> {
         look: &Look<'_, S>,
         seats: &mut [Seat<S>],
         referee: &mut dyn Referee<S>,
+        due: Tick,
         room: &mut usize,
     ) {
         for (i, seat) in seats.iter_mut().enumerate() {
             let player = PlayerId(i as u8);
             let mut taken = 0;
             while taken < COMMANDS_PER_TICK {
-                let Some(held) = seat.commands.pop_front_if(|held| held.stamp <= frame.tick) else {
+                let Some(held) = seat.commands.pop_front_if(|held| held.stamp <= due) else {
                     break;
                 };
                 let refused = Refused {
@@ -276,14 +286,19 @@ fn is_seated<S: Simulation>(frame: &FrameData<S>, look: &Look<'_, S>, player: Pl
 }
 
 /// Each present player's input: its own, or what it is taken to hold.
-fn take_inputs<S: Simulation>(frame: &mut FrameData<S>, look: &Look<'_, S>, seats: &mut [Seat<S>]) {
+fn take_inputs<S: Simulation>(
+    frame: &mut FrameData<S>,
+    look: &Look<'_, S>,
+    seats: &mut [Seat<S>],
+    given_by: impl Fn(&Seat<S>) -> Option<&S::Input>,
+) {
     let tick = frame.tick;
     for (i, seat) in seats.iter_mut().enumerate() {
         let player = PlayerId(i as u8);
         if presence_after(frame, look, player) != Presence::Present {
             continue;
         }
-        let given = seat.input(tick).cloned();
+        let given = given_by(seat).cloned();
         if given.is_some() {
             seat.given = seat.given.max(tick);
         }

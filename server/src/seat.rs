@@ -1,13 +1,14 @@
 //! What the server holds of one player for ticks that are not sealed yet.
 //!
 //! Invariant: the first accepted input for a tick is final, and is sealed as it is, or its player is
-//! absent. Commands leave in their sequence; none is lost without a word.
+//! absent. Commands leave in their sequence; none is lost without a word. With a command delay, inputs come
+//! in batches, one for each turn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    CLAIMS_PER_SECOND, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND, INPUT_WINDOW,
+    CLAIMS_PER_SECOND, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND, INPUT_WINDOW,
 };
 use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation, Tick};
@@ -17,6 +18,7 @@ const SKIP_MAX: u32 = 1 << 16;
 
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
+    /// The tick, or with a command delay the turn, from which on it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
 }
@@ -32,12 +34,28 @@ pub struct SeatStats {
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,
+    /// With a command delay: batches that came after their turn was sealed.
+    pub late_batches: u64,
+    /// With a command delay: turns for which the match had to wait for this player.
+    pub awaited: u64,
+}
+
+/// The part of a batch that a seat holds: what its player holds during a whole turn.
+struct Batch<I> {
+    turn: u32,
+    input: I,
 }
 
 /// What is held of one player.
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
+    /// Closed batches of turns that are not sealed, oldest first: at most m.
+    batches: VecDeque<Batch<S::Input>>,
+    /// The next turn whose batch is expected.
+    pub(crate) next_batch: u32,
+    /// The first turn that is not sealed without a batch of this player, if the match waits for all.
+    pub(crate) awaited_from: u32,
     /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
     /// match while its silence is excused.
     pub(crate) given: Tick,
@@ -52,6 +70,15 @@ pub(crate) struct Seat<S: Simulation> {
     command_rate: Bucket,
     claim_rate: Bucket,
     pub(crate) stats: SeatStats,
+}
+
+/// A batch that breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchError {
+    /// More batches than m are open: it was not closed by a turn that was executed (seed row 13).
+    TooFar,
+    /// Another content for a turn that has one (seed row 10).
+    Changed,
 }
 
 /// Whether an order may wait for its tick.
@@ -70,6 +97,9 @@ impl<S: Simulation> Seat<S> {
         Seat {
             inputs: vec![(Tick::MAX, S::Input::default()); INPUT_WINDOW as usize],
             newest: None,
+            batches: VecDeque::with_capacity(2 * COMMAND_DELAY_MAX as usize),
+            next_batch: 0,
+            awaited_from: u32::MAX,
             given: Tick(0),
             changed: None,
             next_seq: 0,
@@ -99,11 +129,14 @@ impl<S: Simulation> Seat<S> {
     pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));
         self.newest = None;
+        self.batches.clear();
+        self.next_batch = 0;
     }
 
     /// Forgets what is held, as its player leaves; how many commands were refused by that.
     pub(crate) fn purge(&mut self) -> usize {
         self.forget_inputs();
+        self.awaited_from = u32::MAX;
         self.claims.clear();
         let refused = self.commands.len();
         self.stats.refused += refused as u64;
@@ -128,6 +161,50 @@ impl<S: Simulation> Seat<S> {
         slot.0 = tick;
         slot.1.clone_from(input);
         true
+    }
+
+    /// Takes what this player holds during `turn`; whether that is news. `next` is the next turn to be
+    /// sealed, m the command delay.
+    pub(crate) fn offer_batch(
+        &mut self,
+        next: u32,
+        m: u8,
+        turn: u32,
+        input: &S::Input,
+    ) -> Result<bool, BatchError> {
+        if turn >= next + u32::from(m) {
+            return Err(BatchError::TooFar);
+        }
+        if turn < self.next_batch {
+            let held = self.batches.iter().find(|batch| batch.turn == turn);
+            return match held {
+                Some(batch) if batch.input != *input => Err(BatchError::Changed),
+                _ => Ok(false),
+            };
+        }
+        self.next_batch = turn + 1;
+        if turn < next {
+            self.stats.late_batches += 1;
+        } else {
+            self.batches.push_back(Batch {
+                turn,
+                input: input.clone(),
+            });
+        }
+        Ok(true)
+    }
+
+    /// What is held during `turn`.
+    pub(crate) fn batch(&self, turn: u32) -> Option<&S::Input> {
+        let batch = self.batches.iter().find(|batch| batch.turn == turn)?;
+        Some(&batch.input)
+    }
+
+    /// Forgets the batches of turns that are sealed.
+    pub(crate) fn forget_batches(&mut self, next: u32) {
+        while self.batches.front().is_some_and(|batch| batch.turn < next) {
+            self.batches.pop_front();
+        }
     }
 
     /// What is held for `tick`.

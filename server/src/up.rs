@@ -1,4 +1,4 @@
-//! What a session says: hello, inputs, commands, claims, acks, and "we differ".
+//! What a session says: hello, inputs or batches, commands, claims, acks, and "we differ".
 //!
 //! Law **Hostile wire**: nothing here trusts a byte. Whose input it is comes from the session, never from
 //! the packet; what is out of its window is ignored; what is out of the protocol costs a strike.
@@ -9,12 +9,12 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW};
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{WIRE_VERSION, inputs, kind, rare, up};
+use twinstep_core::packet::{WIRE_VERSION, batches, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
 use crate::peer::{Peer, Stage};
-use crate::seat::{Arrival, Seat};
+use crate::seat::{Arrival, BatchError, Seat};
 
 /// What a packet asks of the match, beyond what it left with its session and seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,16 +30,31 @@ pub(crate) enum Asked {
     Evidence(Tick),
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`. `next` is the next tick to be sealed.
+/// Where the match stands, for whoever reads what a session says.
+#[derive(Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) now: Duration,
+    /// The next tick to be sealed.
+    pub(crate) next: Tick,
+    /// The next turn to be sealed.
+    pub(crate) turn: u32,
+    /// The command delay m, or 0.
+    pub(crate) command_delay: u8,
+    /// When that turn is due, and how long it is.
+    pub(crate) due: Duration,
+    pub(crate) turn_length: Duration,
+}
+
+/// Reads one packet of `peer`, whose seats are among `seats`.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
-    next: Tick,
-    now: Duration,
+    standing: Standing,
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
     let mut packet = Reader::new(bytes);
     let first = packet.u8()?;
+    let now = standing.now;
     let heard = peer.link.read(now, &mut packet)?;
     peer.bytes_up += bytes.len() as u64;
     peer.packets_up += 1;
@@ -65,7 +80,7 @@ pub(crate) fn read<S: Simulation>(
                 Asked::Nothing
             })
         }
-        up::PLAY => play(peer, seats, next, now, first, heard.newest, &mut packet),
+        up::PLAY => play(peer, seats, standing, first, heard.newest, &mut packet),
         up::LANE => {
             let chunk = packet.rest();
             peer.lane_in
@@ -83,14 +98,15 @@ pub(crate) fn read<S: Simulation>(
 fn play<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
-    next: Tick,
-    now: Duration,
+    standing: Standing,
     flags: u8,
     newest: bool,
     packet: &mut Reader<'_>,
 ) -> Result<Asked, WireError> {
+    let Standing { now, next, .. } = standing;
     let wanted = packet.tick16(peer.wanted)?;
     let view = wanted.back(u32::from(packet.u8()?));
+    let pauses = packet.u8()?;
     if wanted > next {
         return Err(WireError::Malformed(
             "it acknowledges a frame that is not sealed",
@@ -107,8 +123,11 @@ fn play<S: Simulation>(
         peer.progress_at = now;
     }
     peer.view = peer.view.max(view.min(wanted));
+    if newest {
+        peer.note_pauses(pauses);
+    }
     let count = peer.players.len();
-    if flags & up::INPUTS != 0 {
+    if flags & up::INPUTS != 0 && standing.command_delay == 0 {
         let players = peer.players.clone();
         let mut taken: ArrayVec<(usize, Tick), { 4 * INPUT_WINDOW as usize }> = ArrayVec::new();
         inputs::read::<S::Input>(packet, wanted, count, |seat, tick, input| {
@@ -123,7 +142,12 @@ fn play<S: Simulation>(
     if flags & up::COMMANDS != 0 {
         for _ in 0..packet.u8()? {
             let (seat, seq) = (usize::from(packet.u8()?), packet.varint()?);
-            let stamp = packet.tick16(next)?.min(next + INPUT_WINDOW);
+            let stamp = match standing.command_delay {
+                0 => packet.tick16(next)?.min(next + INPUT_WINDOW),
+                m => packet
+                    .tick16(Tick(standing.turn))?
+                    .min(Tick(standing.turn + u32::from(m))),
+            };
             let (command, bytes) = sized::<S::Command>(packet)?;
             let player = *peer
                 .players
@@ -157,6 +181,10 @@ fn play<S: Simulation>(
             }
         }
     }
+    if flags & up::INPUTS != 0 && standing.command_delay > 0 {
+        // Behind the commands: a batch that is closed has all of them.
+        batches(peer, seats, standing, packet)?;
+    }
     if flags & up::LANE_ACK != 0 {
         lane_ack(peer, now, packet)?;
     }
@@ -181,6 +209,38 @@ fn play<S: Simulation>(
         (_, Some(tick)) => Asked::Evidence(tick),
         _ => Asked::Nothing,
     })
+}
+
+/// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.
+fn batches<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    standing: Standing,
+    packet: &mut Reader<'_>,
+) -> Result<(), WireError> {
+    let players = peer.players.clone();
+    let (next, m) = (standing.turn, standing.command_delay);
+    let mut newest = None;
+    batches::read::<S::Input>(packet, next, players.len(), |seat, turn, input| match seats
+        [players[seat].index()]
+    .offer_batch(next, m, turn, input)
+    {
+        Ok(news) => {
+            if news {
+                newest = Some(turn);
+            }
+            Ok(())
+        }
+        Err(BatchError::TooFar) => Err(WireError::Malformed("more open batches than turns")),
+        Err(BatchError::Changed) => Err(WireError::Malformed("two batches for one turn")),
+    })?;
+    if let Some(turn) = newest {
+        let ms = |time: Duration| time.as_millis() as i64;
+        let ahead = i64::from(turn) - i64::from(next);
+        let due = ms(standing.due) + ahead * ms(standing.turn_length);
+        peer.note_slack(due - ms(standing.now));
+    }
+    Ok(())
 }
 
 fn lane_ack(peer: &mut Peer, now: Duration, packet: &mut Reader<'_>) -> Result<(), WireError> {

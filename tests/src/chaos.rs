@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::config::Announce;
+use twinstep_server::config::{Announce, TurnLength};
 
 use crate::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -38,10 +38,11 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
     let mut luck = twinstep_core::Mwc::seed(seed ^ 0xc4a0_5000);
     let mut config = RigConfig::new(seed, random_link(&mut luck));
     config.clients = 1 + luck.below(4) as usize;
-    config.turn_ticks = 1 + luck.below(4) as u8;
-    config.delay_ticks = [0, 0, 2, 5][luck.below(4) as usize];
+    config.policies.turn = TurnLength::Fixed(1 + luck.below(4) as u8);
+    config.policies.delay_ticks = [0, 0, 2, 5][luck.below(4) as usize];
     config.sticks = [Sticks::Analog, Sticks::Sticky][luck.below(2) as usize];
-    config.announce = [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize];
+    config.policies.announce =
+        [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize];
     config.fps = [30, 60, 75, 144][luck.below(4) as usize];
     let mut rig = Rig::<S>::new(config);
     let mut planted = 0;

@@ -14,10 +14,10 @@ use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OP
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_server::config::TurnLength;
 use twinstep_server::peer::Stage;
-use twinstep_server::{JobId, Look, Match, MatchConfig, Output, PeerId, Referee, Resolver};
+use twinstep_server::{JobId, Look, Match, Output, PeerId, Referee, Resolver};
 
 use crash::Asked;
 
@@ -67,6 +67,8 @@ pub struct RigClient<S: Play> {
     frame: Duration,
     next_frame: Duration,
     frozen_until: Duration,
+    /// What a step costs its machine.
+    pub step_cost: Duration,
     commanding: bool,
     healed: u64,
 }
@@ -132,8 +134,8 @@ impl<S: Play> Rig<S> {
         let resolver_count = Arc::new(AtomicU64::new(0));
         let asked = Arc::new(Asked::default());
         let resolver = watched::<S>(&rules, config.seed, &resolver_count, &asked);
-        let mut game =
-            Match::new(policies(&config), sim, rules.clone(), resolver).expect("the game starts");
+        let mut game = Match::new(config.policies.clone(), sim, rules.clone(), resolver)
+            .expect("the game starts");
         game.set_referee(referee::<S>());
         if config.journal {
             game.keep_journal().expect("a journal");
@@ -222,6 +224,7 @@ impl<S: Play> Rig<S> {
             // Every client draws in a phase of its own.
             next_frame: self.now + frame * (peer.0 as u32 % 7) / 7,
             frozen_until: Duration::ZERO,
+            step_cost: self.config.step_cost,
             commanding: true,
             healed: 0,
         });
@@ -451,11 +454,17 @@ impl<S: Play> Rig<S> {
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let before = (self.counter)();
+            let ticks_before = client.authority_tick();
             let _ = client.session.advance(now, self.config.budget, |_| {
                 used = true;
                 held.clone()
             });
             self.counts.client += (self.counter)() - before;
+            // A slow machine is away while it steps.
+            let steps = client.authority_tick() - ticks_before;
+            if ticks_before > Tick(0) && !client.step_cost.is_zero() {
+                client.frozen_until = client.frozen_until.max(now + client.step_cost * steps);
+            }
             if used {
                 client.decided = None;
             }
@@ -511,17 +520,6 @@ impl<S: Play> Rig<S> {
     }
 }
 
-/// How the server's match is run.
-fn policies(config: &RigConfig) -> MatchConfig {
-    MatchConfig {
-        turn: TurnLength::Fixed(config.turn_ticks),
-        announce: config.announce,
-        delay_ticks: config.delay_ticks,
-        players_max: 8,
-        ..MatchConfig::action()
-    }
-}
-
 fn referee<S: Play>() -> impl Referee<S> {
     |look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool| {
         look.sim().admit(look.rules(), by, command)
@@ -548,6 +546,10 @@ fn watched<S: Play>(
 }
 
 impl<S: Play> RigClient<S> {
+    fn authority_tick(&self) -> Tick {
+        self.session.authority().map_or(Tick(0), World::tick)
+    }
+
     /// What its player holds next, decided once for each sampled tick, and what it orders.
     fn decide(&mut self, rules: &S::Rules, given: &mut Vec<S::Command>) {
         if self.decided.is_some() {

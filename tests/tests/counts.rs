@@ -21,7 +21,7 @@ fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {
 
 fn resim_ticks(announce: Announce) -> u64 {
     let mut config = RigConfig::new(5, far());
-    config.announce = announce;
+    config.policies.announce = announce;
     let rig = run::<Game>(config, 15);
     (0..rig.clients.len())
         .map(|i| rig.stats(i).timeline.resim_ticks)
@@ -44,7 +44,7 @@ fn what_is_announced_late_is_not_guessed_again() {
 #[test]
 fn a_command_runs_at_the_tick_that_its_owner_assumed() {
     let mut config = RigConfig::new(8, far());
-    config.delay_ticks = 5;
+    config.policies.delay_ticks = 5;
     config.sticks = Sticks::Sticky;
     let rig = run::<History>(config, 20);
     for i in 0..rig.clients.len() {

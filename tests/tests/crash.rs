@@ -7,6 +7,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
+use twinstep_server::config::TurnLength;
 use twinstep_server::peer::Stage;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
@@ -17,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
     let mut luck = Mwc::seed(seed);
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
-    config.turn_ticks = 1 + luck.below(4) as u8;
+    config.policies.turn = TurnLength::Fixed(1 + luck.below(4) as u8);
     let mut rig = Rig::<S>::new(config);
     rig.run(SECOND * 3);
     let mut crashes = Vec::new();

@@ -124,6 +124,7 @@ impl<S: Simulation> Match<S> {
         let written = start..game.outbox.bytes.len();
         game.outbox.push(Item::Journal(written));
         game.recorder = Some(recorder);
+        game.restart_clock();
         game.resolve(|_| true);
         Ok(Resumed {
             game,
@@ -150,6 +151,7 @@ impl<S: Simulation> Match<S> {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(DROP_AFTER_TICKS);
             seat.expect_commands_from(self.world.next_seq(player));
+            seat.awaited_from = self.world.turn().number;
             self.views[player.index()] = next;
         }
         // The last identity that got a number has it, if its player is still there.
@@ -166,26 +168,29 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// After a match was taken up again: holds its clock until everybody who was present plays again, at
-    /// most [`HOLD_MAX`], and tells whoever is back that the server is there.
-    pub(super) fn hold_for_return(&mut self, now: Duration) {
-        let Some(returning) = &mut self.returning else {
-            return;
+    /// After a match was taken up again: who was present and does not play again yet.
+    pub(super) fn missing_after_restart(&self) -> PlayerSet {
+        let Some(returning) = &self.returning else {
+            return PlayerSet::default();
         };
-        let since = *returning.since.get_or_insert(now);
         let mut missing = returning.players;
         for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
             for player in &peer.players {
                 missing.set(*player, false);
             }
         }
-        if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
-            self.returning = None;
-            return;
+        missing
+    }
+
+    /// The clock stands still until everybody who was present plays again, at most [`HOLD_MAX`].
+    pub(super) fn end_return(&mut self, now: Duration) {
+        let missing = self.missing_after_restart();
+        if let Some(returning) = &mut self.returning {
+            let since = *returning.since.get_or_insert(now);
+            if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
+                self.returning = None;
+            }
         }
-        // The next tick is due one tick from now, at whatever time this is asked.
-        self.due = Some(now + self.world.turn().cadence.tick());
-        self.tell(|peer| now.saturating_sub(peer.sent_at) >= KEEP_ALIVE);
     }
 }
 

@@ -10,7 +10,7 @@
 //! A joiner costs the others nothing: its player joins only when its authority has caught up.
 
 use super::*;
-use crate::config::Resolves;
+use crate::config::{Resolves, Sealing};
 
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before, and
@@ -134,7 +134,17 @@ impl<S: Simulation> Match<S> {
         self.closed = Some(code);
     }
 
-    fn leave(&mut self, at: usize, code: CloseCode) {
+    /// A player is to leave, whether or not it has a session.
+    pub(super) fn remove(&mut self, player: PlayerId, code: CloseCode) {
+        if let Some(at) = self.peers.iter().position(|p| p.players.contains(&player)) {
+            return self.leave(at, code);
+        }
+        self.seats[player.index()].purge();
+        self.sealer.change(player, RosterChange::Left);
+        self.identities.retain(|(_, p)| *p != player);
+    }
+
+    pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
         for player in self.peers[at].players.clone() {
             self.seats[player.index()].purge();
             self.sealer.change(player, RosterChange::Left);
@@ -167,8 +177,8 @@ impl<S: Simulation> Match<S> {
         let Some(at) = self.peers.iter().position(|p| p.id == peer) else {
             return;
         };
-        let next = self.world.tick();
-        match up::read(&mut self.peers[at], &mut self.seats, next, now, bytes) {
+        let standing = self.standing(now);
+        match up::read(&mut self.peers[at], &mut self.seats, standing, bytes) {
             Ok(Asked::Nothing) => {}
             Ok(Asked::Join(hello)) => self.join(now, at, &hello),
             Ok(Asked::Leave) => self.leave(at, CloseCode::Left),
@@ -247,6 +257,17 @@ impl<S: Simulation> Match<S> {
             && world.is_none_or(|(_, world)| peer.lane_out.push(message::WORLD, world).is_ok());
         if told {
             peer.resumed = resumed;
+            // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
+            // batches before that too.
+            let m = if resumed {
+                0
+            } else {
+                self.config.command_delay
+            };
+            let number = self.world.turn().number + u32::from(m);
+            for player in &peer.players {
+                self.seats[player.index()].awaited_from = number;
+            }
             peer.enter(Stage::Loading, now);
             peer.wanted = from;
             peer.view = from;
@@ -344,16 +365,24 @@ impl<S: Simulation> Match<S> {
     /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
     pub(super) fn note_silence(&mut self) {
         let next = self.world.tick();
+        let turn = self.world.turn().number;
+        // Where everybody is waited for, silence ends in a kick instead.
+        let drops = self.config.sealing == Sealing::Deadline;
         for (i, seat) in self.seats.iter_mut().enumerate() {
             let player = PlayerId(i as u8);
             let session = self
                 .peers
                 .iter()
                 .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
-            let speaks = session && seat.input(next).is_some();
-            if let Some(change) =
-                self.sealer
-                    .silence(self.world.presence(player), seat, next, speaks)
+            let speaks = session
+                && match self.config.command_delay {
+                    0 => seat.input(next).is_some(),
+                    _ => seat.batch(turn).is_some(),
+                };
+            if let Some(change) = self
+                .sealer
+                .silence(self.world.presence(player), seat, next, speaks)
+                .filter(|_| drops)
             {
                 self.sealer.change(player, change);
                 seat.changed = Some(next);
@@ -374,8 +403,10 @@ impl<S: Simulation> Match<S> {
 
     /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
+        self.kick_laggards(now);
         let oldest = self.history.first();
-        let cadence = self.world.turn().cadence;
+        let m = u32::from(self.config.command_delay);
+        let (turn, cadence) = (self.world.turn().number, self.world.turn().cadence);
         let turn_ticks = u32::from(cadence.turn_ticks);
         let mut at = 0;
         while at < self.peers.len() {
@@ -408,6 +439,9 @@ impl<S: Simulation> Match<S> {
                         if self.world.presence(player) == Presence::Absent {
                             self.sealer.change(player, RosterChange::Joined);
                             seat.changed = Some(next);
+                            // Seed row 21: the turns until then are sealed without it.
+                            seat.awaited_from = turn + m;
+                            self.joined = true;
                         }
                     }
                     None

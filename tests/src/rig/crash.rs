@@ -83,7 +83,7 @@ impl<S: Play> Rig<S> {
             let open = world.open_queries().iter().map(|open| open.key).collect();
             settled.crash(world.tick(), &open);
             Match::resume(
-                policies(&self.config),
+                self.config.policies.clone(),
                 &self.journal,
                 self.rules.clone(),
                 resolver,

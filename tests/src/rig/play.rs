@@ -1,13 +1,14 @@
 //! What the rig must know of a game, and what a world is like.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use twinstep_client::Show;
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
+use twinstep_server::MatchConfig;
 use twinstep_server::Resolver;
-use twinstep_server::config::Announce;
 
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +79,10 @@ pub struct RigConfig {
     pub sticks: Sticks,
     /// Entities of the game's own; 0: as usual.
     pub crowd: u16,
-    /// Ticks sent at once.
-    pub turn_ticks: u8,
-    /// Whether inputs are announced.
-    pub announce: Announce,
-    /// Ticks between sampling and use.
-    pub delay_ticks: u8,
+    /// How the match is run.
+    pub policies: MatchConfig,
+    /// What a step costs each client's machine.
+    pub step_cost: Duration,
     /// Frames that clients draw a second.
     pub fps: u32,
     /// Steps of the prediction that one advance may take.
@@ -106,14 +105,24 @@ impl RigConfig {
             link,
             sticks: Sticks::Analog,
             crowd: 0,
-            turn_ticks: 2,
-            announce: Announce::Ahead,
-            delay_ticks: 0,
+            policies: MatchConfig::action(),
+            step_cost: Duration::ZERO,
             fps: 120,
             budget: BUDGET_TICKS,
             verify: true,
             journal: true,
             tickets: true,
+        }
+    }
+
+    /// The same in lockstep, by the strategy preset; frames of 60 Hz.
+    #[must_use]
+    pub fn strategy(seed: u64, link: LinkProfile) -> Self {
+        RigConfig {
+            policies: MatchConfig::strategy(),
+            sticks: Sticks::Sticky,
+            fps: 60,
+            ..RigConfig::new(seed, link)
         }
     }
 }

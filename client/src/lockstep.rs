@@ -1,0 +1,212 @@
+//! What a session does instead of predicting, where commands have a delay: it plays turns out as they come,
+//! and closes a batch for each.
+//!
+//! ```text
+//!  turn n runs ─▶ batch n + m is closed: what each seat holds, and all commands given since the last one
+//! ```
+//!
+//! Invariants: one batch for each turn, closed once, whatever happens to packets (seed rows 9 and 10); a
+//! turn runs only when all of it is here, its length included (row 15).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{INPUT_BYTES_MAX, SEATS_MAX};
+use twinstep_core::codec;
+use twinstep_core::frame::FrameData;
+use twinstep_core::packet::batches::BATCHES_MAX;
+use twinstep_core::turn::Turn;
+
+use crate::picture::Show;
+use crate::playing::{BURST_TICKS, InputTooLarge, Playing};
+use crate::playout::Playout;
+
+/// A closed batch.
+pub(crate) struct Closed<I> {
+    pub(crate) turn: u32,
+    pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
+    pub(crate) at: Duration,
+}
+
+/// The lockstep part of a session in its match.
+pub(crate) struct Lockstep<S: Simulation> {
+    /// m.
+    pub(crate) delay: u32,
+    pub(crate) playout: Playout,
+    /// Closed batches, oldest first; the newest ones, which the server may not have.
+    batches: VecDeque<Closed<S::Input>>,
+    /// The turn of the batch that is open: what is ordered now runs then.
+    open: u32,
+    /// The first turn whose batch the server lacks, as far as we know.
+    pub(crate) needed: u32,
+    /// The server's next turn to seal, as last told.
+    pub(crate) next_turn: u32,
+    /// The turn that the next frame to arrive belongs to.
+    heard: Turn,
+}
+
+impl<S: Simulation> Lockstep<S> {
+    /// For a session that plays from `turn` on.
+    pub(crate) fn new(delay: u8, at: Turn, spectates: bool) -> Self {
+        let (delay, turn) = (u32::from(delay), at.number);
+        Lockstep {
+            delay,
+            playout: Playout::new(spectates),
+            batches: VecDeque::with_capacity(BATCHES_MAX),
+            open: turn + delay,
+            needed: turn + delay,
+            next_turn: turn,
+            heard: at,
+        }
+    }
+
+    /// A frame arrived, the next one: notes when its turn is complete.
+    pub(crate) fn hear(&mut self, now: Duration, frame: &FrameData<S>) {
+        let number = self.heard.number;
+        if let Some(cadence) = frame.cadence {
+            self.heard.cadence = cadence;
+        }
+        self.heard.reach(frame.tick + 1);
+        if self.heard.number > number {
+            self.playout.note_arrival(now, number);
+        }
+    }
+
+    /// The turns from `at` on are to come once more, over a new transport; batches may have to go again.
+    pub(crate) fn listen_anew(&mut self, at: Turn) {
+        self.heard = at;
+        self.next_turn = at.number;
+        self.needed = at.number;
+    }
+
+    /// The session goes on from another world: what arrives now continues that.
+    pub(crate) fn jump(&mut self, at: Turn, first: Duration) {
+        self.listen_anew(at);
+        self.playout.start(first);
+    }
+
+    /// The turn in which what is ordered now will run.
+    pub(crate) fn open_turn(&self) -> u32 {
+        self.open
+    }
+
+    /// Turn `turn` begins to run: closes the batch for m turns later (and any that was skipped by a heal).
+    pub(crate) fn close(
+        &mut self,
+        now: Duration,
+        turn: u32,
+        mut inputs: impl FnMut() -> ArrayVec<S::Input, SEATS_MAX>,
+    ) -> bool {
+        let last = turn + self.delay;
+        if self.open > last {
+            return false;
+        }
+        // After a heal far ahead only the turns that are still open matter.
+        self.open = self.open.max((last + 1).saturating_sub(BATCHES_MAX as u32));
+        let held = inputs();
+        while self.open <= last {
+            if self.batches.len() == BATCHES_MAX {
+                self.batches.pop_front();
+            }
+            self.batches.push_back(Closed {
+                turn: self.open,
+                inputs: held.clone(),
+                at: now,
+            });
+            self.open += 1;
+        }
+        true
+    }
+
+    /// Batches that the server may lack: the first turn, and how many.
+    pub(crate) fn unacknowledged(&self) -> (u32, usize) {
+        let first = self.batches.iter().position(|b| b.turn >= self.needed);
+        match first {
+            None => (self.open, 0),
+            Some(at) => (self.batches[at].turn, self.batches.len() - at),
+        }
+    }
+
+    /// What a seat holds during a turn whose batch is remembered.
+    pub(crate) fn input(&self, seat: usize, turn: u32) -> Option<&S::Input> {
+        self.batch(turn)?.inputs.get(seat)
+    }
+
+    /// The closed batch of a turn.
+    pub(crate) fn batch(&self, turn: u32) -> Option<&Closed<S::Input>> {
+        self.batches.iter().find(|batch| batch.turn == turn)
+    }
+}
+
+impl<S: Simulation, V: Show<S>> Playing<S, V> {
+    /// Does all that is due without a prediction; whether a batch was closed.
+    pub(crate) fn play_out(
+        &mut self,
+        now: Duration,
+        rtt: Duration,
+        mut input: impl FnMut(usize) -> S::Input,
+    ) -> Result<bool, InputTooLarge> {
+        let (mut closed, mut fits) = (false, true);
+        for _ in 0..BURST_TICKS {
+            let Some(lockstep) = &mut self.lockstep else {
+                break;
+            };
+            let turn = self.timeline.authority().turn();
+            let tick = self.timeline.authority().tick();
+            let begins = tick == turn.began;
+            if begins && !self.inbox.has_turn(turn, tick) {
+                break; // Not here: if its time has come, this is a pause.
+            }
+            if !lockstep.playout.runs() {
+                // Half of what a command's delay leaves over its way is kept as slack for either leg.
+                let spare = (turn.cadence.turn() * lockstep.delay).saturating_sub(rtt) / 2;
+                let wait = if lockstep.delay == 0 {
+                    turn.cadence.turn()
+                } else {
+                    spare
+                };
+                lockstep.playout.start(now + wait);
+            }
+            if !lockstep.playout.is_due(now) || self.differs.is_some() {
+                break;
+            }
+            if begins {
+                if let Some(pause) = lockstep.playout.begin_turn(now, turn.number) {
+                    self.meter.late_turns += 1;
+                    self.meter.paused += pause.late;
+                    self.meter.pause_max = self.meter.pause_max.max(pause.late);
+                }
+                if let Some(batch) = lockstep.batch(turn.number) {
+                    let took = now.saturating_sub(batch.at).as_millis() / 2;
+                    self.meter.confirmed.add(took as i32);
+                }
+                let seats = self.timeline.orders().seats().len();
+                if seats > 0 {
+                    closed |= lockstep.close(now, turn.number, || {
+                        let held: ArrayVec<S::Input, SEATS_MAX> =
+                            (0..seats).map(&mut input).collect();
+                        fits &= held
+                            .iter()
+                            .all(|i| codec::size(i).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX));
+                        held
+                    });
+                    self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
+                }
+            }
+            if !self.confirm_next() {
+                break;
+            }
+            let length = self.timeline.authority().turn().cadence.tick();
+            if let Some(lockstep) = &mut self.lockstep {
+                lockstep.playout.step(length);
+            }
+        }
+        if let Some(lockstep) = &self.lockstep {
+            let tick = self.timeline.authority().turn().cadence.tick();
+            self.view.alpha = lockstep.playout.alpha(now, tick);
+        }
+        if fits { Ok(closed) } else { Err(InputTooLarge) }
+    }
+}

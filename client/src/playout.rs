@@ -1,0 +1,218 @@
+//! [`Playout`]: the clock by which a client without prediction plays turns as they come.
+//!
+//! ```text
+//!   turn n+m arrives ──┤ slack ├── it runs: batch for n+2m is closed ── up ──▶ server ──┤ slack ├── it is due
+//!                         ▲                                                                ▲
+//!                   measured here                                             told by the server
+//! ```
+//!
+//! A turn that is not here when its time comes is a *pause* of exactly its lateness: it runs the moment it
+//! arrives, and the clock goes on from there (seed row 43). So whoever was late once trails a little and
+//! pauses less afterwards (row 44).
+//!
+//! Playing later gives turns more slack on their way down and takes it from the batches on their way up.
+//! The clock steers slowly (±5 %) to where both smallest slacks are equal: nobody can do better with the
+//! turn length there is.
+
+use std::time::Duration;
+
+/// Arrivals that are remembered: the smallest slack of so many turns counts.
+const TURNS: usize = 16;
+/// The clock's rate stays within 1 ± this.
+const RATE_MAX: f64 = 0.05;
+/// A difference of slacks up to this is left alone.
+const DEAD_BAND_MS: f64 = 12.0;
+/// A difference of this many milliseconds more steers at the full rate.
+const FULL_RATE_MS: f64 = 100.0;
+/// The slack that a spectator keeps, who sends nothing.
+const SPECTATOR_SLACK_MS: f64 = 60.0;
+
+/// A pause that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// By how much the turn was late.
+    pub(crate) late: Duration,
+}
+
+/// See the [module](self).
+pub(crate) struct Playout {
+    /// When the authority's next tick is due; `None`: nothing is played yet.
+    due: Option<Duration>,
+    rate: f64,
+    /// Turns that arrived and have not run: number and arrival.
+    arrived: Vec<(u32, Duration)>,
+    /// How long before they ran the last turns arrived, in ms, newest last.
+    slacks: Vec<f64>,
+    /// The server's word on the batches, in ms.
+    slack_up: Option<f64>,
+    spectates: bool,
+}
+
+impl Playout {
+    pub(crate) fn new(spectates: bool) -> Self {
+        Playout {
+            due: None,
+            rate: 1.0,
+            arrived: Vec::with_capacity(2 * TURNS),
+            slacks: Vec::with_capacity(TURNS),
+            slack_up: None,
+            spectates,
+        }
+    }
+
+    /// Whether the clock runs.
+    pub(crate) fn runs(&self) -> bool {
+        self.due.is_some()
+    }
+
+    /// Starts the clock, or starts it anew: the first turn runs at `at`.
+    pub(crate) fn start(&mut self, at: Duration) {
+        self.due = Some(at);
+        self.rate = 1.0;
+        self.arrived.clear();
+        self.slacks.clear();
+        self.slack_up = None;
+    }
+
+    /// A turn is here as a whole.
+    pub(crate) fn note_arrival(&mut self, now: Duration, turn: u32) {
+        let known = self.arrived.last().is_some_and(|(last, _)| *last >= turn);
+        if !known && self.arrived.len() < 2 * TURNS {
+            self.arrived.push((turn, now));
+        }
+    }
+
+    /// The server told how early the latest of the last batches came.
+    pub(crate) fn report(&mut self, slack_ms: f64) {
+        self.slack_up = Some(slack_ms);
+    }
+
+    /// Whether the next tick's time has come.
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        self.due.is_some_and(|due| now >= due)
+    }
+
+    /// A turn begins to run; the pause that it ends, if it was late.
+    pub(crate) fn begin_turn(&mut self, now: Duration, turn: u32) -> Option<Pause> {
+        let due = self.due?;
+        let at = self.arrived.iter().position(|(number, _)| *number == turn);
+        let arrived = at.map(|at| self.arrived[at].1);
+        self.arrived.retain(|(number, _)| *number > turn);
+        let arrived = arrived?;
+        if self.slacks.len() == TURNS {
+            self.slacks.remove(0);
+        }
+        self.slacks.push(ms(due) - ms(arrived));
+        self.steer();
+        (arrived > due).then(|| {
+            self.due = Some(now);
+            Pause { late: now - due }
+        })
+    }
+
+    /// A tick ran.
+    pub(crate) fn step(&mut self, tick: Duration) {
+        let length = tick.div_f64(self.rate);
+        self.due = self.due.map(|due| due + length);
+    }
+
+    fn steer(&mut self) {
+        let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
+        let up = match (self.spectates, self.slack_up) {
+            (true, _) => SPECTATOR_SLACK_MS,
+            (false, Some(up)) => up,
+            (false, None) => down,
+        };
+        let off = (down - up) / 2.0;
+        let beyond = (off.abs() - DEAD_BAND_MS).max(0.0).copysign(off);
+        self.rate = 1.0 + (beyond / FULL_RATE_MS).clamp(-1.0, 1.0) * RATE_MAX;
+    }
+
+    /// The clock's rate: 1 is nominal.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The smallest slack of the last turns, in ms.
+    pub(crate) fn slack_ms(&self) -> Option<f64> {
+        self.slacks.iter().copied().reduce(f64::min)
+    }
+
+    /// How far the picture is from the tick before the last to the last one, in [0, 1).
+    pub(crate) fn alpha(&self, now: Duration, tick: Duration) -> f32 {
+        let Some(due) = self.due else { return 0.0 };
+        let left = due.saturating_sub(now).as_secs_f32() * self.rate as f32 / tick.as_secs_f32();
+        (1.0 - left).clamp(0.0, 1.0 - f32::EPSILON)
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(50);
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn a_late_turn_pauses_for_its_lateness_and_runs_at_once() {
+        // Seed row 43.
+        let mut playout = Playout::new(false);
+        playout.start(MS(100));
+        playout.note_arrival(MS(90), 0);
+        assert!(!playout.is_due(MS(99)) && playout.is_due(MS(100)));
+        assert_eq!(playout.begin_turn(MS(100), 0), None);
+        (0..3).for_each(|_| playout.step(TICK));
+        assert!(playout.is_due(MS(250)));
+        playout.note_arrival(MS(262), 1);
+        let pause = playout.begin_turn(MS(262), 1);
+        assert_eq!(pause, Some(Pause { late: MS(12) }));
+        playout.step(TICK);
+        assert!(!playout.is_due(MS(311)) && playout.is_due(MS(312)));
+    }
+
+    #[test]
+    fn alpha_grows_within_a_tick() {
+        // Seed row 24: a tick of 50 ms drawn at 60 frames a second gives 3 frames.
+        let mut playout = Playout::new(false);
+        playout.start(MS(0));
+        playout.note_arrival(MS(0), 0);
+        assert_eq!(playout.begin_turn(MS(0), 0), None);
+        playout.step(TICK);
+        let frames: Vec<f32> = (0..50)
+            .step_by(17)
+            .map(|at| playout.alpha(MS(at), TICK))
+            .collect();
+        assert_eq!(frames.len(), 3);
+        assert!(frames.windows(2).all(|w| w[0] < w[1]));
+        assert!(frames.iter().all(|alpha| (0.0..1.0).contains(alpha)));
+        assert_eq!(playout.alpha(MS(49), TICK), 0.98);
+        assert!(playout.alpha(MS(80), TICK) < 1.0, "while it pauses");
+    }
+
+    #[test]
+    fn slack_is_shared_between_both_ways() {
+        // Down 20 ms, up 120 ms, two turns of 150 ms: both slacks should become 80 ms.
+        let (up, down, turn) = (120.0, 20.0, 150.0);
+        let mut playout = Playout::new(false);
+        playout.start(MS(20));
+        let mut runs = 20.0;
+        for n in 0..400u32 {
+            // Turn n is sealed when turn n - 2 is due, or when its batch comes, closed when n - 2 ran.
+            let due_before = f64::from(n) * turn - 2.0 * turn;
+            let batch = runs - 2.0 * turn + up;
+            let arrived = due_before.max(batch).max(0.0) + down;
+            playout.note_arrival(Duration::from_secs_f64(arrived / 1e3), n);
+            playout.report(due_before + 2.0 * turn - (runs + up));
+            let now = Duration::from_secs_f64(runs.max(arrived) / 1e3);
+            let _ = playout.begin_turn(now, n);
+            (0..3).for_each(|_| playout.step(TICK));
+            runs = ms(playout.due.unwrap());
+        }
+        let slack = playout.slack_ms().unwrap();
+        assert!((60.0..100.0).contains(&slack), "{slack} ms");
+    }
+}

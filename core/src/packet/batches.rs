@@ -1,0 +1,128 @@
+//! Closed batches on their way up: what a session's players hold during whole turns, with a command delay.
+//!
+//! ```text
+//! [first turn: 16][count: 8] batch…        batch: [a change bit per seat: 8][changed inputs]
+//! ```
+//!
+//! A batch is closed by its being here: all commands of its turn stand in this packet, or in an earlier one
+//! that was acknowledged. An idle player still sends one for every turn (seed row 9), of a byte.
+
+use arrayvec::ArrayVec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Tick;
+use crate::bounds::{COMMAND_DELAY_MAX, SEATS_MAX};
+use crate::wire::{Reader, WireError, Writer};
+
+/// Batches of one packet: those of two command delays, and as many again.
+pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
+
+/// Writes the batches of turns `first..first + count`; `input(seat, turn)` is what a seat holds then.
+///
+/// # Errors
+/// [`WireError::Full`].
+///
+/// # Panics
+/// With more than [`BATCHES_MAX`] batches or [`SEATS_MAX`] seats.
+pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
+    out: &mut Writer<'_>,
+    first: u32,
+    count: usize,
+    seats: usize,
+    input: impl Fn(usize, u32) -> &'i I,
+) -> Result<(), WireError> {
+    assert!(count <= BATCHES_MAX && seats <= SEATS_MAX);
+    out.tick16(Tick(first))?;
+    out.u8(count as u8)?;
+    let neutral = I::default();
+    for turn in first..first + count as u32 {
+        let changed = |seat: usize| {
+            let before = if turn == first {
+                &neutral
+            } else {
+                input(seat, turn - 1)
+            };
+            before != input(seat, turn)
+        };
+        out.u8((0..seats).map(|seat| u8::from(changed(seat)) << seat).sum())?;
+        for seat in (0..seats).filter(|seat| changed(*seat)) {
+            out.value(input(seat, turn))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads batches whose turns are near `near`, and hands out each seat's input for each turn, in order.
+///
+/// # Errors
+/// Bytes that are not batches, or what `each` says of one. What was handed out before stays.
+pub fn read<I: DeserializeOwned + Default>(
+    packet: &mut Reader<'_>,
+    near: u32,
+    seats: usize,
+    mut each: impl FnMut(usize, u32, &I) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let first = packet.tick16(Tick(near))?.0;
+    let count = packet.u8()?;
+    if usize::from(count) > BATCHES_MAX {
+        return Err(WireError::Malformed("more batches than can be open"));
+    }
+    let mut held: ArrayVec<I, SEATS_MAX> = (0..seats).map(|_| I::default()).collect();
+    for turn in (0..u32::from(count)).map(|i| first.saturating_add(i)) {
+        let changes = packet.u8()?;
+        for (seat, held) in held.iter_mut().enumerate() {
+            if changes >> seat & 1 != 0 {
+                *held = packet.value()?;
+            }
+            each(seat, turn, held)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_come_back() {
+        let held = [[7u16, 7, 8], [0, 0, 9]];
+        let mut bytes = [0; 64];
+        let mut out = Writer::new(&mut bytes);
+        write(&mut out, 70_000, 3, 2, |seat, turn| {
+            &held[seat][(turn - 70_000) as usize]
+        })
+        .unwrap();
+        let len = out.len();
+        let mut got = Vec::new();
+        let mut packet = Reader::new(&bytes[..len]);
+        read::<u16>(&mut packet, 70_002, 2, |seat, turn, input| {
+            got.push((seat, turn, *input));
+            Ok(())
+        })
+        .unwrap();
+        assert!(packet.end().is_ok());
+        let expected: Vec<_> = (0..3u32)
+            .flat_map(|i| (0..2).map(move |s| (s, 70_000 + i, held[s][i as usize])))
+            .collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn an_idle_player_costs_a_byte_a_turn() {
+        let mut bytes = [0; 64];
+        let mut out = Writer::new(&mut bytes);
+        write(&mut out, 5, 4, 1, |_, _| &0u8).unwrap();
+        assert_eq!(out.len(), 2 + 1 + 4);
+    }
+
+    #[test]
+    fn too_many_batches_are_refused() {
+        let bytes = [0, 0, BATCHES_MAX as u8 + 1, 0, 0];
+        let read = read::<u8>(&mut Reader::new(&bytes), 0, 1, |_, _, _| Ok(()));
+        assert!(read.is_err());
+    }
+
+    use alloc::vec::Vec;
+}

@@ -1,0 +1,388 @@
+//! When the match goes on: deadlines, turns that are due, and whom it waits for.
+//!
+//! ```text
+//!  command delay 0    tick t is sealed at its own deadline, whatever came
+//!  command delay m    turn n + m is sealed when turn n is due (and, waiting for all, every batch is here)
+//!
+//!             n due        n+1 due      n+2 due            m = 2
+//!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture
+//!                 ╲ down        ╱ up: the batch for n+3, closed when n+1 ran
+//!  client  ────────run n──────run n+1──────run n+2──▶
+//! ```
+//!
+//! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
+//! what the m − 1 turns between do not absorb (seed rows 43 and 76).
+
+use super::*;
+use crate::config::{Laggards, Sealing};
+use crate::tempo::Seen;
+
+/// With a command delay, and while the match waits, what is not acknowledged is said again this often.
+const REPEAT: Duration = Duration::from_millis(50);
+/// How late a deadline may be met before the match's clock gives way instead of hurrying after, in ticks.
+const HURRY_TICKS: u32 = 8;
+/// A client trails if it is this many ticks behind what its round trip and one turn explain.
+const TRAIL_TICKS: u32 = 3;
+/// A machine cannot keep up if this many ticks wait there to be stepped, beyond those that are meant to.
+const BACKLOG_TICKS: u32 = 4;
+/// ...for so long.
+const BACKLOG_FOR: Duration = Duration::from_millis(500);
+/// Pauses for one player are summed up over this time.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The schedule of a match.
+#[derive(Default)]
+pub(super) struct Clock {
+    /// When the next tick, or turn, is to be sealed.
+    due: Option<Duration>,
+    /// With a command delay: lengths of the turns that are sealed and not due, oldest first.
+    ahead: VecDeque<Duration>,
+    /// Since when the match waits.
+    waiting_since: Option<Duration>,
+    told_at: Duration,
+}
+
+/// Why the match does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// For these players' batches.
+    Batches(PlayerSet),
+    /// For these players' machines to come closer.
+    Laggards(PlayerSet),
+    /// For these players to return after the server's restart.
+    Return(PlayerSet),
+}
+
+impl Wait {
+    fn players(self) -> PlayerSet {
+        match self {
+            Wait::Batches(players) | Wait::Laggards(players) | Wait::Return(players) => players,
+        }
+    }
+}
+
+impl<S: Simulation> Match<S> {
+    /// When [`advance`](Match::advance) has something to do next.
+    #[must_use]
+    pub fn next_due(&self) -> Duration {
+        let Some(due) = self.clock.due else {
+            return self.now;
+        };
+        let waits = due <= self.now && self.wait().is_some();
+        let repeats = waits || self.config.command_delay > 0;
+        let repeat = if repeats {
+            self.clock.told_at + REPEAT
+        } else {
+            Duration::MAX
+        };
+        if waits { repeat } else { due.min(repeat) }
+    }
+
+    /// The players that the match waits for now: whose batch is missing, or whose machine trails (seed
+    /// row 8). Clients are told.
+    #[must_use]
+    pub fn waiting(&self) -> PlayerSet {
+        match self.clock.waiting_since {
+            Some(_) => self.wait().map(Wait::players).unwrap_or_default(),
+            None => PlayerSet::default(),
+        }
+    }
+
+    /// Does all that is due by `now`: seals ticks, journals and sends turns, serves lanes, closes what
+    /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
+    /// clock gives way.
+    pub fn advance(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+        if self.closed.is_some() {
+            return;
+        }
+        if self.clock.due.is_none() {
+            let cadence = self.world.turn().cadence;
+            self.clock.due = Some(match self.config.command_delay {
+                0 => now + cadence.tick(),
+                _ => now,
+            });
+        }
+        self.end_return(now);
+        self.give_way(now);
+        while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
+            if let Some(wait) = self.wait() {
+                self.wait_on(now, wait);
+                break;
+            }
+            self.go_on(now);
+        }
+        let repeats = self.config.command_delay > 0 || self.clock.waiting_since.is_some();
+        if repeats && self.closed.is_none() && now >= self.clock.told_at + REPEAT {
+            self.tell(true);
+        }
+        for peer in &mut self.peers {
+            tell_lane(peer, now, &mut self.outbox);
+        }
+        self.look_after_peers(now);
+    }
+
+    /// This process stood still: nobody else is to blame for that time, and it is not made up for.
+    fn give_way(&mut self, now: Duration) {
+        let Some(due) = self.clock.due else { return };
+        let slack = self.world.turn().cadence.tick() * HURRY_TICKS;
+        if self.clock.waiting_since.is_some() || now <= due + slack {
+            return;
+        }
+        let slip = now - due;
+        self.clock.due = Some(now);
+        self.stats.slipped += slip;
+        for peer in &mut self.peers {
+            peer.progress_at += slip;
+            peer.since += slip;
+        }
+    }
+
+    /// Whom the match must wait for before it may seal what is due.
+    fn wait(&self) -> Option<Wait> {
+        if self.returning.is_some() {
+            return Some(Wait::Return(self.missing_after_restart()));
+        }
+        if let Sealing::WaitForAll { .. } = self.config.sealing {
+            let turn = self.world.turn().number;
+            let missing: PlayerSet = self
+                .world
+                .present()
+                .iter()
+                .filter(|player| {
+                    let seat = &self.seats[player.index()];
+                    turn >= seat.awaited_from
+                        && seat.batch(turn).is_none()
+                        && !self.sealer.leaves(*player)
+                })
+                .collect();
+            if !missing.is_empty() {
+                return Some(Wait::Batches(missing));
+            }
+        }
+        if let Laggards::Hold {
+            at_once,
+            per_minute,
+        } = self.config.laggards
+        {
+            let trailing: PlayerSet = self
+                .peers
+                .iter()
+                .filter(|peer| self.trails(peer) && peer.may_be_held_for(at_once, per_minute))
+                .flat_map(|peer| peer.players.iter().copied())
+                .collect();
+            if !trailing.is_empty() {
+                return Some(Wait::Laggards(trailing));
+            }
+        }
+        None
+    }
+
+    /// The match stands still. Who is waited for too long is removed, and the others go on from here.
+    fn wait_on(&mut self, now: Duration, wait: Wait) {
+        if self.clock.waiting_since.is_none() {
+            self.clock.waiting_since = Some(now);
+            for player in wait.players().iter() {
+                self.seats[player.index()].stats.awaited += 1;
+            }
+        }
+        match (wait, self.config.sealing) {
+            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
+                let since = self.clock.due.unwrap_or(now);
+                if now.saturating_sub(since) >= kick_after {
+                    for player in players.iter() {
+                        self.remove(player, CloseCode::TooSlow);
+                    }
+                }
+            }
+            (Wait::Batches(_), Sealing::Deadline) => {}
+            (Wait::Return(_), _) => self.clock.due = Some(now),
+            (Wait::Laggards(players), _) => {
+                // The schedule moves on with the clock: what was waited is not made up for.
+                let since = self.clock.due.replace(now).unwrap_or(now);
+                let held = now.saturating_sub(since);
+                self.stats.held += held;
+                for peer in &mut self.peers {
+                    if peer.players.iter().any(|p| players.contains(*p)) {
+                        peer.note_held(now, held, MINUTE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Seals what is due, and finds when the next is.
+    fn go_on(&mut self, now: Duration) {
+        let waited = self.clock.waiting_since.take();
+        self.paused += u32::from(waited.is_some());
+        self.forgive_laggards();
+        let m = usize::from(self.config.command_delay);
+        let due = self.clock.due.unwrap_or(now);
+        if m == 0 {
+            self.tick();
+            let length = self.frame_length();
+            self.clock.due = Some(self.clock.due.unwrap_or(due) + length);
+            return;
+        }
+        let number = self.world.turn().number;
+        let began = self.world.tick();
+        while self.closed.is_none() && self.world.turn().number == number {
+            self.tick();
+        }
+        let length = self.frame_length() * (self.world.tick() - began);
+        self.clock.ahead.push_back(length);
+        if self.clock.ahead.len() > m
+            && let Some(length) = self.clock.ahead.pop_front()
+        {
+            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
+            let absorbed = length * (m as u32 - 1);
+            self.clock.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
+        }
+        for seat in &mut self.seats {
+            seat.forget_batches(number + 1);
+        }
+    }
+
+    /// The length of the tick that was sealed last.
+    fn frame_length(&self) -> Duration {
+        self.last_cadence.tick()
+    }
+
+    /// When the next turn is due, for whoever measures how early a batch came.
+    pub(super) fn standing(&self, now: Duration) -> up::Standing {
+        let turn = self.world.turn();
+        up::Standing {
+            now,
+            next: self.world.tick(),
+            turn: turn.number,
+            command_delay: self.config.command_delay,
+            due: self.clock.due.unwrap_or(now),
+            turn_length: turn.cadence.turn(),
+        }
+    }
+
+    /// The schedule goes on from here after a restart: m turns are sealed ahead already.
+    pub(super) fn restart_clock(&mut self) {
+        let length = self.world.turn().cadence.turn();
+        let m = usize::from(self.config.command_delay);
+        self.clock = Clock {
+            ahead: std::iter::repeat_n(length, m).collect(),
+            ..Clock::default()
+        };
+    }
+
+    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
+    pub(super) fn tell(&mut self, again: bool) {
+        self.clock.told_at = self.now;
+        let waiting = self.waiting();
+        let now = self.now;
+        let [before, frame] = &mut self.scratch;
+        let mut telling = Telling {
+            now,
+            next: self.world.tick(),
+            turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
+            waiting,
+            announce: self.config.announce,
+            history: &self.history,
+            seats: &self.seats,
+            before,
+            frame,
+        };
+        let newest = telling.next;
+        let delay = self.config.spectators.delay_ticks;
+        for peer in &mut self.peers {
+            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+                continue;
+            }
+            let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
+            if delay == 0 || !peer.is_spectator() {
+                let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
+                let quiet = slow || again && peer.wanted >= newest;
+                if !quiet || silent {
+                    telling.next = newest;
+                    telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
+                }
+            } else if silent {
+                telling.next = newest.back(delay).max(self.config.start);
+                telling.tell(peer, 1, &mut self.outbox);
+            }
+        }
+    }
+
+    /// By how many ticks a session's authority is behind where it should be: beyond the turns that are
+    /// sealed ahead, its round trip, one turn, and jitter.
+    fn trail(&self, peer: &Peer) -> u32 {
+        let cadence = self.world.turn().cadence;
+        let turn = u32::from(cadence.turn_ticks);
+        let ticks = |time: Duration| {
+            time.min(RTT_MAX)
+                .as_nanos()
+                .div_ceil(cadence.tick().as_nanos()) as u32
+        };
+        let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
+        let ahead = u32::from(self.config.command_delay) * turn;
+        (self.world.tick() - peer.view).saturating_sub(ahead + turn + way + TRAIL_TICKS)
+    }
+
+    fn trails(&self, peer: &Peer) -> bool {
+        let turn = u32::from(self.world.turn().cadence.turn_ticks);
+        peer.stage == Stage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
+    }
+
+    /// Removes clients that trailed for too long, where that is the policy.
+    pub(super) fn kick_laggards(&mut self, now: Duration) {
+        let Laggards::Kick { after } = self.config.laggards else {
+            return;
+        };
+        for at in 0..self.peers.len() {
+            let trails = self.trails(&self.peers[at]);
+            let since = &mut self.peers[at].trails_since;
+            *since = trails.then(|| since.unwrap_or(now));
+        }
+        while let Some(at) = self.peers.iter().position(|peer| {
+            peer.trails_since
+                .is_some_and(|since| now.saturating_sub(since) >= after)
+        }) {
+            self.leave(at, CloseCode::TooSlow);
+        }
+    }
+
+    /// A pause for who has come closer is over; the next one may last as long.
+    fn forgive_laggards(&mut self) {
+        if let Laggards::Hold { .. } = self.config.laggards {
+            for at in 0..self.peers.len() {
+                if !self.trails(&self.peers[at]) {
+                    self.peers[at].note_close();
+                }
+            }
+        }
+    }
+
+    /// What the adaptive policies must know of the last turn.
+    pub(super) fn seen(&mut self) -> Seen {
+        let now = self.now;
+        let cadence = self.world.turn().cadence;
+        let ahead = (u32::from(self.config.command_delay) + 1) * u32::from(cadence.turn_ticks);
+        let mut seen = Seen {
+            joined: std::mem::take(&mut self.joined),
+            pauses: std::mem::take(&mut self.paused),
+            ..Seen::default()
+        };
+        for peer in &mut self.peers {
+            let pauses = std::mem::take(&mut peer.pauses);
+            if peer.stage != Stage::Playing || peer.players.is_empty() {
+                continue;
+            }
+            seen.pauses = seen.pauses.max(pauses);
+            seen.rtt = seen
+                .rtt
+                .max(peer.link.rtt().unwrap_or_default().min(RTT_MAX));
+            let behind = peer.wanted - peer.view > ahead + BACKLOG_TICKS;
+            peer.slow_since = behind.then(|| peer.slow_since.unwrap_or(now));
+            seen.slow |= peer
+                .slow_since
+                .is_some_and(|since| now.saturating_sub(since) >= BACKLOG_FOR);
+        }
+        seen
+    }
+}

@@ -1,0 +1,296 @@
+//! How long turns and ticks should be, from what is seen of the clients: the adaptive policies.
+//!
+//! ```text
+//!  turn   raised   after 3 pauses within 5 s, by a quarter
+//!         lowered  by a tick after 5 quiet seconds, down to the round trip
+//!  tick   longer   by a tenth each half second while a machine cannot keep up
+//!         shorter  by a twentieth after 5 s in which all could, down to its normal length
+//! ```
+//!
+//! Each lowering is a trial: if it brings back what the raise had cured, it is taken back, and the next
+//! trial waits twice as long (seed row 48: no oscillation). The times are this project's own choice, tuned
+//! in virtual time; the mechanism is Stone Monarch's (seed rows 40, 47 to 49).
+
+use std::time::Duration;
+
+use twinstep_core::turn::Cadence;
+
+use crate::config::{MatchConfig, TickLength, TurnLength};
+
+/// Pauses are counted within this time...
+const WINDOW: Duration = Duration::from_secs(5);
+/// ...and so many of them are too many.
+const PAUSES_MAX: u32 = 3;
+/// What a change does is seen after this long.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The first trial of a lower value comes after this long...
+const PATIENCE_MIN: Duration = Duration::from_secs(5);
+/// ...and after trials that failed, at most after this long.
+const PATIENCE_MAX: Duration = Duration::from_secs(160);
+/// Ticks get longer at most so often.
+const SLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// What was seen of the clients since the last turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// Pauses that clients told of, or that the match itself had to wait.
+    pub(crate) pauses: u32,
+    /// The largest round trip of a player.
+    pub(crate) rtt: Duration,
+    /// Whether a player joined.
+    pub(crate) joined: bool,
+    /// Whether a machine cannot keep up.
+    pub(crate) slow: bool,
+}
+
+/// Decides at each turn's beginning how it is clocked.
+pub(crate) struct Tempo {
+    turn_ticks: u8,
+    tick: Duration,
+    pauses: u32,
+    window_began: Duration,
+    turns: Trial,
+    ticks: Trial,
+    slowed_at: Duration,
+}
+
+/// When a lower value may be tried.
+struct Trial {
+    /// The last trouble, or change.
+    quiet_since: Duration,
+    lowered_at: Option<Duration>,
+    patience: Duration,
+}
+
+impl Trial {
+    fn new() -> Self {
+        Trial {
+            quiet_since: Duration::ZERO,
+            lowered_at: None,
+            patience: PATIENCE_MIN,
+        }
+    }
+
+    /// There was trouble: a trial that is under way has failed.
+    fn fail(&mut self, now: Duration) {
+        self.quiet_since = now;
+        if let Some(at) = self.lowered_at.take()
+            && now.saturating_sub(at) < WINDOW
+        {
+            self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        }
+    }
+
+    /// Whether it was quiet for long enough to try less.
+    fn try_less(&mut self, now: Duration) -> bool {
+        let quiet = now.saturating_sub(self.quiet_since) >= self.patience;
+        if quiet {
+            self.quiet_since = now;
+            self.lowered_at = Some(now);
+        }
+        quiet
+    }
+}
+
+impl Tempo {
+    pub(crate) fn new(config: &MatchConfig, cadence: Cadence) -> Self {
+        Tempo {
+            turn_ticks: cadence.turn_ticks,
+            tick: cadence.tick().max(config.tick),
+            pauses: 0,
+            window_began: Duration::ZERO,
+            turns: Trial::new(),
+            ticks: Trial::new(),
+            slowed_at: Duration::ZERO,
+        }
+    }
+
+    /// How the turn that begins now is clocked.
+    pub(crate) fn decide(&mut self, now: Duration, config: &MatchConfig, seen: Seen) -> Cadence {
+        self.decide_tick(now, config, seen.slow);
+        self.decide_turn(now, config, seen);
+        Cadence {
+            turn_ticks: self.turn_ticks,
+            tick_ns: self.tick.as_nanos() as u32,
+            delay_ticks: config.delay_ticks,
+        }
+    }
+
+    fn decide_turn(&mut self, now: Duration, config: &MatchConfig, seen: Seen) {
+        let (min, max) = match config.turn {
+            TurnLength::Fixed(ticks) => {
+                self.turn_ticks = ticks;
+                return;
+            }
+            TurnLength::Adaptive { min, max } => (min, max),
+        };
+        let floor = if config.command_delay == 0 {
+            min
+        } else {
+            turn_of(seen.rtt, self.tick).clamp(min, max)
+        };
+        if seen.joined {
+            self.turn_ticks = self.turn_ticks.max(floor);
+        }
+        if now.saturating_sub(self.window_began) > WINDOW {
+            self.window_began = now;
+            self.pauses = 0;
+        }
+        self.pauses += seen.pauses;
+        if seen.pauses > 0 {
+            self.turns.quiet_since = now;
+        }
+        let wished = if self.pauses >= PAUSES_MAX {
+            self.turns.fail(now);
+            self.pauses = 0;
+            // Pauses of the next second are still those of the shorter turn.
+            self.window_began = now + SETTLE;
+            self.turn_ticks + (self.turn_ticks / 4).max(1)
+        } else if self.turn_ticks > floor && self.turns.try_less(now) {
+            self.turn_ticks - 1
+        } else {
+            self.turn_ticks
+        };
+        if now < self.window_began {
+            self.pauses = 0;
+        }
+        self.turn_ticks = wished.clamp(min, max);
+    }
+
+    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, slow: bool) {
+        let max = match config.tick_length {
+            TickLength::Fixed => {
+                self.tick = config.tick;
+                return;
+            }
+            TickLength::Adaptive { max } => max,
+        };
+        if slow {
+            self.ticks.fail(now);
+            if now.saturating_sub(self.slowed_at) >= SLOW_EVERY {
+                self.slowed_at = now;
+                self.tick = self.tick.mul_f64(1.1);
+            }
+        } else if self.tick > config.tick && self.ticks.try_less(now) {
+            self.tick = self.tick.mul_f64(0.95);
+        }
+        self.tick = self.tick.clamp(config.tick, max);
+    }
+}
+
+/// The turn that a round trip fits into (seed rows 25 and 40).
+pub(crate) fn turn_of(rtt: Duration, tick: Duration) -> u8 {
+    rtt.as_nanos()
+        .div_ceil(tick.as_nanos().max(1))
+        .clamp(1, 255) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn config() -> MatchConfig {
+        MatchConfig {
+            turn: TurnLength::Adaptive { min: 2, max: 10 },
+            tick_length: TickLength::Adaptive { max: MS(200) },
+            ..MatchConfig::strategy()
+        }
+    }
+
+    /// Plays turns; `pauses` and `slow` say what is seen of a turn that begins at a time with a cadence.
+    fn play(
+        tempo: &mut Tempo,
+        from: Duration,
+        to: Duration,
+        rtt: Duration,
+        mut seen: impl FnMut(Duration, Cadence) -> (u32, bool),
+    ) -> Vec<Cadence> {
+        let config = config();
+        let mut now = from;
+        let mut cadence = config.cadence();
+        let mut all = Vec::new();
+        while now < to {
+            let (pauses, slow) = seen(now, cadence);
+            let joined = now == from;
+            let seen = Seen {
+                pauses,
+                rtt,
+                joined,
+                slow,
+            };
+            cadence = tempo.decide(now, &config, seen);
+            all.push(cadence);
+            now += cadence.turn();
+        }
+        all
+    }
+
+    #[test]
+    fn a_turn_is_as_long_as_the_largest_round_trip() {
+        // Seed row 25: 250 ms and ticks of 50 ms give 5 ticks. Row 40: of 40, 90 and 160 ms the largest.
+        assert_eq!(turn_of(MS(250), MS(50)), 5);
+        let largest = [40, 90, 160].map(MS).into_iter().max().unwrap();
+        assert_eq!(turn_of(largest, MS(10)), 16);
+        assert_eq!(turn_of(largest, MS(50)), 4);
+        let config = config();
+        let mut tempo = Tempo::new(&config, config.cadence());
+        let seen = Seen {
+            rtt: largest,
+            joined: true,
+            ..Seen::default()
+        };
+        let first = tempo.decide(MS(0), &config, seen);
+        assert_eq!(first.turn_ticks, 4);
+    }
+
+    #[test]
+    fn pauses_lengthen_turns_and_quiet_shortens_them() {
+        // Rows 47 and 48: turns shorter than 6 ticks pause while the net is bad, for 30 s.
+        let mut tempo = Tempo::new(&config(), config().cadence());
+        let bad = play(&mut tempo, MS(0), MS(30_000), MS(100), |_, c| {
+            (u32::from(c.turn_ticks < 6), false)
+        });
+        let worst = bad.last().unwrap().turn_ticks;
+        assert!((6..=8).contains(&worst), "{worst} ticks");
+        let changes = bad.windows(2).filter(|w| w[0] != w[1]).count();
+        assert!(changes < 12, "{changes} changes in 30 s: it oscillates");
+        let good = play(&mut tempo, MS(30_000), MS(130_000), MS(100), |_, _| {
+            (0, false)
+        });
+        assert_eq!(
+            good.last().unwrap().turn_ticks,
+            2,
+            "the floor: the round trip"
+        );
+    }
+
+    #[test]
+    fn trials_that_fail_become_rare() {
+        let mut tempo = Tempo::new(&config(), config().cadence());
+        let all = play(&mut tempo, MS(0), MS(600_000), MS(100), |_, c| {
+            (u32::from(c.turn_ticks < 5), false)
+        });
+        let late = &all[all.len() / 2..];
+        let trials = late.iter().filter(|c| c.turn_ticks < 5).count();
+        assert!(trials * 20 < late.len(), "{trials} of {} turns", late.len());
+    }
+
+    #[test]
+    fn a_slow_machine_slows_the_game_evenly() {
+        // Row 49: a machine that needs 70 ms for a tick of 50.
+        let mut tempo = Tempo::new(&config(), config().cadence());
+        let all = play(&mut tempo, MS(0), MS(120_000), MS(100), |_, c| {
+            (0, c.tick() < MS(70))
+        });
+        let late = &all[all.len() / 2..];
+        let slow = late.iter().filter(|c| c.tick() < MS(70)).count();
+        assert!(slow * 10 < late.len(), "{slow} of {} turns", late.len());
+        assert!(late.iter().all(|c| c.tick() < MS(90)));
+        let healed = play(&mut tempo, MS(120_000), MS(400_000), MS(100), |_, _| {
+            (0, false)
+        });
+        assert_eq!(healed.last().unwrap().tick(), MS(50));
+    }
+}
