@@ -149,7 +149,11 @@ impl<S: Play> Rig<S> {
 
     /// Carries out a beginning of what the match wants done, and no more.
     fn die_while_draining(&mut self) {
-        let mut left = self.luck.below(12);
+        // Often in the journal itself, which comes first.
+        let mut left = match self.luck.below(3) {
+            0 => 0,
+            _ => self.luck.below(12),
+        };
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) if left == 0 => {
