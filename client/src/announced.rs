@@ -16,6 +16,8 @@ const COMMANDS: usize = 256;
 /// Announced inputs and commands.
 pub struct Announced<S: Simulation> {
     inputs: Vec<(Tick, Option<S::Input>)>,
+    /// Per player, the last tick of which an input was announced.
+    newest: [Option<Tick>; PLAYERS_MAX],
     commands: Vec<(Tick, Order<S::Command>)>,
 }
 
@@ -23,6 +25,7 @@ impl<S: Simulation> Default for Announced<S> {
     fn default() -> Self {
         Announced {
             inputs: vec![(Tick::MAX, None); PLAYERS_MAX * SPAN],
+            newest: [None; PLAYERS_MAX],
             commands: Vec::with_capacity(COMMANDS),
         }
     }
@@ -39,6 +42,8 @@ impl<S: Simulation> Announced<S> {
         let news = slot.0 != tick;
         if news {
             *slot = (tick, Some(input.clone()));
+            let newest = &mut self.newest[player.index()];
+            *newest = (*newest).max(Some(tick));
         }
         news
     }
@@ -47,6 +52,12 @@ impl<S: Simulation> Announced<S> {
     pub fn input(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[slot(player, tick)];
         if *at == tick { input.as_ref() } else { None }
+    }
+
+    /// The last announced input of `player`, if it is of a tick before `tick`, and how long before.
+    pub fn last_before(&self, player: PlayerId, tick: Tick) -> Option<(&S::Input, u32)> {
+        let newest = self.newest[player.index()].filter(|newest| *newest < tick)?;
+        Some((self.input(player, newest)?, tick - newest))
     }
 
     /// Notes a command that is due at `tick`.
@@ -76,6 +87,7 @@ impl<S: Simulation> Announced<S> {
     /// Forgets everything (after a jump to another world).
     pub fn clear(&mut self) {
         self.inputs.fill((Tick::MAX, None));
+        self.newest = [None; PLAYERS_MAX];
         self.commands.clear();
     }
 }

@@ -258,17 +258,18 @@ impl<S: Simulation> Timeline<S> {
         }
         if assumed && (self.drafting || !self.stale) {
             let line = if self.drafting {
-                &self.draft
+                &mut self.draft
             } else {
-                &self.shown
+                &mut self.shown
             };
             let slot = line.slot(tick);
-            if let Some(difference) =
-                Difference::between(&slot.data, slot.withheld, frame, self.orders.players())
-            {
-                self.stats.note(difference);
-                self.stale = true;
-                self.drafting = false;
+            match Difference::between(&slot.data, slot.withheld, frame, self.orders.players()) {
+                Some(difference) => {
+                    self.stats.note(difference);
+                    self.stale = true;
+                    self.drafting = false;
+                }
+                None => line.world.freshen_ages(&self.authority),
             }
         } else if !assumed {
             // The authority caught up with the line: there is nothing to compare, and nothing to keep.
@@ -508,8 +509,11 @@ impl<S: Simulation> Assume<'_, S> {
                 .or_else(|| self.announced.input(player, self.tick));
             let input = known.cloned().unwrap_or_else(|| {
                 data.filled.set(player, true);
-                let (last, age) = world.held(player);
-                self.guess.guess(world.sim(), player, last, age + 1)
+                // Announcements may know more than the line, which was assumed before they came.
+                let (held, age) = world.held(player);
+                let told = self.announced.last_before(player, self.tick);
+                let (last, age) = told.filter(|told| told.1 <= age).unwrap_or((held, age + 1));
+                self.guess.guess(world.sim(), player, last, age)
             });
             data.inputs.set(player, Some(input));
         }
