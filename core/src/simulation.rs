@@ -46,6 +46,9 @@ pub trait Controls: Wire + Default {
 /// Controls of a few buttons, as bits.
 impl Controls for u8 {}
 
+/// No controls: a game that is played by commands alone.
+impl Controls for () {}
+
 /// A game, as Twinstep sees it: a state that is stepped by frames.
 ///
 /// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock,

@@ -8,6 +8,7 @@
 //! | [`terminal`] | the view on a terminal |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
 //! | [`cli`], [`play`], [`serve`] | the command line |
+//! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
 pub mod bots;
 pub mod cli;
@@ -16,5 +17,6 @@ pub mod game_show;
 pub mod play;
 pub mod report;
 pub mod serve;
+pub mod skirmish;
 pub mod terminal;
 pub mod wiring;

@@ -11,8 +11,10 @@
 //! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
 
 pub mod chaos;
+pub mod direct;
 pub mod history;
 pub mod powderkeg;
 pub mod rig;
+pub mod skirmish;
 
 pub use rig::{Play, Rig, RigConfig};

@@ -1,0 +1,277 @@
+//! Units: villagers go to and fro, soldiers march and strike. Each sleeps until its next moment.
+//!
+//! ```text
+//!   villager   town ──walks──▶ mine, digs ──walks──▶ town: gold ─▶ again and again
+//!   soldier    an enemy in reach? strike, rest : one in sight? a stride to it :
+//!              at its goal? sleep until sent or struck : a stride to it
+//! ```
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Key, PlayerId, Tick};
+
+use super::{Cue, Point, RISE_TICKS, Rules, STEPS, Skirmish, Timer, Trip};
+
+/// Gold that a villager brings home.
+const LOAD: u32 = 10;
+/// How far a soldier strikes, in steps.
+const REACH: u32 = 20;
+/// How far it sees, in steps: it goes for whom it sees before it goes on.
+const SIGHT: u32 = 80;
+/// What a strike takes.
+const DAMAGE: i16 = 10;
+/// From one strike to the next.
+const STRIKE_TICKS: u32 = 8;
+/// A soldier looks for enemies once in so many steps of its way.
+const STRIDE: u32 = 12;
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Gathers.
+    Villager,
+    /// Fights.
+    Soldier,
+}
+
+impl Kind {
+    /// In gold.
+    #[must_use]
+    pub const fn price(self) -> u32 {
+        match self {
+            Kind::Villager => 20,
+            Kind::Soldier => 30,
+        }
+    }
+
+    const fn health(self) -> i16 {
+        match self {
+            Kind::Villager => 30,
+            Kind::Soldier => 60,
+        }
+    }
+
+    const fn steps_per_tick(self) -> u32 {
+        match self {
+            Kind::Villager => 4,
+            Kind::Soldier => 3,
+        }
+    }
+}
+
+/// A unit's name: its player, and that player's own count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UnitId {
+    /// Whose it is.
+    pub owner: PlayerId,
+    /// Which of its things.
+    pub n: u32,
+}
+
+impl UnitId {
+    pub(super) fn key(self) -> Key {
+        Key::player(self.owner, self.n)
+    }
+}
+
+/// One who lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unit {
+    /// What it is.
+    pub kind: Kind,
+    /// What it can still bear.
+    pub health: i16,
+    /// Where it walks or rests: see [`Trip::at`].
+    pub trip: Trip,
+    /// Where a soldier was sent.
+    pub goal: Point,
+}
+
+/// Whom a soldier can strike.
+enum Target {
+    Unit(UnitId),
+    Town(PlayerId),
+}
+
+impl Target {
+    fn owner(&self) -> PlayerId {
+        match self {
+            Target::Unit(id) => id.owner,
+            Target::Town(player) => *player,
+        }
+    }
+}
+
+impl Skirmish {
+    /// A unit comes out of its town: a villager goes to work, a soldier waits.
+    pub(super) fn enter(&mut self, id: UnitId, kind: Kind, now: Tick, rules: &Rules) {
+        if self.towns.get(&id.owner).is_none_or(|town| !town.is_open) {
+            return;
+        }
+        let home = rules.town(id.owner);
+        let to = match kind {
+            Kind::Villager => rules.mine(id),
+            Kind::Soldier => home,
+        };
+        let trip = Trip::walk(home, to, now, kind.steps_per_tick());
+        if kind == Kind::Villager {
+            self.timers.at(trip.arrives, id.key(), Timer::Unit(id));
+        }
+        let unit = Unit {
+            kind,
+            health: kind.health(),
+            trip,
+            goal: home,
+        };
+        self.units.insert(id, unit);
+    }
+
+    /// All soldiers of a player set out, each for a place of its own around `to`.
+    pub(super) fn send(&mut self, player: PlayerId, to: Point, now: Tick, rules: &Rules) {
+        for (id, unit) in &mut self.units {
+            if id.owner == player && unit.kind == Kind::Soldier {
+                let place = |n: u32| (n % 5) as i16 - 2;
+                unit.goal = rules.clamp(Point {
+                    x: to.x + place(id.n) * STEPS,
+                    y: to.y + place(id.n / 5) * STEPS,
+                });
+                self.timers.at(now, id.key(), Timer::Unit(*id));
+            }
+        }
+    }
+
+    /// A unit's moment has come.
+    pub(super) fn wake(
+        &mut self,
+        id: UnitId,
+        now: Tick,
+        rules: &Rules,
+        fx: &mut Effects<Skirmish>,
+    ) {
+        match self.units.get(&id).map(|unit| unit.kind) {
+            Some(Kind::Villager) => self.gather(id, now, rules),
+            Some(Kind::Soldier) => self.march(id, now, rules, fx),
+            None => {} // It died.
+        }
+    }
+
+    /// A villager has arrived: at the mine it digs and turns back, at home it unloads and turns back.
+    fn gather(&mut self, id: UnitId, now: Tick, rules: &Rules) {
+        let (Some(unit), Some(town)) = (self.units.get_mut(&id), self.towns.get_mut(&id.owner))
+        else {
+            return;
+        };
+        let (home, mine) = (rules.town(id.owner), rules.mine(id));
+        let (to, left) = if unit.trip.to == mine {
+            (home, now + rules.dig_ticks)
+        } else {
+            town.gold = town.gold.saturating_add(LOAD);
+            (mine, now)
+        };
+        unit.trip = Trip::walk(unit.trip.to, to, left, unit.kind.steps_per_tick());
+        self.timers.at(unit.trip.arrives, id.key(), Timer::Unit(id));
+    }
+
+    /// A soldier strikes, or goes on, or has nothing to do and sleeps.
+    fn march(&mut self, id: UnitId, now: Tick, rules: &Rules, fx: &mut Effects<Skirmish>) {
+        let Some(&Unit {
+            trip, goal, kind, ..
+        }) = self.units.get(&id)
+        else {
+            return;
+        };
+        let at = trip.at(now);
+        let target = self.target_near(id.owner, at, now, rules);
+        let strikes = target
+            .as_ref()
+            .is_some_and(|(distance, ..)| *distance <= REACH);
+        let toward = target.as_ref().map_or(goal, |(_, place, _)| *place);
+        if !strikes && toward == at {
+            return;
+        }
+        let stride = if strikes { 0 } else { STRIDE };
+        let trip = Trip::walk(at, at.toward(toward, stride), now, kind.steps_per_tick());
+        let next = if strikes {
+            now + STRIKE_TICKS
+        } else {
+            trip.arrives.max(now + 1)
+        };
+        if let Some(unit) = self.units.get_mut(&id) {
+            unit.trip = trip;
+        }
+        self.timers.at(next, id.key(), Timer::Unit(id));
+        match target.filter(|_| strikes) {
+            Some((.., Target::Unit(enemy))) => self.hurt(enemy, DAMAGE, id.owner, now, fx),
+            Some((.., Target::Town(enemy))) => self.raze(enemy, id.owner, now, fx),
+            None => {}
+        }
+    }
+
+    /// How far, where and what the nearest enemy in sight is; of equals units by name, then towns.
+    fn target_near(
+        &self,
+        owner: PlayerId,
+        from: Point,
+        now: Tick,
+        rules: &Rules,
+    ) -> Option<(u32, Point, Target)> {
+        let units = self.units.iter().map(|(id, unit)| {
+            let at = unit.trip.at(now);
+            (from.distance(at), at, Target::Unit(*id))
+        });
+        let towns = self.towns.iter().filter(|(_, town)| town.stands());
+        let towns = towns.map(|(id, _)| {
+            let at = rules.town(*id);
+            (from.distance(at), at, Target::Town(*id))
+        });
+        units
+            .chain(towns)
+            .filter(|(distance, _, target)| *distance <= SIGHT && target.owner() != owner)
+            .min_by_key(|(distance, ..)| *distance)
+    }
+
+    /// Takes health of a unit; the last of it is its death, and a kill for `by`. A soldier that is hurt wakes.
+    pub(super) fn hurt(
+        &mut self,
+        id: UnitId,
+        damage: i16,
+        by: PlayerId,
+        now: Tick,
+        fx: &mut Effects<Skirmish>,
+    ) {
+        let Some(unit) = self.units.get_mut(&id) else {
+            return;
+        };
+        if unit.health > damage {
+            unit.health -= damage;
+            if unit.kind == Kind::Soldier && self.timers.get(id.key()).is_none() {
+                self.timers.at(now + 1, id.key(), Timer::Unit(id));
+            }
+            return;
+        }
+        self.units.remove(&id);
+        self.timers.cancel(id.key());
+        fx.cue(id.key(), Cue::Fell(id));
+        if id.owner != by
+            && let Some(town) = self.towns.get_mut(&by)
+        {
+            town.kills += 1;
+        }
+    }
+
+    /// Takes health of a town; the last of it leaves ruins, for a while.
+    fn raze(&mut self, whose: PlayerId, by: PlayerId, now: Tick, fx: &mut Effects<Skirmish>) {
+        let Some(town) = self.towns.get_mut(&whose) else {
+            return;
+        };
+        town.health = (town.health - DAMAGE).max(0);
+        if town.health > 0 {
+            return;
+        }
+        let key = Key::player(whose, town.next_name());
+        self.timers.at(now + RISE_TICKS, key, Timer::Risen(whose));
+        fx.cue(key, Cue::Razed(whose));
+        if let Some(town) = self.towns.get_mut(&by) {
+            town.razed += 1;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A match and its sessions on one table: packets are handed over at once, unless a test holds them back.
+//!
+//! The rig plays whole worlds; this is for tests that look at one frame, one packet, one tick.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::session::BUDGET_TICKS;
+use twinstep_client::{Hidden, Session, SessionConfig, Show};
+use twinstep_core::Simulation;
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_server::{Look, Match, MatchConfig, Output, PeerId, Resolution, Resolver};
+
+/// A match, and sessions that draw in step with each other.
+pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
+    /// The server's match.
+    pub game: Match<S>,
+    /// The clients, whose peers are numbered from 0.
+    pub sessions: Vec<Session<S, V>>,
+    /// Virtual time.
+    pub now: Duration,
+    /// Steps that a client's prediction may take in one frame. With 0 it shows the authority.
+    pub budget_ticks: u32,
+    /// Until then no packet of a client arrives.
+    pub mute_until: Duration,
+    /// Until then these clients hear nothing.
+    pub deaf_until: Vec<Duration>,
+    /// Packets on their way up, by client.
+    pub up: Vec<(usize, Vec<u8>)>,
+    /// The journal so far, if the match keeps one.
+    pub journal: Vec<u8>,
+    frame: Duration,
+}
+
+/// A resolver for games that ask nothing.
+pub fn unasked<S: Simulation>() -> impl Resolver<S> {
+    |_: &Look<'_, S>, _, _: &S::Query| -> Resolution<S::Outcome> {
+        unreachable!("nothing is asked")
+    }
+}
+
+impl<S: Simulation, V: Show<S>> Direct<S, V> {
+    /// As many clients as there are configurations, each drawing `fps` frames a second.
+    ///
+    /// # Panics
+    /// If the match cannot be started.
+    pub fn new(
+        policies: MatchConfig,
+        sim: S,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+        sessions: Vec<SessionConfig<S, V>>,
+        fps: u32,
+    ) -> Self {
+        let mut game = Match::new(policies, sim, rules, resolver).expect("the game starts");
+        let sessions = sessions.into_iter().enumerate().map(|(i, config)| {
+            game.connect(Duration::ZERO, PeerId(i as u64), &format!("player {i}"), 1)
+                .expect("a free seat");
+            Session::new(config).expect("rules without NaN")
+        });
+        let sessions: Vec<_> = sessions.collect();
+        Direct {
+            deaf_until: vec![Duration::ZERO; sessions.len()],
+            sessions,
+            game,
+            now: Duration::ZERO,
+            budget_ticks: BUDGET_TICKS,
+            mute_until: Duration::ZERO,
+            up: Vec::new(),
+            journal: Vec::new(),
+            frame: Duration::from_secs(1) / fps,
+        }
+    }
+
+    /// One frame of every client: what came down is read, the session advances, what it says is on its way.
+    /// `input` is asked by client.
+    pub fn frame(&mut self, mut input: impl FnMut(usize, &Session<S, V>) -> S::Input) {
+        self.now += self.frame;
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        for (i, session) in self.sessions.iter_mut().enumerate() {
+            let held = input(i, session);
+            // Who is put out stays silent.
+            let _ = session.advance(self.now, self.budget_ticks, |_| held.clone());
+            while let Some(len) = session.poll_transmit(self.now, &mut buffer) {
+                self.up.push((i, buffer[..len].to_vec()));
+            }
+        }
+    }
+
+    /// What is on its way up arrives, the match does what is due, what it says arrives.
+    pub fn serve(&mut self) {
+        if self.now < self.mute_until {
+            self.up.clear();
+        }
+        for (i, bytes) in self.up.drain(..) {
+            self.game.handle(self.now, PeerId(i as u64), &bytes);
+        }
+        self.game.advance(self.now);
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Packet { peer, bytes } => {
+                    let i = peer.0 as usize;
+                    if self.now >= self.deaf_until[i] {
+                        self.sessions[i].handle(self.now, bytes);
+                    }
+                }
+                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                // Tickets, jobs and goodbyes matter to no test here.
+                _ => {}
+            }
+        }
+    }
+
+    /// Frames of all, each followed by the match.
+    pub fn run(
+        &mut self,
+        frames: u32,
+        mut input: impl FnMut(usize, &Session<S, V>) -> S::Input,
+    ) -> &mut Self {
+        for _ in 0..frames {
+            self.frame(&mut input);
+            self.serve();
+        }
+        self
+    }
+}

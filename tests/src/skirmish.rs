@@ -1,0 +1,63 @@
+//! The skirmish in the rig: strategy by commands alone.
+
+use std::sync::Arc;
+
+use powderkeg::skirmish::{Blast, Bombardier, Bot, Command, Hits, Rules, Skirmish};
+use twinstep_core::{Mwc, PlayerId, Tick};
+use twinstep_server::Resolver;
+
+use crate::rig::{Play, Sticks};
+
+impl Play for Skirmish {
+    type Show = twinstep_client::Hidden;
+    /// Nobody, if it is to be still.
+    type Driver = Option<Bot>;
+
+    /// The crowd is that of each town's villagers.
+    fn rules(crowd: u16) -> Rules {
+        let rules = Rules::default();
+        Rules {
+            villagers: if crowd == 0 { rules.villagers } else { crowd },
+            ..rules
+        }
+    }
+
+    fn start(_rules: &Rules, _seed: u64) -> Self {
+        Skirmish::new()
+    }
+
+    fn show(_rules: &Arc<Rules>) -> Self::Show {
+        twinstep_client::Hidden
+    }
+
+    fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
+        Bombardier::default()
+    }
+
+    fn speculate(_sim: &Self, _rules: &Rules, _blast: &Blast) -> Option<Hits> {
+        None
+    }
+
+    fn admit(&self, rules: &Rules, by: PlayerId, command: &Command) -> bool {
+        self.admits(rules, by, command)
+    }
+
+    fn driver(sticks: Sticks, luck: Mwc) -> Option<Bot> {
+        (sticks != Sticks::Still).then(|| Bot::new(luck))
+    }
+
+    fn drive(
+        &self,
+        bot: &mut Option<Bot>,
+        rules: &Rules,
+        me: PlayerId,
+        now: Tick,
+    ) -> ((), Option<Command>) {
+        let order = bot.as_mut().and_then(|bot| bot.think(self, rules, me, now));
+        ((), order)
+    }
+
+    fn flip(&mut self) {
+        self.woken ^= 1;
+    }
+}
