@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use twinstep_client::client::{Ended, StartError};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_server::config::Claims;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{CIPHER_LOG_TARGET, KeyError, LINK_LOG_TARGET, TicketError};
 
@@ -93,6 +94,22 @@ pub(crate) struct ServeArgs {
     /// The seed of the match [default: the clock]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
+    /// so many ticks later the server)
+    #[arg(long, value_name = "WHO", default_value = "owner-only", value_parser = claims)]
+    pub(crate) claims: Claims,
+}
+
+/// Reads who decides claims.
+fn claims(text: &str) -> Result<Claims, String> {
+    match text.split_once(':') {
+        None if text == "owner-only" => Ok(Claims::OwnerOnly),
+        Some(("owner-within", ticks)) => match ticks.parse() {
+            Ok(ticks @ 1..=60) => Ok(Claims::OwnerWithin(ticks)),
+            _ => Err(format!("expected 1 to 60 ticks, got {ticks:?}")),
+        },
+        _ => Err("expected owner-only or owner-within:TICKS".to_owned()),
+    }
 }
 
 #[derive(Clone, Debug, Args)]

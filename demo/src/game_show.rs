@@ -130,6 +130,7 @@ mod tests {
         assert!(GameShow::SMOOTHING.teleport >= farthest, "{farthest}");
     }
 
+    /// Row 67.
     #[test]
     fn a_shot_of_another_player_begins_at_its_muzzle() {
         // Fire is due at ticks 0, 7, 14 ...

@@ -28,6 +28,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let rules = wiring::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.max_players.into())
+        .claims(args.claims)
         .key(key)
         .consumed_file(beside(&args.key_file));
     if let Some(public) = args.public {

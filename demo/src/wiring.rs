@@ -3,7 +3,7 @@
 //! ```text
 //!              server                       client
 //!   resolver   Blaster::resolve             speculate
-//!   referee    admit                        —
+//!   referee    Judge                        —
 //!   show       —                            GameShow
 //! ```
 
@@ -13,12 +13,11 @@ use std::time::Duration;
 use twinstep_client::client::StartError;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;
-use twinstep_core::{Key, PlayerId};
-use twinstep_server::Look;
+use twinstep_core::Key;
 use twinstep_server::host::Server;
 use twinstep_udp::{Ticket, UdpClient};
 
-use crate::game::{self, Blaster, Command, Game, Query, Rules};
+use crate::game::{self, Blaster, Game, Judge, Query, Rules};
 use crate::game_show::GameShow;
 
 /// What this build calls itself.
@@ -42,11 +41,7 @@ pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game>
     Server::action(Game::new(rules, seed), rules.clone())
         .players(players_max)
         .resolver(blaster)
-        .referee(
-            |look: &Look<'_, Game>, by: PlayerId, command: &Command, _claimed: bool| {
-                game::admit(look.sim(), look.rules(), by, command).is_ok()
-            },
-        )
+        .referee(Judge)
 }
 
 /// A client that dials the ticket's server, through a simulated network if one is given.

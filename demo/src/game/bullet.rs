@@ -236,6 +236,7 @@ mod tests {
         assert_eq!(player(&game).score, 0);
     }
 
+    /// Row 68.
     #[test]
     fn a_ghost_vanishes_where_it_hits_does_no_damage_and_withholds() {
         let mut game = duel(1);
@@ -256,6 +257,7 @@ mod tests {
         assert!(game.sim().shots.is_empty());
     }
 
+    /// Row 70.
     #[test]
     fn a_promoted_shot_of_a_remote_player_hits_like_an_own_one() {
         let mut game = duel(1);

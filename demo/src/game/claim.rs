@@ -6,10 +6,11 @@
 //!
 //! Invariant: no step on the server and no step of an authority ever tests whether a player is touched. Only
 //! [`Game::claim_deaths`] does, in the prediction, for players at this very screen (seed rows 63 and 64). So
-//! nobody dies of a bullet that it has not seen, and nobody survives one that it has.
+//! nobody dies of a bullet that it has not seen, and nobody survives one that it has. Where owners are not
+//! trusted with that alone, the server's referee looks too, a while later and outside of any step: see `judge`.
 
 use glam::Vec2;
-use twinstep_core::{Effects, Frame, Key, Tick};
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::bullet::BULLET_RADIUS;
 use super::enemy::Kind;
@@ -29,6 +30,14 @@ impl Game {
                 fx.claim(id, Command::Died { by });
             }
         }
+    }
+
+    /// The death that a player's own screen should claim, judged by the state at the end of `now`.
+    pub(super) fn death_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
+        let who = self.players.get(&player)?;
+        let by = self.touched_by(who, now, rules);
+        by.filter(|_| who.is_vulnerable(now))
+            .map(|by| Command::Died { by })
     }
 
     /// What touches a player: its bullet or enemy, by name.
@@ -111,6 +120,7 @@ mod tests {
         );
     }
 
+    /// Row 64.
     #[test]
     fn neither_the_server_nor_another_screen_tests_whether_a_player_is_hit() {
         let (mut game, _) = in_danger();

@@ -17,6 +17,8 @@ pub enum Cue {
     Dashed(PlayerId),
     /// A shot hit an enemy (its slot).
     Hit(u16),
+    /// An enemy (its slot) fired: a bullet, or a ring of them.
+    Volley(u16),
     /// An enemy (its slot) died.
     EnemyDied(u16),
     /// A barrel's fuse burns.

@@ -192,13 +192,15 @@ impl Enemy {
         slot: u16,
         players: &Table<PlayerId, Player>,
         bullets: &mut Vec<Bullet>,
-        now: Tick,
-        rules: &Rules,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
     ) {
+        let (now, rules) = (frame.tick(), frame.rules());
         if now < self.next_volley {
             return;
         }
         let kind = Kind::of(slot);
+        let (first, room) = (self.bullets, bullets.len());
         let rest_ticks = match kind {
             Kind::Gunner => match nearest(self.at, players) {
                 Some(target) => {
@@ -238,6 +240,10 @@ impl Enemy {
             Kind::Sapper => IDLE_TICKS as i32,
         };
         self.next_volley = now + rest_ticks as u32;
+        // A spinner never stops: its stream is no event.
+        if kind != Kind::Spinner && bullets.len() > room {
+            fx.cue(self.key(slot).child(first), Cue::Volley(slot));
+        }
     }
 
     fn shoot(
@@ -297,7 +303,7 @@ impl Game {
     }
 
     /// Enemies go their ways and fire. Cost: one or two sines each, whatever the players do.
-    pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>) {
+    pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, rules) = (frame.tick(), frame.rules());
         for (enemy, slot) in self
             .enemies
@@ -306,7 +312,7 @@ impl Game {
             .filter(|(enemy, _)| enemy.is_alive())
         {
             enemy.follow_path(Kind::of(slot), now, rules);
-            enemy.fire(slot, &self.players, &mut self.bullets, now, rules);
+            enemy.fire(slot, &self.players, &mut self.bullets, frame, fx);
         }
     }
 
@@ -358,6 +364,7 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
+    /// Row 66.
     #[test]
     fn draws_of_one_enemy_change_no_other() {
         let mut game = with_player(arena(12));

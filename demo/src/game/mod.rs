@@ -15,6 +15,7 @@
 //! | `player`, `enemy`, `bullet`, `barrel` | who is there |
 //! | `claim` | "I died", said by the screen that saw it |
 //! | `blast`, `resolve` | a blast as question and answer: guessed by clients, decided by the server |
+//! | `judge` | the server's referee, and the deaths that owners owe |
 //! | `cue`, `show` | what a view plays once, what it draws |
 //! | `bot` | a player made of numbers |
 
@@ -26,6 +27,7 @@ mod bullet;
 mod claim;
 mod cue;
 mod enemy;
+mod judge;
 mod order;
 mod pad;
 mod path;
@@ -48,6 +50,7 @@ pub use bot::{Bot, Sticks};
 pub use bullet::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 pub use cue::Cue;
 pub use enemy::{Enemy, Kind};
+pub use judge::Judge;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
@@ -186,7 +189,7 @@ impl Simulation for Game {
         self.obey(frame, fx);
         self.wake(frame, fx);
         self.move_players(frame, fx);
-        self.move_enemies(frame);
+        self.move_enemies(frame, fx);
         self.sap(frame, fx);
         self.fly(frame, fx);
         self.claim_deaths(frame, fx);

@@ -1,6 +1,6 @@
 //! How the server decides a blast: by its physics mirror, with walls that hide.
 //!
-//! The only file of the game that looks at the server crate. Nothing of the mirror is state: it is filled
+//! With `judge`, the only file of the game that looks at the server crate. Nothing of the mirror is state: it is filled
 //! from lockstep positions for each question.
 
 use glam::Vec2;

@@ -245,7 +245,7 @@ fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
 /// What the log says; nothing of what happens many times a second.
 fn words(cue: &Cue) -> Option<String> {
     Some(match *cue {
-        Cue::Shot(_) | Cue::Hit(_) => return None,
+        Cue::Shot(_) | Cue::Hit(_) | Cue::Volley(_) => return None,
         Cue::Appeared(player) => format!("{player} appears"),
         Cue::Dashed(player) => format!("{player} dashes"),
         Cue::EnemyDied(slot) => format!("enemy {slot} dies"),

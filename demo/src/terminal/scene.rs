@@ -146,7 +146,10 @@ impl Scene {
                 ShowKey::Player { id, .. },
                 Cue::Appeared(who) | Cue::Shot(who) | Cue::Dashed(who) | Cue::PlayerDied(who),
             ) => id == who,
-            (ShowKey::Enemy { slot, .. }, Cue::Hit(which) | Cue::EnemyDied(which)) => slot == which,
+            (
+                ShowKey::Enemy { slot, .. },
+                Cue::Hit(which) | Cue::Volley(which) | Cue::EnemyDied(which),
+            ) => slot == which,
             _ => false,
         };
         let subject = self.things.iter().find(|thing| is_subject(&thing.key));

@@ -23,7 +23,7 @@ use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
 
 use super::{Host, HostConfig, HostError, MatchEnded, MatchHandle, stop_requested, unix_now};
-use crate::config::MatchConfig;
+use crate::config::{Claims, MatchConfig};
 use crate::game::Match;
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
@@ -102,6 +102,13 @@ impl<S: Simulation> Server<S> {
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self
+    }
+
+    /// Who decides what a player claims of itself; its own client alone if nothing is said.
+    #[must_use]
+    pub fn claims(mut self, claims: Claims) -> Self {
+        self.config.claims = claims;
         self
     }
 
