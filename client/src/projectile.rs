@@ -71,6 +71,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(16);
 
+    /// Row 67.
     #[test]
     fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
         let mut picture = Picture::new(Smoothing {
@@ -132,6 +133,7 @@ mod tests {
         }
     }
 
+    /// Rows 68 and 70.
     #[test]
     fn a_remote_shot_is_a_ghost_until_the_authority_reaches_the_tick_at_which_it_was_learned() {
         let stage = |local: u8, confirmed: u32, learned: bool| {

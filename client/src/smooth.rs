@@ -196,6 +196,7 @@ mod tests {
             prop_assert!(a.minus(b).length() <= PI);
         }
 
+        /// Row 38.
         #[test]
         fn a_correction_shrinks_all_the_way_and_ends_at_exactly_nothing(
             error in -100.0f32..100.0, pose in -100.0f32..100.0, over_ms in 1u64..2_000,

@@ -241,6 +241,7 @@ mod tests {
         codec::decode_whole(&bytes)
     }
 
+    /// Row 66.
     #[test]
     fn draws_are_those_of_marsaglias_own_test_program() {
         // His program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of

@@ -323,6 +323,7 @@ mod tests {
         core::iter::from_fn(|| schedule.pop_due(now).map(|(_, event)| event)).collect()
     }
 
+    /// Row 4: at the tick, in a stable order.
     #[test]
     fn events_wake_by_tick_and_then_first_in_first_out() {
         let mut schedule = Schedule::new();
@@ -445,6 +446,7 @@ mod tests {
     }
 
     proptest! {
+        /// Row 4: cancelled, saved and copied in any order.
         #[test]
         fn a_schedule_does_what_a_naive_list_does(ops in prop::collection::vec(op(), 0..200)) {
             let mut schedule = Schedule::new();

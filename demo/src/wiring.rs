@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use twinstep_client::client::StartError;
 use twinstep_client::{Client, SessionConfig};
-use twinstep_core::simnet::LinkProfile;
 use twinstep_core::Key;
+use twinstep_core::simnet::LinkProfile;
 use twinstep_server::host::Server;
 use twinstep_udp::{Ticket, UdpClient};
 

@@ -305,6 +305,11 @@ impl<S: Play> Rig<S> {
         self.recorded.take().unwrap_or_default()
     }
 
+    /// Lets a client draw so many frames a second from now on.
+    pub fn draw_at(&mut self, client: usize, fps: u32) {
+        self.clients[client].frame = Duration::from_secs(1) / fps;
+    }
+
     /// Changes a client's links.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         self.clients[client].net.set_profile(link);

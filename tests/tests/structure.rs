@@ -139,6 +139,31 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
     }
 }
 
+/// Row 33: lockstep, prediction and server step a game by one call, in one place.
+#[test]
+fn one_place_steps_a_simulation() {
+    let calls = |path: &str| {
+        code(path)
+            .replace(['\n', ' '], "")
+            .matches("sim.step(")
+            .count()
+    };
+    let places: Vec<(String, usize)> = ["core/src", "client/src", "server/src"]
+        .into_iter()
+        .flat_map(sources)
+        .map(|path| (path.clone(), calls(&path)))
+        .filter(|(_, calls)| *calls > 0)
+        .collect();
+    assert_eq!(places, [("core/src/world.rs".to_owned(), 1)]);
+    for side in [
+        "client/src/timeline.rs",
+        "server/src/game.rs",
+        "core/src/replay.rs",
+    ] {
+        assert!(code(side).contains("Stepper<S>"), "{side} steps by it");
+    }
+}
+
 #[test]
 fn core_is_no_std() {
     assert!(read("core/src/lib.rs").contains("\n#![no_std]\n"));

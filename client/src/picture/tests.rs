@@ -66,6 +66,7 @@ fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
     assert_eq!(shown, [(2, 4.0), (5, 1.0), (9, 3.0)]);
 }
 
+/// Row 37: by how much each correction moved an entity is counted.
 #[test]
 fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
     let mut picture = picture();
@@ -90,6 +91,7 @@ fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
     );
 }
 
+/// Row 37: for each entity by itself.
 #[test]
 fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
     let mut picture = picture();
@@ -209,6 +211,7 @@ fn quantiles_are_rounded_up_by_a_quarter_at_most() {
 proptest! {
     /// Rebuilds at random moments: the picture is continuous, each error shrinks without crossing its goal,
     /// and it is gone after `OVER`.
+    /// Row 38.
     #[test]
     fn errors_shrink_between_rebuilds_and_end(
         shifts in prop::collection::vec((-4.0f32..4.0, 1u32..120), 1..20),

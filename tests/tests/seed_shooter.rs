@@ -1,0 +1,324 @@
+//! What a shooter adds: enemies that are predicted, kills heard of late, deaths that owners decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use powderkeg::game::{
+    Blaster, Command, Cue, Enemy, Game, Heading, Judge, Pad, Path, Rules, Tuning,
+};
+use twinstep_client::SessionConfig;
+use twinstep_client::cues::CueKind;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::Claims;
+use twinstep_tests::direct::Direct;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// Row 60: as long as no other player interferes, every predicted enemy is, field by field, what it turns out
+/// to be at that tick.
+#[test]
+fn enemies_are_predicted_exactly_while_nobody_interferes() {
+    let mut config = RigConfig::new(60, LinkProfile::WAN);
+    config.sticks = Sticks::Still;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 12);
+    let mut predicted: BTreeMap<Tick, Vec<Enemy>> = BTreeMap::new();
+    let mut compared = 0;
+    for _ in 0..4_000 {
+        rig.run(MS * 4);
+        let session = &rig.clients[0].session;
+        let ahead = session.prediction().unwrap();
+        let enemies = || ahead.sim().enemies.clone();
+        predicted.entry(ahead.tick()).or_insert_with(enemies);
+        let truth = session.authority().unwrap();
+        if let Some(guess) = predicted.remove(&truth.tick()) {
+            assert!(guess == truth.sim().enemies, "at {}", truth.tick());
+            compared += 1;
+        }
+    }
+    assert!(compared > 400, "{compared} ticks compared");
+}
+
+/// Row 61: others kill enemies that this screen still shows alive; in the call in which the authority hears of
+/// a death, the prediction has it too.
+#[test]
+fn a_kill_heard_of_late_is_applied_at_once() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
+    // (client, slot, life) of those that were predicted to live, with the latest such tick.
+    let mut alive: BTreeMap<(usize, usize, u32), Tick> = BTreeMap::new();
+    let mut late = 0;
+    while rig.now < SECOND * 30 {
+        rig.run(MS * 4);
+        for (i, client) in rig.clients.iter().enumerate() {
+            let session = &client.session;
+            let (Some(truth), Some(ahead)) = (session.authority(), session.prediction()) else {
+                continue;
+            };
+            let both = truth.sim().enemies.iter().zip(&ahead.sim().enemies);
+            for (slot, (is, shown)) in both.enumerate() {
+                let name = (i, slot, is.life);
+                if !is.is_alive() {
+                    let shown_alive = shown.is_alive() && shown.life == is.life;
+                    assert!(!shown_alive, "client {i} still shows enemy {slot}");
+                    let last = alive.remove(&name);
+                    late += u32::from(last.is_some_and(|tick| tick > truth.tick()));
+                } else if shown.is_alive() && shown.life == is.life {
+                    alive.insert(name, ahead.tick());
+                }
+            }
+        }
+    }
+    assert!(late > 30, "{late} deaths were heard of late");
+}
+
+/// Row 69: where a ghost's hit was held back, the truth comes: no prediction shows an enemy with more health
+/// than the authority has already taken from it.
+#[test]
+fn a_ghost_that_did_hit_is_corrected() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(69, LinkProfile::WAN));
+    let mut wounded = 0;
+    while rig.now < SECOND * 30 {
+        rig.run(MS * 4);
+        for client in &rig.clients {
+            let session = &client.session;
+            let (Some(truth), Some(ahead)) = (session.authority(), session.prediction()) else {
+                continue;
+            };
+            for (is, shown) in truth.sim().enemies.iter().zip(&ahead.sim().enemies) {
+                if is.life == shown.life {
+                    assert!(shown.health <= is.health, "{shown:?}, but {is:?}");
+                    wounded += u32::from(is.is_alive() && shown.health == is.health);
+                }
+            }
+        }
+    }
+    let withheld: u64 = (0..4).map(|i| rig.stats(i).timeline.by_withheld).sum();
+    assert!(withheld > 50, "{withheld} hits were held back");
+    assert!(wounded > 10_000);
+}
+
+const FIRST: PlayerId = PlayerId(0);
+/// Where the one enemy stands: four units from each player, between them.
+const SPOT: Vec2 = Vec2::new(-33.0, -17.5);
+
+/// A level with two places to begin at and one enemy between them, which stays there.
+fn level(orbit: Vec2, enemies: u16, shield_ticks: u32) -> Rules {
+    Rules {
+        half: Vec2::new(40.0, 24.0),
+        walls: Vec::new(),
+        barrels: Vec::new(),
+        spawns: vec![SPOT - Vec2::X * 4.0, SPOT + Vec2::X * 4.0],
+        orbits: vec![Path::Round {
+            stops: vec![orbit],
+            leg_ticks: 100,
+        }],
+        rounds: vec![Path::Round {
+            stops: vec![SPOT],
+            leg_ticks: 100,
+        }],
+        enemies,
+        tuning: Tuning {
+            enemy_arrival_ticks: 8,
+            enemy_return_ticks: 6_000,
+            shield_ticks,
+            ..Tuning::default()
+        },
+    }
+}
+
+fn duel(rules: &Arc<Rules>, claims: Claims) -> Direct<Game> {
+    let config = || SessionConfig::<Game>::new(rules.clone());
+    let policies = MatchConfig {
+        claims,
+        ..MatchConfig::action()
+    };
+    let blaster = Blaster::new(rules).unwrap();
+    let game = Game::new(rules, 5);
+    let sessions = vec![config(), config()];
+    let mut table = Direct::new(policies, game, rules.clone(), blaster, sessions, 60);
+    table.game.set_referee(Judge);
+    table.game.keep_journal().unwrap();
+    table.run(240, |_, _| Pad::default());
+    table
+}
+
+fn east() -> Pad {
+    Pad {
+        walk: Heading::EAST,
+        ..Pad::default()
+    }
+}
+
+fn fire_west() -> Pad {
+    Pad {
+        aim: Heading::toward(-Vec2::X),
+        buttons: Pad::FIRE,
+        ..Pad::default()
+    }
+}
+
+/// A sapper, which hurts by touch alone, in slot 3; the other three enemies stand far away.
+fn sapper(shield_ticks: u32) -> Arc<Rules> {
+    Arc::new(level(Vec2::new(39.0, 23.0), 4, shield_ticks))
+}
+
+/// Rows 63 and 64: one player kills the sapper; the other has not heard of it and runs into it on its own
+/// screen. It dies of that, everywhere, and what tells of its death is a claim in a frame: nobody tested it.
+#[test]
+fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
+    let rules = sapper(1);
+    let mut table = duel(&rules, Claims::OwnerOnly);
+    let sapper = table.game.world().sim().enemies[3].key(3);
+    table.deaf_until[0] = table.now + MS * 600;
+    table.run(60, |i, _| if i == 0 { east() } else { fire_west() });
+    assert_eq!(table.game.seat_stats(FIRST).claims, 1);
+    table.run(30, |_, _| Pad::default());
+    let hello = Hello::of::<Game>(&rules, "").unwrap();
+    let mut replay = Replay::<Game>::open(&table.journal, &rules, &hello).unwrap();
+    let (mut killed, mut died) = (None, None);
+    while replay.step().unwrap() {
+        let (frame, game) = (replay.frame(), replay.world().sim());
+        let enemy = game.enemies.get(3);
+        if enemy.is_some_and(|enemy| enemy.life == 1 && !enemy.is_alive()) {
+            killed.get_or_insert(frame.tick);
+        }
+        for claim in &frame.claims {
+            let word = Command::Died { by: sapper };
+            assert_eq!((claim.player, claim.command), (FIRST, word));
+            assert_eq!(died.replace(frame.tick), None, "it dies once");
+            assert!(!game.players.get(&FIRST).unwrap().is_alive());
+        }
+    }
+    let (killed, died) = (killed.unwrap(), died.unwrap());
+    assert!(killed < died, "killed at {killed}, crashed into at {died}");
+    for session in &table.sessions {
+        let world = session.authority().unwrap();
+        assert_eq!(world.digest().ok(), table.game.digest_at(world.tick()));
+        assert!(!world.sim().players.get(&FIRST).unwrap().is_alive());
+    }
+}
+
+/// Rows 63 and 64, both policies: a client that never claims its death lives on where owners alone decide, and
+/// dies so many ticks after the touch where the referee looks as well. An honest one dies once, of its own
+/// claim, under either.
+#[test]
+fn nobody_is_immortal() {
+    const WITHIN: u32 = 20;
+    for (claims, budget_ticks) in [
+        (Claims::OwnerOnly, 0),
+        (Claims::OwnerWithin(WITHIN), 0),
+        (Claims::OwnerOnly, 128),
+        (Claims::OwnerWithin(WITHIN), 128),
+    ] {
+        let mut table = duel(&sapper(1), claims);
+        // Without a prediction, a client finds no touch and claims nothing.
+        table.budget_ticks = budget_ticks;
+        let (mut touched, mut died) = (None, None);
+        for n in 0..100 {
+            let east = n < 20;
+            table.run(1, |i, _| {
+                if i == 0 && east {
+                    self::east()
+                } else {
+                    Pad::default()
+                }
+            });
+            let world = table.game.world();
+            let player = world.sim().players.get(&FIRST).unwrap();
+            if player.at.distance(SPOT) <= 1.0 {
+                touched.get_or_insert(world.tick());
+            }
+            if !player.is_alive() {
+                died.get_or_insert(world.tick());
+            }
+        }
+        let touched = touched.expect("it walks into the sapper");
+        println!("{claims:?}, {budget_ticks} steps: touched {touched}, died {died:?}");
+        match (claims, budget_ticks) {
+            (Claims::OwnerOnly, 0) => assert_eq!(died, None, "trusted"),
+            (Claims::OwnerWithin(_), 0) => {
+                let late = died.expect("it owed its death") - touched;
+                assert!((WITHIN..=WITHIN + 3).contains(&late), "{late} ticks late");
+            }
+            _ => {
+                let late = died.expect("it claimed its death") - touched;
+                assert!(late < 10, "{late} ticks late");
+            }
+        }
+        table.run(180, |_, _| Pad::default());
+        let deaths = table.game.world().sim().players.get(&FIRST).unwrap().lives - 1;
+        assert_eq!(deaths, u32::from(died.is_some()), "{claims:?}");
+        assert_eq!(table.game.seat_stats(FIRST).claims, u64::from(deaths));
+    }
+}
+
+/// Row 62: a gunner was killed before it fired, and this screen did not know: its volley is cancelled, and no
+/// bullet of it survives the correction.
+#[test]
+fn what_a_dead_enemy_had_fired_vanishes() {
+    // Nobody is hurt here.
+    let rules = Arc::new(level(SPOT, 1, 100_000));
+    let mut table = duel(&rules, Claims::OwnerOnly);
+    let life = table.game.world().sim().enemies[0].key(0);
+    let names: BTreeSet<Key> = (0..200).map(|n| life.child(n)).collect();
+    let mut open = BTreeMap::new();
+    let mut cancelled = 0;
+    let mut volleys = |table: &mut Direct<Game>| {
+        let before = open.len();
+        while let Some(event) = table.sessions[0].poll_cue() {
+            match event.kind {
+                CueKind::Started {
+                    tick,
+                    cue: Cue::Volley(0),
+                    ..
+                } => drop(open.insert(event.id, tick)),
+                CueKind::Cancelled => cancelled += u32::from(open.remove(&event.id).is_some()),
+                _ => {}
+            }
+        }
+        (open.len() > before, cancelled)
+    };
+    while !volleys(&mut table).0 {
+        table.run(1, |_, _| Pad::default());
+        assert!(table.now < SECOND * 60, "the gunner never fires");
+    }
+    // The next volley comes 50 to 79 ticks after this one; three shots kill in 20.
+    table.run(22, |_, _| Pad::default());
+    table.deaf_until[0] = Duration::MAX;
+    let own = |table: &Direct<Game>| {
+        let bullets = |world: &twinstep_core::World<Game>| -> BTreeSet<Key> {
+            let keys = world.sim().bullets.iter().map(|bullet| bullet.key);
+            keys.filter(|key| names.contains(key)).collect()
+        };
+        let session = &table.sessions[0];
+        let worlds = (session.authority().unwrap(), session.prediction().unwrap());
+        (bullets(worlds.0), bullets(worlds.1))
+    };
+    let mut orphan = false;
+    for _ in 0..61 {
+        table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
+        orphan |= volleys(&mut table).0;
+    }
+    assert!(orphan, "this screen has seen it fire");
+    assert!(!table.game.world().sim().enemies[0].is_alive());
+    let (true_ones, shown) = own(&table);
+    assert!(!shown.is_subset(&true_ones), "a bullet that never was");
+    assert_eq!(volleys(&mut table).1, 0);
+    table.deaf_until[0] = Duration::ZERO;
+    let dead = |world: &twinstep_core::World<Game>| !world.sim().enemies[0].is_alive();
+    while !dead(table.sessions[0].authority().unwrap()) {
+        table.run(1, |_, _| Pad::default());
+    }
+    let (true_ones, shown) = own(&table);
+    assert!(dead(table.sessions[0].prediction().unwrap()));
+    assert!(shown.is_subset(&true_ones), "{shown:?} of {true_ones:?}");
+    assert_eq!(volleys(&mut table).1, 1, "the volley is cancelled");
+}
