@@ -20,6 +20,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
 };
+use twinstep_server::config::TurnLength;
 use twinstep_server::{MatchConfig, PeerId};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::{Command, History, Pad};
@@ -205,7 +206,7 @@ fn the_order_of_arrival_changes_nothing() {
 #[test]
 fn a_flipped_value_is_found_at_the_next_turn() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
-    config.turn_ticks = 3;
+    config.policies.turn = TurnLength::Fixed(3);
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     rig.flip(2);

@@ -425,7 +425,7 @@ impl Play for March {
 fn a_remote_player_who_holds_on_costs_no_misprediction() {
     for (link, announce) in [("rtt=100", Announce::Ahead), ("rtt=40", Announce::Never)] {
         let mut config = RigConfig::new(3, link.parse().unwrap());
-        config.announce = announce;
+        config.policies.announce = announce;
         let mut rig = Rig::<March>::new(config);
         rig.run(SECOND * 5);
         let before: Vec<u64> = (0..4).map(|i| rig.stats(i).timeline.rebuilds).collect();
