@@ -38,8 +38,6 @@ pub struct Recorder<S: Simulation> {
     world: Vec<u8>,
     since_world: Duration,
     since_digest: Duration,
-    /// Bytes of turns since the last world: more than the world has, and it is written again.
-    bytes_since_world: usize,
 }
 
 impl<S: Simulation> Recorder<S> {
@@ -99,7 +97,6 @@ impl<S: Simulation> Recorder<S> {
             world: Vec::with_capacity(64 << 10),
             since_world: Duration::ZERO,
             since_digest: Duration::ZERO,
-            bytes_since_world: 0,
         };
         recorder.write_world(world, out)?;
         Ok(recorder)
@@ -184,7 +181,6 @@ impl<S: Simulation> Recorder<S> {
     ) -> Result<(), WriteError> {
         // A new cadence begins with the next turn's first frame: this is still the one of this turn.
         let length = world.turn().cadence.tick() * self.ticks as u32;
-        let start = out.len();
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;
         } else {
@@ -192,12 +188,10 @@ impl<S: Simulation> Recorder<S> {
         }
         self.previous_ticks = self.ticks;
         self.ticks = 0;
-        self.bytes_since_world += out.len() - start;
         self.since_world += length;
         self.since_digest += length;
         let tick = world.tick();
-        let world_due = self.since_world >= WORLD_EVERY
-            || self.bytes_since_world > self.world.len().max(4 << 10);
+        let world_due = self.since_world >= WORLD_EVERY;
         if world_due || self.since_digest >= DIGEST_EVERY {
             self.writer.append(&Record::Digest { tick, digest }, out)?;
             self.since_digest = Duration::ZERO;
@@ -217,7 +211,6 @@ impl<S: Simulation> Recorder<S> {
         };
         self.writer.append(&record, out)?;
         self.since_world = Duration::ZERO;
-        self.bytes_since_world = 0;
         self.fresh = true;
         Ok(())
     }

@@ -1,8 +1,12 @@
 //! What is in a journal: counted from its frames, without simulating one.
 
-use super::{Found, Frames, Index, ReplayError};
+use core::time::Duration;
+
+use super::{Found, Frames, Index, ReplayError, decode};
 use crate::bounds::PLAYERS_MAX;
 use crate::codec;
+use crate::journal::Record;
+use crate::turn::Cadence;
 use crate::{Simulation, Tick};
 
 /// What a journal tells of one player.
@@ -25,6 +29,10 @@ pub struct Survey {
     pub first: Tick,
     /// Ticks that were sealed.
     pub ticks: u32,
+    /// How long they took, as the match was clocked.
+    pub length: Duration,
+    /// The length of the last tick.
+    pub tick: Duration,
     /// What each player did.
     pub players: [PlayerSurvey; PLAYERS_MAX],
     /// Outcomes that entered.
@@ -44,6 +52,8 @@ impl Survey {
         let mut survey = Survey {
             first: index.worlds.first().map_or(Tick(0), |place| place.tick),
             ticks: 0,
+            length: Duration::ZERO,
+            tick: Cadence::DEFAULT.tick(),
             players: Default::default(),
             outcomes: 0,
             roster_changes: 0,
@@ -58,7 +68,15 @@ impl Survey {
         loop {
             match frames.next() {
                 Ok(Some(Found::Frame)) => survey.count(&frames),
-                Ok(Some(Found::Record(_))) => {}
+                Ok(Some(Found::Record(entry))) => {
+                    // A world says how it is clocked; the changes since are in the frames.
+                    if let Record::World { tick, bytes } = entry.record
+                        && survey.ticks == 0
+                        && let Ok(world) = decode::<S>(entry.offset, tick, bytes)
+                    {
+                        survey.tick = world.turn().cadence.tick();
+                    }
+                }
                 Ok(None) => return survey,
                 Err(fault) => {
                     survey.fault = Some(fault);
@@ -76,7 +94,11 @@ impl Survey {
 
     fn count<S: Simulation>(&mut self, frames: &Frames<'_, S>) {
         let frame = frames.frame();
+        if let Some(cadence) = frame.cadence {
+            self.tick = cadence.tick();
+        }
         self.ticks += 1;
+        self.length += self.tick;
         self.outcomes += frame.outcomes.len() as u64;
         self.roster_changes += frame.roster.len() as u64;
         for (player, input) in frame.inputs.iter() {
