@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use twinstep_client::client::{Ended, StartError};
+use twinstep_core::replay::ReplayError;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::config::Claims;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
@@ -20,7 +21,7 @@ use twinstep_udp::{CIPHER_LOG_TARGET, KeyError, LINK_LOG_TARGET, TicketError};
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
 use crate::terminal::TerminalError;
-use crate::{play, serve, wiring};
+use crate::{play, replay, serve, wiring};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -51,6 +52,8 @@ enum Task {
     Ticket(TicketArgs),
     /// Join the server that a ticket is for
     Join(JoinArgs),
+    /// Tell what is in a match's journal, or play it again and compare
+    Replay(ReplayArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
 }
@@ -139,6 +142,19 @@ pub(crate) struct JoinArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The journal
+    pub(crate) file: PathBuf,
+    /// Play it to its end and compare every digest and every world with what was played; exits with 1 if one
+    /// differs or the file is damaged
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// How many enemies the match had [default: 24]
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
 struct BotsArgs {
     /// How many bots, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -218,6 +234,18 @@ pub enum Failure {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A journal that cannot be played here.
+    #[error(
+        "{path}: {source}\n(this program plays with {enemies} enemies: give the match's number with --enemies)"
+    )]
+    Replay {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: ReplayError,
+        /// With how many enemies it was tried.
+        enemies: u16,
+    },
     /// A client that cannot start.
     #[error("{0}")]
     Client(#[from] StartError),
@@ -284,6 +312,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Key { file } => serve::key(&file),
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),
+        Task::Replay(args) => replay::replay(&args),
         Task::Bots(args) => measure(&args),
     }
 }

@@ -7,7 +7,7 @@
 //! | [`wiring`] | how server and clients are put together from it |
 //! | [`terminal`] | the view on a terminal |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
-//! | [`cli`], [`play`], [`serve`] | the command line |
+//! | [`cli`], [`play`], [`serve`], `replay` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
 pub mod bots;
@@ -15,6 +15,7 @@ pub mod cli;
 pub mod game;
 pub mod game_show;
 pub mod play;
+mod replay;
 pub mod report;
 pub mod serve;
 pub mod skirmish;

@@ -21,7 +21,7 @@ use crate::game::{self, Blaster, Game, Judge, Query, Rules};
 use crate::game_show::GameShow;
 
 /// What this build calls itself.
-const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
+pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
 
 /// The rules that the command line plays by.
 #[must_use]
@@ -39,6 +39,7 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
     let blaster = Blaster::new(rules).expect("walls with a size");
     Server::action(Game::new(rules, seed), rules.clone())
+        .build(BUILD)
         .players(players_max)
         .resolver(blaster)
         .referee(Judge)

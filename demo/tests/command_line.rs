@@ -156,6 +156,55 @@ fn a_run_of_bots_ends_well_and_reports() {
     }
     let journal = fs::read_dir(journals).unwrap().next().unwrap().unwrap();
     assert!(journal.metadata().unwrap().len() > 1_000);
+    a_journal_is_told_verified_and_refused(&folder, journal.path().to_str().unwrap());
+}
+
+/// The journal of that run: what is in it, that it plays again, and what is said when it does not.
+fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
+    let says = |args: &[&str], code: i32, words: &[&str]| {
+        let output = run(args);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{args:?} should say {word:?}: {said}");
+        }
+    };
+    let told = [
+        "powderkeg version",
+        "bot-1",
+        "KB per player and minute",
+        "ended: ",
+    ];
+    says(&["replay", journal], 0, &told);
+    says(
+        &["replay", journal, "--verify"],
+        0,
+        &["digests and", "x real time"],
+    );
+
+    let mut bytes = fs::read(journal).unwrap();
+    let flipped = bytes.len() * 2 / 3;
+    bytes[flipped] ^= 1;
+    let damaged = folder.file("damaged.journal");
+    fs::write(&damaged, &bytes).unwrap();
+    says(
+        &["replay", &damaged, "--verify"],
+        1,
+        &["is corrupt at byte", "It plays up to t"],
+    );
+    let torn = folder.file("torn.journal");
+    fs::write(&torn, &fs::read(journal).unwrap()[..flipped]).unwrap();
+    says(&["replay", &torn], 1, &["is torn at byte", "not ended"]);
+    refused(
+        &["replay", journal, "--enemies", "7"],
+        &["powderkeg 0.1.0", "other rules", "--enemies"],
+    );
+    refused(
+        &["replay", &folder.file("missing")],
+        &["cannot read the journal"],
+    );
+    fs::write(folder.file("text"), "hello").unwrap();
+    refused(&["replay", &folder.file("text")], &["another kind of file"]);
 }
 
 /// Runs a server and a player who joins by a ticket, and ends the server as an operator does.

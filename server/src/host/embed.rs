@@ -119,6 +119,13 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// What this build calls itself: told in the journal and the handshake, never compared.
+    #[must_use]
+    pub fn build(mut self, name: &str) -> Self {
+        self.config.build = name.to_owned();
+        self
+    }
+
     /// The key whose tickets are good; without one it is a new one, and tickets come from
     /// [`Running::ticket`] only.
     #[must_use]

@@ -1,0 +1,102 @@
+//! Long matches without a network: what players made of numbers do on the server's own world, written down.
+
+use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Recorder;
+use twinstep_core::turn::Cadence;
+use twinstep_core::world::Stepper;
+use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
+
+use crate::rig::{Play, Sticks};
+
+/// A match that was played, and what it came to.
+pub struct Recorded<S: Play> {
+    /// Its journal.
+    pub journal: Vec<u8>,
+    /// Its last world.
+    pub world: World<S>,
+    /// Its rules.
+    pub rules: S::Rules,
+    /// The handshake of the program that played it.
+    pub hello: Hello,
+}
+
+/// A match of `players` from the first tick on, at 60 Hz, in turns of two ticks.
+///
+/// # Panics
+/// If the game asks for more than a frame may hold.
+#[must_use]
+pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> Recorded<S> {
+    let rules = S::rules(0);
+    let hello = Hello::of::<S>(&rules, "recorded").expect("rules without NaN");
+    let cadence = Cadence {
+        turn_ticks: 2,
+        ..Cadence::DEFAULT
+    };
+    let mut world = World::new(S::start(&rules, seed), Tick(0)).clocked(cadence);
+    let mut journal = Vec::new();
+    let mut recorder = Recorder::start(&hello, 0, &world, &mut journal).expect("short names");
+    let mut stepper = Stepper::default();
+    let root = Mwc::seed(seed);
+    let mut drivers: Vec<S::Driver> = (0..players)
+        .map(|n| S::driver(sticks, root.fork(Key::new(u64::from(n), 0))))
+        .collect();
+    for n in 0..players {
+        let name = format!("player {n}");
+        recorder
+            .seat(PlayerId(n), &name, &mut journal)
+            .expect("a short name");
+    }
+    let mut frame = FrameData::roomy(Tick(0));
+    for tick in (0..ticks).map(Tick) {
+        frame.reset(tick);
+        for (n, driver) in (0..players).zip(&mut drivers) {
+            let me = PlayerId(n);
+            if tick == Tick(0) {
+                frame.roster.push((me, RosterChange::Joined));
+            }
+            let (input, order) = world.sim().drive(driver, &rules, me, tick);
+            frame.inputs.set(me, Some(input));
+            if let Some(command) = order
+                && tick > Tick(0)
+                && world.sim().admit(&rules, me, &command)
+            {
+                frame.commands.push(Order {
+                    player: me,
+                    seq: world.next_seq(me),
+                    command,
+                });
+            }
+        }
+        for open in world.open_queries() {
+            frame.outcomes.push(Answer {
+                asked: open.asked,
+                key: open.key,
+                outcome: S::speculate(world.sim(), &rules, &open.query),
+            });
+        }
+        let perspective = Perspective::authority(tick);
+        stepper
+            .step(
+                &mut world,
+                &frame,
+                &rules,
+                perspective,
+                PlayerSet::default(),
+            )
+            .expect("a frame that fits");
+        recorder.frame(&frame);
+        if world.turn().began == world.tick() {
+            let digest = world.digest().expect("no NaN");
+            recorder
+                .turn(&world, digest, &mut journal)
+                .expect("a turn of two ticks");
+        }
+    }
+    Recorded {
+        journal,
+        world,
+        rules,
+        hello,
+    }
+}

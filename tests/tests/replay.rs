@@ -1,0 +1,158 @@
+//! Replays of whole matches: equal to what was played, quick to seek, small, and honest about damage.
+
+use std::time::{Duration, Instant};
+
+use powderkeg::game::Game;
+use twinstep_core::replay::{Replay, ReplayError, Survey};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{PlayerId, Tick};
+use twinstep_server::{Match, MatchConfig};
+use twinstep_tests::history::{Command, History};
+use twinstep_tests::recorded::{Recorded, recorded};
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn open<S: Play>(played: &Recorded<S>) -> Replay<'_, S> {
+    Replay::open(&played.journal, &played.rules, &played.hello).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
+fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
+    let began = Instant::now();
+    let done = run();
+    (done, began.elapsed())
+}
+
+/// Row 2: a match over a bad network, replayed from its journal, ends on the live match's digest, with the
+/// same orders at the same ticks.
+#[test]
+fn a_replay_of_a_live_match_ends_on_its_final_digest() {
+    let mut rig = Rig::<History>::new(RigConfig::new(21, LinkProfile::BAD));
+    rig.run(SECOND * 30);
+    let hello = twinstep_core::packet::hello::Hello::of::<History>(&7, "").unwrap();
+    let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+    assert_eq!(replay.verify().fault, None);
+    let world = replay.world();
+    assert_eq!(world.digest().ok(), rig.game.digest_at(world.tick()));
+    let live = &rig.game.world().sim().log;
+    let replayed = &world.sim().log;
+    assert!(replayed.len() > 20);
+    assert_eq!(*replayed, live[..replayed.len()]);
+    assert!(live.len() - replayed.len() < 2);
+}
+
+/// Row 3: players who do nothing for ten minutes leave no command in the journal, and each order that there
+/// is carries its tick.
+#[test]
+fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
+    let idle = recorded::<History>(3, 4, 36_000, Sticks::Still);
+    let replay = open(&idle);
+    let survey = Survey::of::<History>(&idle.journal, replay.index());
+    assert_eq!((survey.ticks, survey.length.as_secs()), (36_000, 600));
+    assert!(survey.players.iter().all(|p| p.commands + p.claims == 0));
+    let index = replay.index();
+    let per_turn = (index.bytes.idle + index.bytes.turns) as f64 / index.turns as f64;
+    assert!(per_turn < 2.1, "{per_turn} B for an idle turn");
+
+    let busy = recorded::<History>(3, 2, 3_000, Sticks::Analog);
+    let mut replay = open(&busy);
+    let mut told = Vec::new();
+    while replay.step().unwrap() {
+        let frame = replay.frame();
+        let orders = frame.commands.iter();
+        told.extend(orders.map(|order| (frame.tick, order.player, order.command)));
+    }
+    assert!(told.len() > 50);
+    let log = busy.world.sim().log.iter();
+    let ran: Vec<(Tick, PlayerId, Command)> = log.copied().collect();
+    assert_eq!(told, ran);
+}
+
+/// A bit that flips on the disk names the record; all before it plays.
+#[test]
+fn damage_is_named_by_offset_and_all_before_it_plays() {
+    let played = recorded::<Game>(5, 2, 1_800, Sticks::Sticky);
+    let bytes = played.journal.len();
+    for at in [bytes / 3, bytes / 2, bytes - 40] {
+        let mut damaged = played.journal.clone();
+        damaged[at] ^= 4;
+        let mut replay = Replay::<Game>::open(&damaged, &played.rules, &played.hello).unwrap();
+        let verified = replay.verify();
+        let Some(ReplayError::Journal(damage)) = &verified.fault else {
+            panic!("{:?}", verified.fault);
+        };
+        let said = damage.to_string();
+        let offset: usize = said
+            .split("byte ")
+            .nth(1)
+            .and_then(|rest| rest.split(':').next())
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("no offset in {said:?}"));
+        assert!(offset <= at && at < offset + 20_000, "{said} for {at}");
+        assert!(replay.world().tick() > Tick(0));
+        let mut truth = open(&played);
+        truth.seek(replay.world().tick()).unwrap();
+        assert_eq!(truth.world().digest(), replay.world().digest());
+    }
+}
+
+/// An hour of four players: its size, how fast it seeks and verifies, how long a crashed match of that length
+/// takes to be repaired.
+///
+/// `TWINSTEP_MINUTES` makes it another length; the limits leave room for machines that run other things too.
+#[test]
+fn an_hour_of_four_players_seeks_verifies_and_is_repaired_quickly() {
+    let minutes = std::env::var("TWINSTEP_MINUTES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(60);
+    let (played, took) = timed(|| recorded::<Game>(11, 4, minutes * 3_600, Sticks::Analog));
+    println!("recorded {minutes} min in {took:?}");
+    let (mut replay, opening) = timed(|| open(&played));
+    let survey = Survey::of::<Game>(&played.journal, replay.index());
+    let player_minutes = f64::from(minutes * 4);
+    let kb = |bytes: u64| bytes as f64 / 1_000.0 / player_minutes;
+    let bytes = replay.index().bytes;
+    println!(
+        "{} B; a player and minute: {:.1} KB (turns {:.1}, worlds {:.1}), raw inputs {:.1} KB",
+        bytes.total(),
+        kb(bytes.total()),
+        kb(bytes.turns + bytes.idle),
+        kb(bytes.worlds),
+        kb(survey.raw_bytes)
+    );
+    let mut worst = Duration::ZERO;
+    let end = played.world.tick().0;
+    for n in 0..40 {
+        // Backwards, so that each begins at a world; just before the next one, which is the dearest.
+        let to = Tick(end - 1 - n * (end / 41));
+        let (reached, took) = timed(|| replay.seek(to).unwrap());
+        assert_eq!(reached, to);
+        worst = worst.max(took);
+    }
+    println!("opened in {opening:?}, worst seek {worst:?}");
+    assert!(worst < Duration::from_millis(100), "a seek took {worst:?}");
+    let (verified, took) = timed(|| open(&played).verify());
+    assert_eq!((verified.fault, verified.ticks), (None, end));
+    let speed = survey.length.as_secs_f64() / took.as_secs_f64();
+    println!(
+        "verified {} digests at {speed:.0} x real time",
+        verified.digests
+    );
+    assert!(speed >= 100.0, "{speed:.0} x real time");
+    let rules = std::sync::Arc::new(Game::rules(0));
+    let resolver = Game::resolver(&rules, 0);
+    let (resumed, took) = timed(|| {
+        Match::resume(
+            MatchConfig::action(),
+            &played.journal,
+            rules.clone(),
+            resolver,
+        )
+        .unwrap()
+    });
+    println!("repaired in {took:?}");
+    assert_eq!(resumed.game.digest(), played.world.digest().unwrap());
+    assert!(took < Duration::from_secs(5), "repaired in {took:?}");
+}
