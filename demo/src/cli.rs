@@ -88,9 +88,18 @@ pub(crate) struct ServeArgs {
     /// The key whose tickets are good: see `powderkeg key`
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// Where to keep the match's journal
+    /// Where to keep the match's journal; the newest match there that was cut off goes on
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
+    /// Begin a new match, even if one was cut off
+    #[arg(long)]
+    pub(crate) new_match: bool,
+    /// What the journal is to survive
+    #[arg(long, value_enum, default_value = "process", requires = "journal")]
+    pub(crate) durability: DurabilityArg,
+    /// What becomes of the match when the journal cannot be written
+    #[arg(long, value_enum, default_value = "end", requires = "journal")]
+    pub(crate) on_journal_failure: FailureArg,
     /// How many enemies; players must join with the same number [default: 24]
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
@@ -180,6 +189,22 @@ struct BotsArgs {
     /// How to print what was measured
     #[arg(long, value_enum, default_value = "text")]
     report: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityArg {
+    /// The end of the process, however it ends
+    Process,
+    /// A loss of power too: the server waits for the disk in every turn
+    Power,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FailureArg {
+    /// It ends; what was written can be taken up again
+    End,
+    /// It goes on without one, and the log says so again and again
+    GoOn,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

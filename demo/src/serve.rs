@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_server::host::used_tickets;
+use twinstep_core::packet::hello::Hello;
+use twinstep_server::host::{
+    Durability, JOURNAL_EXTENSION, OnJournalFailure, journals, newest_unfinished, used_tickets,
+};
 use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketSpec};
 
-use crate::cli::{Failure, ServeArgs, TicketArgs};
-use crate::game::Game;
+use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
+use crate::game::{Game, Rules};
 use crate::wiring::{self, unix_now};
 
 /// The match that a server runs.
@@ -19,8 +22,6 @@ const MATCH: u64 = 1;
 const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How names of journals end.
-const JOURNAL: &str = "journal";
 
 /// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -35,9 +36,25 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         server = server.public(public);
     }
     if let Some(folder) = &args.journal {
-        let path = new_journal(folder)?;
-        tracing::info!(path = %path.display(), "journal");
-        server = server.used_tickets(tickets_in(folder)?).journal(path);
+        make_folder(folder)?;
+        server = server
+            .used_tickets(tickets_in(folder)?)
+            .durability(match args.durability {
+                DurabilityArg::Process => Durability::Process,
+                DurabilityArg::Power => Durability::Power,
+            })
+            .on_journal_failure(match args.on_journal_failure {
+                FailureArg::End => OnJournalFailure::End,
+                FailureArg::GoOn => OnJournalFailure::GoOn,
+            });
+        server = match unfinished(args, folder, &rules)? {
+            Some(path) => server.resume(path),
+            None => {
+                let path = new_journal(folder)?;
+                tracing::info!(path = %path.display(), "a new journal");
+                server.journal(path)
+            }
+        };
     }
     let server = server.listen(&args.listen.to_string())?;
     tracing::info!(address = %server.local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
@@ -48,6 +65,19 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
             source,
         })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The match that goes on, if one was cut off.
+fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<PathBuf>, Failure> {
+    if args.new_match {
+        return Ok(None);
+    }
+    let hello = Hello::of::<Game>(rules, wiring::BUILD).expect("rules without a NaN");
+    let found = newest_unfinished(folder, &hello)?;
+    for (path, why) in &found.left_alone {
+        tracing::info!(path = %path.display(), %why, "a journal is left alone");
+    }
+    Ok(found.newest)
 }
 
 /// Makes a key file.
@@ -85,30 +115,31 @@ fn beside(key_file: &Path) -> PathBuf {
     path.into()
 }
 
-/// A name for a new journal in a folder, which is made if it is not there.
-pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
+fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|source| Failure::JournalFolder {
         path: folder.to_owned(),
         source,
-    })?;
+    })
+}
+
+/// A name for a new journal in a folder, which is made if it is not there.
+pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
+    make_folder(folder)?;
     let now = unix_now().as_millis();
-    Ok(folder.join(format!("match-{MATCH}-{now}.{JOURNAL}")))
+    Ok(folder.join(format!("match-{MATCH}-{now}.{JOURNAL_EXTENSION}")))
 }
 
 /// The tickets that earlier matches of this folder let in. Journals that are older than any ticket can be are
 /// left alone.
 fn tickets_in(folder: &Path) -> Result<Vec<u64>, Failure> {
-    let failed = |source| Failure::JournalFolder {
-        path: folder.to_owned(),
-        source,
-    };
     let mut used = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let changed = entry.metadata().and_then(|data| data.modified());
-        let age = changed.map_err(failed)?.elapsed().unwrap_or_default();
-        let path = entry.path();
-        if path.extension().is_some_and(|end| end == JOURNAL) && age < TICKET_LIFE_MAX {
+    for path in journals(folder)? {
+        let changed = std::fs::metadata(&path).and_then(|data| data.modified());
+        let changed = changed.map_err(|source| Failure::JournalFolder {
+            path: path.clone(),
+            source,
+        })?;
+        if changed.elapsed().unwrap_or_default() < TICKET_LIFE_MAX {
             used.extend(used_tickets(&path)?);
         }
     }

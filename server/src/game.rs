@@ -37,6 +37,7 @@ use crate::config::{ConfigError, MatchConfig, Spectators};
 use crate::down::{Telling, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
+use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage, Standings};
 use crate::sealer::{Queries, Sealer};
@@ -89,6 +90,8 @@ pub struct MatchStats {
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.
     pub panics: u64,
+    /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
+    pub journal_lost: Option<Tick>,
     /// By how much the match's clock gave way, because it was not advanced in time.
     pub slipped: Duration,
     /// For how long the match stood still for machines that trailed.
@@ -141,6 +144,7 @@ pub struct Match<S: Simulation> {
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
     reports: Vec<Report>,
+    incidents: Vec<Incident>,
     closed: Option<CloseCode>,
     stats: MatchStats,
 }
@@ -206,6 +210,7 @@ impl<S: Simulation> Match<S> {
                 FrameData::roomy(config.start),
             ],
             reports: Vec::new(),
+            incidents: Vec::new(),
             closed: None,
             stats: MatchStats::default(),
             world,
@@ -319,9 +324,33 @@ impl<S: Simulation> Match<S> {
         self.closed.is_some()
     }
 
+    /// Why the match is over, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<CloseCode> {
+        self.closed
+    }
+
     /// Takes the desync reports that clients sent since the last call.
     pub fn take_reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
+    }
+
+    /// Takes what went wrong since the last call.
+    pub fn take_incidents(&mut self) -> Vec<Incident> {
+        std::mem::take(&mut self.incidents)
+    }
+
+    fn note_incident(&mut self, incident: Incident) {
+        if self.incidents.len() < INCIDENTS_MAX {
+            self.incidents.push(incident);
+        }
+    }
+
+    /// Goes on without a journal, because it cannot be written any more: a crash ends the match from here on.
+    pub fn forgo_journal(&mut self) {
+        if self.recorder.take().is_some() {
+            self.stats.journal_lost = Some(self.world.tick());
+        }
     }
 
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
@@ -378,7 +407,11 @@ impl<S: Simulation> Match<S> {
         self.history.keep_world(&self.world);
         match self.world.digest() {
             Ok(digest) => self.digest = digest,
-            Err(_) => return self.close(CloseCode::Fault),
+            Err(nan) => {
+                let message = nan.to_string();
+                self.note_incident(Incident::new(tick, Trouble::Digest, &message));
+                return self.close(CloseCode::Fault);
+            }
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.frame(&self.frame);
@@ -404,10 +437,14 @@ impl<S: Simulation> Match<S> {
                     panic!("the sealer made a frame that does not fit: {error}");
                 }
             }));
-            if stepped.is_ok() {
+            let Err(panic) = stepped else {
                 return Ok(());
-            }
+            };
             self.stats.panics += 1;
+            let trouble = [Trouble::Step, Trouble::StepAgain][attempt];
+            let incident = Incident::new(self.frame.tick, trouble, panic_message(&*panic))
+                .with_orders(&self.frame, &self.identities);
+            self.note_incident(incident);
             let Some(before) = self.history.world(self.frame.tick) else {
                 return Err(());
             };
@@ -455,8 +492,14 @@ impl<S: Simulation> Match<S> {
                     let id = self.queries.defer(open.asked, open.key);
                     self.outbox.push(Item::Job(id, work));
                 }
-                Err(_) => {
+                Ok(Resolution::Unanswered) => self.queries.answer(open.asked, open.key, None),
+                Err(panic) => {
                     self.stats.panics += 1;
+                    if self.incidents.len() < INCIDENTS_MAX {
+                        let message = panic_message(&*panic);
+                        self.incidents
+                            .push(Incident::new(open.asked, Trouble::Resolver, message));
+                    }
                     self.queries.answer(open.asked, open.key, None);
                 }
             }

@@ -61,6 +61,8 @@ pub enum Resolution<O> {
     /// A job that runs elsewhere and takes its time; unanswered after
     /// [`ANSWER_TICKS`](twinstep_core::bounds::ANSWER_TICKS), the query gets `None`.
     Later(Box<dyn FnOnce() -> O + Send>),
+    /// None: the query stays unanswered.
+    Unanswered,
 }
 
 /// Answers queries: the one place where anything nondeterministic is decided.

@@ -10,6 +10,7 @@
 //! | [`game`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
+//! | [`incident`] | what went wrong inside a match |
 //! | [`host`] | many matches in one process, over one UDP socket, on tokio |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
@@ -22,6 +23,7 @@ pub mod game;
 pub mod history;
 pub mod hooks;
 pub mod host;
+pub mod incident;
 mod outbox;
 pub mod peer;
 pub mod physics;
@@ -33,5 +35,6 @@ mod up;
 pub use config::MatchConfig;
 pub use game::{Match, MatchStats};
 pub use hooks::{Look, Referee, Resolution, Resolver};
+pub use incident::{Incident, Trouble};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;

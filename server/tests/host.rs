@@ -11,7 +11,8 @@ use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulation, Tick};
 use twinstep_server::host::{
-    Host, HostConfig, HostError, JournalFileError, MatchEnded, MatchHandle, Server, used_tickets,
+    Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
+    used_tickets,
 };
 use twinstep_server::{Look, Match, MatchConfig, Resolution};
 use twinstep_udp::{CloseReason, Key, Ticket, TicketSpec};
@@ -167,7 +168,9 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
     let host = Host::start(config(&key)).await.unwrap();
     let folder = Folder::new("two-matches");
     let journal = folder.file("one.journal");
-    let one = host.add_match(1, tally(8), Some(journal.clone())).await;
+    let one = host
+        .add_match(1, tally(8), Some(Journal::create(journal.clone()).unwrap()))
+        .await;
     let two = host.add_match(2, tally(8), None).await;
     let (one, two) = (one.unwrap(), two.unwrap());
     let again = host.add_match(2, tally(8), None).await;
@@ -289,14 +292,9 @@ async fn what_cannot_start_says_what_to_do() {
     let there = folder.file("there.journal");
     std::fs::write(&there, b"something else").unwrap();
     let nowhere = folder.file("no/such/folder.journal");
-    let begin = async |path| match host.add_match(1, tally(8), Some(path)).await {
-        Err(HostError::Journal(error)) => error,
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("a match with a journal that cannot be written"),
-    };
-    let error = begin(there.clone()).await;
+    let error = Journal::create(there.clone()).unwrap_err();
     assert!(matches!(error, JournalFileError::Exists { .. }), "{error}");
-    let error = begin(nowhere).await;
+    let error = Journal::create(nowhere).unwrap_err();
     assert!(
         matches!(error, JournalFileError::Unwritable { .. }),
         "{error}"

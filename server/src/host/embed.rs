@@ -22,7 +22,10 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
 
-use super::{Host, HostConfig, HostError, MatchEnded, MatchHandle, stop_requested, unix_now};
+use super::{
+    Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
+    stop_requested, unix_now,
+};
 use crate::config::{Claims, MatchConfig};
 use crate::game::Match;
 use crate::hooks::{Look, Referee, Resolution, Resolver};
@@ -45,7 +48,18 @@ pub struct Server<S: Simulation> {
     key: Option<Key>,
     consumed_file: Option<PathBuf>,
     used_tickets: Vec<u64>,
-    journal: Option<PathBuf>,
+    journal: Option<Keep>,
+    durability: Durability,
+    on_journal_failure: OnJournalFailure,
+    incidents: Option<PathBuf>,
+}
+
+/// Which journal is kept.
+enum Keep {
+    /// A new one.
+    New(PathBuf),
+    /// The one that the match is taken up from.
+    Resume(PathBuf),
 }
 
 /// What is done to the match before it starts.
@@ -63,8 +77,7 @@ impl<S: Simulation> Resolver<S> for Chosen<S> {
     ) -> Resolution<S::Outcome> {
         match &mut self.0 {
             Some(resolver) => resolver.resolve(look, key, query),
-            // As every resolver says "no answer", only without the noise of a panic's hook.
-            None => std::panic::resume_unwind(Box::new("no resolver was given")),
+            None => Resolution::Unanswered,
         }
     }
 }
@@ -88,6 +101,9 @@ impl<S: Simulation> Server<S> {
             consumed_file: None,
             used_tickets: Vec::new(),
             journal: None,
+            durability: Durability::default(),
+            on_journal_failure: OnJournalFailure::default(),
+            incidents: None,
         }
     }
 
@@ -158,7 +174,36 @@ impl<S: Simulation> Server<S> {
     /// Keeps a journal in a new file.
     #[must_use]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
-        self.journal = Some(path.into());
+        self.journal = Some(Keep::New(path.into()));
+        self
+    }
+
+    /// Takes the match of a journal up again, after a crash, and goes on with the same file; what the match was
+    /// to begin from is not used then.
+    #[must_use]
+    pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(Keep::Resume(path.into()));
+        self
+    }
+
+    /// What the journal is to survive; [`Durability::Process`] if nothing is said.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// What becomes of the match if the journal cannot be written; it ends if nothing is said.
+    #[must_use]
+    pub fn on_journal_failure(mut self, on_failure: OnJournalFailure) -> Self {
+        self.on_journal_failure = on_failure;
+        self
+    }
+
+    /// Where incident files go, if not beside the journal.
+    #[must_use]
+    pub fn incidents(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.incidents = Some(folder.into());
         self
     }
 
@@ -177,15 +222,33 @@ impl<S: Simulation> Server<S> {
         let mut config = self.config;
         config.unix_time = unix_now().as_secs();
         let key = self.key.unwrap_or_else(Key::generate);
+        // Twice the seats, so that who returns need not wait for its old session to time out.
+        let sessions_max = (2 * config.players_max).max(1);
+        let mut used_tickets = self.used_tickets;
+        let (mut game, resumed, new) = match self.journal {
+            Some(Keep::Resume(path)) => {
+                let (game, journal, used) =
+                    Journal::resume(path, config, self.rules, self.resolver)?;
+                used_tickets.extend(used);
+                (game, Some(journal), None)
+            }
+            Some(Keep::New(path)) => {
+                let game = Match::new(config, self.sim, self.rules, self.resolver)?;
+                (game, None, Some(path))
+            }
+            None => {
+                let game = Match::new(config, self.sim, self.rules, self.resolver)?;
+                (game, None, None)
+            }
+        };
         let host = HostConfig {
             public: self.public,
             consumed_file: self.consumed_file,
-            used_tickets: self.used_tickets,
-            // Twice the seats, so that who returns need not wait for its old session to time out.
-            sessions_max: (2 * config.players_max).max(1),
+            used_tickets,
+            incidents: self.incidents,
+            sessions_max,
             ..HostConfig::new(S::NAME, listen, key.clone())
         };
-        let mut game = Match::new(config, self.sim, self.rules, self.resolver)?;
         if let Some(set) = self.set_referee {
             set(&mut game);
         }
@@ -197,7 +260,14 @@ impl<S: Simulation> Server<S> {
             .map_err(HostError::Threads)?;
         let (host, game) = runtime.block_on(async {
             let host = Host::start(host).await?;
-            let game = host.add_match(MATCH, game, self.journal).await?;
+            // Only once the address is ours: a server that cannot start leaves no file behind.
+            let created = new.map(Journal::create).transpose()?;
+            let journal = resumed.or(created).map(|journal| {
+                journal
+                    .durability(self.durability)
+                    .on_failure(self.on_journal_failure)
+            });
+            let game = host.add_match(MATCH, game, journal).await?;
             Ok::<_, HostError>((host, game))
         })?;
         Ok(Running {

@@ -1,44 +1,55 @@
-//! Work that a resolver handed out: a few at once on tokio's blocking pool, the rest in a short queue.
+//! Work that a resolver handed out: a few at once on threads of the match's own, the rest in a short queue.
 //!
-//! Invariant: one match occupies at most [`AT_ONCE`] threads of the pool, however slow its jobs are, so that
-//! those of other matches find theirs.
+//! Invariant: one match occupies at most [`AT_ONCE`] threads, and beyond these [`HUNG_MAX`] that are given up
+//! because their job does not return.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use twinstep_core::bounds::QUERIES_OPEN_MAX;
 
+use crate::incident::panic_message;
 use crate::outbox::JobId;
 
 /// Jobs of one match that run at the same time.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
+/// Threads of one match that may be given up; then its jobs wait for those that run.
+pub(super) const HUNG_MAX: usize = 24;
+/// A job that takes longer is given up: its query has been answered without it long before.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
+/// What a job came to: its outcome, or what its panic said.
+pub(super) type Done<O> = (JobId, Result<O, String>);
 
 /// The jobs of one match.
 pub(super) struct Jobs<O> {
-    running: usize,
+    /// Those that run, and since when.
+    running: Vec<(JobId, Duration)>,
     waiting: VecDeque<(JobId, Work<O>)>,
-    send: Sender<(JobId, Option<O>)>,
-    done: Receiver<(JobId, Option<O>)>,
+    hung: usize,
+    send: Sender<Done<O>>,
+    done: Receiver<Done<O>>,
 }
 
 impl<O: Send + 'static> Jobs<O> {
     pub(super) fn new() -> Self {
         let (send, done) = mpsc::channel(AT_ONCE);
         Jobs {
-            running: 0,
+            running: Vec::with_capacity(AT_ONCE),
             waiting: VecDeque::new(),
+            hung: 0,
             send,
             done,
         }
     }
 
     /// Starts a job, now or when there is room; its id comes back if there are too many.
-    pub(super) fn start(&mut self, id: JobId, work: Work<O>) -> Option<JobId> {
-        if self.running < AT_ONCE {
-            self.run(id, work);
+    pub(super) fn start(&mut self, now: Duration, id: JobId, work: Work<O>) -> Option<JobId> {
+        if self.running.len() < AT_ONCE {
+            self.run(now, id, work);
             return None;
         }
         if self.waiting.len() == QUERIES_OPEN_MAX {
@@ -48,26 +59,51 @@ impl<O: Send + 'static> Jobs<O> {
         None
     }
 
-    /// Waits for the next job to end; `None` as its outcome: it panicked.
-    pub(super) async fn finished(&mut self) -> Option<(JobId, Option<O>)> {
-        let done = self.done.recv().await;
-        self.running -= 1;
-        if let Some((id, work)) = self.waiting.pop_front() {
-            self.run(id, work);
-        }
-        done
+    /// Waits for the next job to end.
+    pub(super) async fn finished(&mut self) -> Option<Done<O>> {
+        self.done.recv().await
     }
 
-    fn run(&mut self, id: JobId, work: Work<O>) {
-        self.running += 1;
+    /// Takes note of one that ended: its place is free.
+    pub(super) fn retire(&mut self, now: Duration, id: JobId) {
+        let before = self.running.len();
+        self.running.retain(|(job, _)| *job != id);
+        if self.running.len() == before {
+            // It was given up, and returned after all.
+            self.hung -= 1;
+        }
+        self.run_waiting(now);
+    }
+
+    /// Gives up one that has run for too long; its thread is lost while it hangs.
+    pub(super) fn give_up_late(&mut self, now: Duration) -> Option<JobId> {
+        if self.hung == HUNG_MAX {
+            return None;
+        }
+        let late = |(_, since): &(JobId, Duration)| now.saturating_sub(*since) > PATIENCE;
+        let at = self.running.iter().position(late)?;
+        let (id, _) = self.running.swap_remove(at);
+        self.hung += 1;
+        self.run_waiting(now);
+        Some(id)
+    }
+
+    fn run_waiting(&mut self, now: Duration) {
+        if self.running.len() < AT_ONCE
+            && let Some((id, work)) = self.waiting.pop_front()
+        {
+            self.run(now, id, work);
+        }
+    }
+
+    fn run(&mut self, now: Duration, id: JobId, work: Work<O>) {
+        self.running.push((id, now));
         let send = self.send.clone();
         tokio::task::spawn_blocking(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            if outcome.is_err() {
-                tracing::error!(?id, "a resolver's job panicked: its query stays unanswered");
-            }
+            let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
             // If nobody listens any more, the match is over.
-            let _ = send.blocking_send((id, outcome.ok()));
+            let _ = send.blocking_send((id, outcome));
         });
     }
 }
@@ -76,24 +112,32 @@ impl<O: Send + 'static> Jobs<O> {
 mod tests {
     use super::*;
 
+    const NOW: Duration = Duration::ZERO;
+
     #[tokio::test]
-    async fn many_jobs_all_end_and_one_that_panics_has_no_outcome() {
+    async fn many_jobs_all_end_and_one_that_panics_says_why() {
         let mut jobs = Jobs::new();
         for n in 0..30_u64 {
             let work: Work<u64> = Box::new(move || match n {
                 7 => std::panic::resume_unwind(Box::new("planted")),
                 _ => n * n,
             });
-            assert_eq!(jobs.start(JobId(n), work), None);
+            assert_eq!(jobs.start(NOW, JobId(n), work), None);
         }
         let mut outcomes = vec![None; 30];
         for _ in 0..30 {
             let (JobId(n), outcome) = jobs.finished().await.unwrap();
-            outcomes[n as usize] = outcome;
+            jobs.retire(NOW, JobId(n));
+            outcomes[n as usize] = Some(outcome);
         }
-        for (n, outcome) in outcomes.iter().enumerate() {
+        for (n, outcome) in outcomes.into_iter().enumerate() {
             let n = n as u64;
-            assert_eq!(*outcome, (n != 7).then_some(n * n));
+            let expected = if n == 7 {
+                Err("planted".to_owned())
+            } else {
+                Ok(n * n)
+            };
+            assert_eq!(outcome, Some(expected));
         }
     }
 
@@ -107,11 +151,43 @@ mod tests {
             let wait = wait.clone();
             let work: Work<()> = Box::new(move || drop(wait.lock().map(|wait| wait.recv())));
             let id = JobId(n as u64);
-            assert_eq!(jobs.start(id, work), (n == most).then_some(id));
+            assert_eq!(jobs.start(NOW, id, work), (n == most).then_some(id));
         }
         drop(release);
         for _ in 0..most {
-            assert_eq!(jobs.finished().await.unwrap().1, Some(()));
+            let (id, outcome) = jobs.finished().await.unwrap();
+            jobs.retire(NOW, id);
+            assert_eq!(outcome, Ok(()));
         }
+    }
+
+    #[tokio::test]
+    async fn jobs_that_hang_are_given_up_and_others_take_their_place() {
+        let mut jobs = Jobs::new();
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        for n in 0..AT_ONCE as u64 {
+            let wait = wait.clone();
+            let work: Work<u64> = Box::new(move || {
+                drop(wait.lock().map(|wait| wait.recv()));
+                n
+            });
+            jobs.start(NOW, JobId(n), work);
+        }
+        jobs.start(NOW, JobId(99), Box::new(|| 99));
+        assert_eq!(jobs.give_up_late(PATIENCE), None);
+        let late = PATIENCE * 2;
+        for _ in 0..AT_ONCE {
+            assert!(jobs.give_up_late(late).is_some());
+        }
+        assert_eq!(jobs.finished().await, Some((JobId(99), Ok(99))));
+        jobs.retire(late, JobId(99));
+        assert_eq!(jobs.hung, AT_ONCE);
+        drop(release);
+        for _ in 0..AT_ONCE {
+            let (id, _) = jobs.finished().await.unwrap();
+            jobs.retire(late, id);
+        }
+        assert_eq!((jobs.hung, jobs.running.len()), (0, 0));
     }
 }

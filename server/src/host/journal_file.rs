@@ -1,10 +1,42 @@
-//! A match's journal as a file: begun once, appended to, never overwritten.
+//! A match's journal as a file: begun once, appended to by one process at a time, never overwritten.
+//!
+//! ```text
+//!  Journal::create ──┐                                        append* ─▶ settle ─▶ packets may go
+//!  Journal::resume ──┴─▶ locked, cut to what is sound ──▶        │          ╰─ Durability::Power: the disk has it
+//!                                                                ╰─ fails: OnJournalFailure
+//! ```
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use twinstep_core::Simulation;
 use twinstep_core::journal::{JournalError, Record, records};
+
+use crate::config::MatchConfig;
+use crate::game::{Match, ResumeError, Resumed};
+use crate::hooks::Resolver;
+
+/// What a journal is to survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, however it ends. Costs a system call a turn.
+    #[default]
+    Process,
+    /// The loss of power too. Costs a wait for the disk a turn, before its packets go.
+    Power,
+}
+
+/// What becomes of a match whose journal cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnJournalFailure {
+    /// It ends; what was written can be taken up again.
+    #[default]
+    End,
+    /// It goes on without one, and the log says so again and again.
+    GoOn,
+}
 
 /// Why a journal was not begun, written or read.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +47,12 @@ pub enum JournalFileError {
         "{path} is already there and a journal is never overwritten; choose another path, or move it away"
     )]
     Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Another process writes it.
+    #[error("another process writes the journal {path}: stop it first, or begin a new match")]
+    InUse {
         /// Which file.
         path: PathBuf,
     },
@@ -48,20 +86,42 @@ pub enum JournalFileError {
         /// What is wrong.
         source: JournalError,
     },
+    /// Its match cannot be taken up again.
+    #[error("cannot take up the match of {path}: {source}")]
+    Resume {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: ResumeError,
+    },
 }
 
-/// An open journal.
+/// An open journal, which no other process can open as well.
 #[derive(Debug)]
-pub(super) struct JournalFile {
+pub struct Journal {
     path: PathBuf,
     file: File,
+    is_new: bool,
+    durability: Durability,
+    on_failure: OnJournalFailure,
+    /// Something was appended since the disk was last waited for.
+    unsettled: bool,
 }
 
-impl JournalFile {
+impl Journal {
     /// Makes the file, which must not be there.
-    pub(super) fn create(path: PathBuf) -> Result<JournalFile, JournalFileError> {
-        match OpenOptions::new().append(true).create_new(true).open(&path) {
-            Ok(file) => Ok(JournalFile { path, file }),
+    ///
+    /// # Errors
+    /// A file that is there, or a folder that cannot be written.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
+        let path = path.into();
+        let opened = OpenOptions::new().append(true).create_new(true).open(&path);
+        match opened {
+            Ok(file) => {
+                let journal = Journal::over(path, file, true);
+                journal.lock()?;
+                Ok(journal)
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(JournalFileError::Exists { path })
             }
@@ -69,11 +129,130 @@ impl JournalFile {
         }
     }
 
-    /// Hands bytes to the operating system: they survive this process, and a loss of power within a while.
+    /// A new journal in a file that is already open; it is appended to.
+    #[must_use]
+    pub fn from_file(path: impl Into<PathBuf>, file: File) -> Journal {
+        Journal::over(path.into(), file, true)
+    }
+
+    fn over(path: PathBuf, file: File, is_new: bool) -> Journal {
+        Journal {
+            path,
+            file,
+            is_new,
+            durability: Durability::default(),
+            on_failure: OnJournalFailure::default(),
+            unsettled: false,
+        }
+    }
+
+    /// Takes the match of a journal up again: see [`Match::resume`]. The file is cut to what is sound of it, and
+    /// gets what the match writes from here on; the ids of the tickets that were used come with it.
+    ///
+    /// Reads the whole file into memory.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written, that another process writes, or whose match cannot go on.
+    pub fn resume<S: Simulation>(
+        path: impl Into<PathBuf>,
+        config: MatchConfig,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<(Match<S>, Journal, Vec<u64>), JournalFileError> {
+        let path = path.into();
+        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(JournalFileError::Unreadable { path, source }),
+        };
+        let mut journal = Journal::over(path, file, false);
+        // Before it is read: whoever wrote it must be gone.
+        journal.lock()?;
+        let mut bytes = Vec::new();
+        if let Err(source) = journal.file.read_to_end(&mut bytes) {
+            let path = journal.path;
+            return Err(JournalFileError::Unreadable { path, source });
+        }
+        let resumed = Match::resume(config, &bytes, rules, resolver);
+        let Resumed {
+            game,
+            keep_bytes,
+            tickets,
+        } = resumed.map_err(|source| JournalFileError::Resume {
+            path: journal.path.clone(),
+            source,
+        })?;
+        let torn_bytes = bytes.len() as u64 - keep_bytes;
+        if let Err(source) = journal.file.set_len(keep_bytes) {
+            return Err(journal.unwritable(source));
+        }
+        tracing::info!(
+            path = %journal.path.display(),
+            tick = game.world().tick().0,
+            torn_bytes,
+            "a match is taken up again"
+        );
+        Ok((game, journal, tickets))
+    }
+
+    /// What it is to survive.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Journal {
+        self.durability = durability;
+        self
+    }
+
+    /// What becomes of the match if it cannot be written.
+    #[must_use]
+    pub fn on_failure(mut self, on_failure: OnJournalFailure) -> Journal {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    pub(super) fn failure_policy(&self) -> OnJournalFailure {
+        self.on_failure
+    }
+
+    fn lock(&self) -> Result<(), JournalFileError> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(JournalFileError::InUse {
+                path: self.path.clone(),
+            }),
+            // A file system without locks: the operator sees to it.
+            Err(TryLockError::Error(error)) => {
+                tracing::warn!(path = %self.path.display(), %error, "the journal cannot be locked");
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands bytes to the operating system: they survive this process.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
+        self.unsettled = true;
         self.file
             .write_all(bytes)
             .map_err(|source| self.unwritable(source))
+    }
+
+    /// After this, what was appended survives what it is to survive.
+    pub(super) fn settle(&mut self) -> Result<(), JournalFileError> {
+        if self.durability == Durability::Power && self.unsettled {
+            self.file
+                .sync_data()
+                .map_err(|source| self.unwritable(source))?;
+        }
+        self.unsettled = false;
+        Ok(())
     }
 
     /// Waits until the disk has all of it.
@@ -81,6 +260,15 @@ impl JournalFile {
         self.file
             .sync_all()
             .map_err(|source| self.unwritable(source))
+    }
+
+    /// The match goes on without it: it gets another name, so that nobody takes it up where it stops.
+    pub(super) fn abandon(self) {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".incomplete");
+        if let Err(error) = std::fs::rename(&self.path, &name) {
+            tracing::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
+        }
     }
 
     fn unwritable(&self, source: io::Error) -> JournalFileError {

@@ -2,7 +2,7 @@
 //! clock is read and bytes meet the operating system.
 //!
 //! ```text
-//!             one task                           one task each
+//!             one task                           one thread each
 //!  socket ◀─▶ io: ServerEndpoint ── heard ─────▶ runner: Match 1 ──▶ journal file, jobs
 //!                  ▲        └────── heard ─────▶ runner: Match 2 ──▶ journal file, jobs
 //!                  └─────────────── told ◀────────────┴──┘
@@ -10,15 +10,18 @@
 //!
 //! It only moves what the state machines give and take. Every channel is bounded, and who finds one full drops
 //! what it holds, as a network would: no match ever waits for another one, nor for the socket. A match that
-//! panics ends alone.
+//! panics or hangs ends alone ([`isolation`]).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
 //! them, and a session is admitted only after its ticket was written down.
 
 mod embed;
+mod incidents;
 mod io;
+mod isolation;
 mod jobs;
 mod journal_file;
+mod journal_folder;
 mod rejoin;
 mod runner;
 mod signal;
@@ -26,7 +29,7 @@ mod signal;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::net::UdpSocket;
@@ -40,11 +43,15 @@ use twinstep_udp::{
 };
 
 use crate::game::{Match, StartError};
+use incidents::IncidentFiles;
 use io::Told;
-use runner::{Errand, Runner};
+use isolation::Pulse;
+use rejoin::RejoinTickets;
+use runner::{Ends, Errand, Runner};
 
 pub use embed::{Running, Server};
-pub use journal_file::{JournalFileError, used_tickets};
+pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
+pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use signal::stop_requested;
 
 /// Packets and news that may wait for one match.
@@ -73,6 +80,8 @@ pub struct HostConfig {
     pub consumed_file: Option<PathBuf>,
     /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`].
     pub used_tickets: Vec<u64>,
+    /// Where incident files go; without it, beside each match's journal.
+    pub incidents: Option<PathBuf>,
     /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
     pub sessions_max: usize,
 }
@@ -88,6 +97,7 @@ impl HostConfig {
             keys: vec![key],
             consumed_file: None,
             used_tickets: Vec::new(),
+            incidents: None,
             sessions_max: 64,
         }
     }
@@ -156,6 +166,7 @@ pub struct Host {
     public: Vec<SocketAddr>,
     key: Key,
     game: String,
+    incidents: Option<PathBuf>,
     clock: Clock,
     told: mpsc::Sender<Told>,
     closing: watch::Sender<Option<CloseCode>>,
@@ -220,6 +231,7 @@ impl Host {
             public,
             key: config.keys[0].clone(),
             game: config.game,
+            incidents: config.incidents,
             clock,
             told,
             closing: watch::Sender::new(None),
@@ -240,16 +252,16 @@ impl Host {
         &self.public
     }
 
-    /// Starts a match; tickets that name `id` lead to it. With a path its journal is written there.
+    /// Starts a match on a thread of its own; tickets that name `id` lead to it. `journal` is a new one, or the
+    /// one that it was taken up from.
     ///
     /// # Errors
-    /// The id runs here already, the journal cannot be begun (a file is never overwritten), or the host was
-    /// shut down.
+    /// The id runs here already, the journal cannot be begun, or the host was shut down.
     pub async fn add_match<S: Simulation>(
         &self,
         id: u64,
         mut game: Match<S>,
-        journal: Option<PathBuf>,
+        journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
         if self.closing.borrow().is_some() {
             return Err(HostError::Stopped);
@@ -257,38 +269,48 @@ impl Host {
         if self.with_matches(|matches| matches.contains_key(&id)) {
             return Err(HostError::MatchExists(id));
         }
-        let journal = match journal {
-            None => None,
-            Some(path) => {
-                game.keep_journal()?;
-                Some(journal_file::JournalFile::create(path)?)
-            }
+        if journal.as_ref().is_some_and(Journal::is_new) {
+            game.keep_journal()?;
+        }
+        let path = journal.as_ref().map(|journal| journal.path().to_owned());
+        let beside = path.as_ref().and_then(|path| path.parent());
+        let files = IncidentFiles {
+            id,
+            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
+            journal: path,
+            about: format!("{} version {}", S::NAME, S::VERSION),
         };
         let (hear, heard) = mpsc::channel(HEARD_MAX);
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
         let opened = self.told.send(Told::Open(id, hear)).await;
         opened.map_err(|_| HostError::Stopped)?;
-        let runner = Runner::new(
-            id,
-            game,
-            journal,
-            rejoin::RejoinTickets {
-                key: self.key.clone(),
-                game: self.game.clone(),
-                match_id: id,
-                servers: self.public.clone(),
-            },
-            self.clock,
+        let pulse = Arc::new(Pulse::default());
+        let ends = Ends {
+            clock: self.clock,
             heard,
             errands,
-            self.told.clone(),
-            self.closing.subscribe(),
-        );
-        let supervised = supervise(id, tokio::spawn(runner.run()), self.told.clone());
-        let task = tokio::spawn(supervised);
+            told: self.told.clone(),
+            closing: self.closing.subscribe(),
+            pulse: pulse.clone(),
+        };
+        let tickets = RejoinTickets {
+            key: self.key.clone(),
+            game: self.game.clone(),
+            match_id: id,
+            servers: self.public.clone(),
+        };
+        let tick = game.world().tick().0;
+        let runner = Runner::new(id, game, journal, tickets, files.clone(), ends);
+        let end = isolation::start(id, runner).map_err(HostError::Threads)?;
+        let (over, is_over) = watch::channel(false);
+        let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
+        let task = tokio::spawn(watching);
         self.with_matches(|matches| matches.insert(id, task));
-        tracing::info!(id, "match started");
-        Ok(MatchHandle { errands: send })
+        tracing::info!(id, tick, "match started");
+        Ok(MatchHandle {
+            errands: send,
+            over: is_over,
+        })
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
@@ -328,12 +350,14 @@ impl Host {
 /// Reaches a running match from anywhere.
 pub struct MatchHandle<S: Simulation> {
     errands: mpsc::Sender<Errand<S>>,
+    over: watch::Receiver<bool>,
 }
 
 impl<S: Simulation> Clone for MatchHandle<S> {
     fn clone(&self) -> Self {
         MatchHandle {
             errands: self.errands.clone(),
+            over: self.over.clone(),
         }
     }
 }
@@ -352,30 +376,23 @@ impl<S: Simulation> MatchHandle<S> {
         let errand: Errand<S> = Box::new(move |game| {
             let _ = answer.send(look(game));
         });
-        self.errands.send(errand).await.map_err(|_| MatchEnded)?;
-        answered.await.map_err(|_| MatchEnded)
+        let asked = async {
+            self.errands.send(errand).await.map_err(|_| MatchEnded)?;
+            answered.await.map_err(|_| MatchEnded)
+        };
+        let mut over = self.over.clone();
+        tokio::select! {
+            answer = asked => answer,
+            // It stands still, and will never answer.
+            _ = over.wait_for(|over| *over) => Err(MatchEnded),
+        }
     }
 
     /// Whether the match is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.errands.is_closed()
+        self.errands.is_closed() || *self.over.borrow()
     }
-}
-
-/// Waits for a match to end, and sees to it that a panic ends it alone and that its players hear of it.
-async fn supervise(id: u64, runner: JoinHandle<CloseCode>, told: mpsc::Sender<Told>) {
-    let code = match runner.await {
-        Ok(code) => {
-            tracing::info!(id, reason = %code, "match ended");
-            code
-        }
-        Err(error) => {
-            tracing::error!(id, %error, "a match panicked and is over; the others play on");
-            CloseCode::Fault
-        }
-    };
-    let _ = told.send(Told::Over(id, code)).await;
 }
 
 /// What to dial when nothing was said: the bound address, or this very machine if that is every address.

@@ -1,8 +1,12 @@
-//! One match on its task: time, packets and answers go in, outputs are carried out in their order.
+//! One match on its thread: time, packets and answers go in, outputs are carried out in their order.
 //!
-//! The journal is written by this task itself, with plain blocking writes: a few hundred bytes into the page
+//! The journal is written by this thread itself, with plain blocking writes: a few hundred bytes into the page
 //! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
-//! may go (law **Journal first**).
+//! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
+//! it if it must: one wait a round, however many turns it had.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::watch;
@@ -10,13 +14,16 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::TicketClaims;
 
+use super::incidents::IncidentFiles;
 use super::io::{Heard, Told};
+use super::isolation::Pulse;
 use super::jobs::Jobs;
-use super::journal_file::JournalFile;
+use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::rejoin::RejoinTickets;
 use super::{Clock, RESERVED, unix_now};
 use crate::game::Match;
-use crate::outbox::Output;
+use crate::incident::{Incident, Trouble};
+use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
 /// Something to do with the match between two steps.
@@ -24,49 +31,54 @@ pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
+/// That a match has no journal is said so often.
+const LAMENT_EVERY: Duration = Duration::from_secs(60);
+
+/// What connects a match to the rest of its host.
+pub(super) struct Ends<S: Simulation> {
+    pub(super) clock: Clock,
+    pub(super) heard: Receiver<Heard>,
+    pub(super) errands: Receiver<Errand<S>>,
+    pub(super) told: Sender<Told>,
+    pub(super) closing: watch::Receiver<Option<CloseCode>>,
+    pub(super) pulse: Arc<Pulse>,
+}
 
 /// A match and all that it is connected to.
 pub(super) struct Runner<S: Simulation> {
     id: u64,
     game: Match<S>,
-    journal: Option<JournalFile>,
+    journal: Option<Journal>,
     tickets: RejoinTickets,
-    clock: Clock,
-    heard: Receiver<Heard>,
-    errands: Receiver<Errand<S>>,
-    told: Sender<Told>,
-    closing: watch::Receiver<Option<CloseCode>>,
+    files: IncidentFiles,
+    ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
+    /// What is to be told when the journal is settled.
+    orders: Vec<Told>,
+    /// When it was last said that the match goes on without a journal.
+    lamented: Option<Duration>,
     lost: u64,
 }
 
 impl<S: Simulation> Runner<S> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the ends of channels, put together in one place"
-    )]
     pub(super) fn new(
         id: u64,
         game: Match<S>,
-        journal: Option<JournalFile>,
+        journal: Option<Journal>,
         tickets: RejoinTickets,
-        clock: Clock,
-        heard: Receiver<Heard>,
-        errands: Receiver<Errand<S>>,
-        told: Sender<Told>,
-        closing: watch::Receiver<Option<CloseCode>>,
+        files: IncidentFiles,
+        ends: Ends<S>,
     ) -> Self {
         Runner {
             id,
             game,
             journal,
             tickets,
-            clock,
-            heard,
-            errands,
-            told,
-            closing,
+            files,
+            ends,
             jobs: Jobs::new(),
+            orders: Vec::new(),
+            lamented: None,
             lost: 0,
         }
     }
@@ -74,12 +86,12 @@ impl<S: Simulation> Runner<S> {
     /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf.
     fn hear_all(&mut self) {
         for _ in 0..BATCH {
-            let Ok(heard) = self.heard.try_recv() else {
+            let Ok(heard) = self.ends.heard.try_recv() else {
                 break;
             };
             self.hear(heard);
         }
-        while let Ok(errand) = self.errands.try_recv() {
+        while let Ok(errand) = self.ends.errands.try_recv() {
             errand(&mut self.game);
         }
     }
@@ -87,51 +99,77 @@ impl<S: Simulation> Runner<S> {
     /// Runs the match to its end, and says why it ended.
     pub(super) async fn run(mut self) -> CloseCode {
         let mut reason = CloseCode::MatchOver;
-        self.game.advance(self.clock.now());
+        self.game.advance(self.ends.clock.now());
         self.carry_out();
         // A shutdown that came while the match was made is a change too.
-        self.closing.mark_changed();
+        self.ends.closing.mark_changed();
         while !self.game.is_closed() {
-            let due = self.clock.instant(self.game.next_due());
+            let due = self.ends.clock.instant(self.game.next_due());
             tokio::select! {
                 // Time first: whoever floods a match with packets shall not hold up its ticks.
                 biased;
                 () = tokio::time::sleep_until(due) => {}
-                Ok(()) = self.closing.changed() => {
-                    let code = *self.closing.borrow();
-                    if let Some(code) = code {
-                        reason = code;
-                        self.game.close(code);
-                    }
-                }
-                Some((job, outcome)) = self.jobs.finished() => self.game.complete(job, outcome),
-                Some(errand) = self.errands.recv() => errand(&mut self.game),
-                Some(heard) = self.heard.recv() => self.hear(heard),
+                Ok(()) = self.ends.closing.changed() => {}
+                Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
+                Some(errand) = self.ends.errands.recv() => errand(&mut self.game),
+                Some(heard) = self.ends.heard.recv() => self.hear(heard),
             }
             self.hear_all();
-            let asked = *self.closing.borrow();
+            let asked = *self.ends.closing.borrow();
             if let Some(code) = asked {
                 reason = code;
                 self.game.close(code);
             }
-            let now = self.clock.now();
+            let now = self.ends.clock.now();
             if now >= self.game.next_due() {
                 self.game.advance(now);
                 self.tell_reports();
+                self.give_up_jobs(now);
+            }
+            if self.ends.pulse.is_condemned() {
+                return CloseCode::Fault;
             }
             self.carry_out();
+            self.ends.pulse.beat(self.game.world().tick());
         }
+        self.write_incidents();
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.finish()
         {
             tracing::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
-        reason
+        self.game.closed().unwrap_or(reason)
+    }
+
+    /// What a job came to.
+    fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
+        self.jobs.retire(self.ends.clock.now(), job);
+        if let Err(panic) = &outcome {
+            let tick = self.game.world().tick();
+            self.files.write(&Incident::new(tick, Trouble::Job, panic));
+        }
+        self.game.complete(job, outcome.ok());
+    }
+
+    fn give_up_jobs(&mut self, now: Duration) {
+        while let Some(job) = self.jobs.give_up_late(now) {
+            let tick = self.game.world().tick();
+            let message = format!("job {}", job.0);
+            self.files
+                .write(&Incident::new(tick, Trouble::JobHangs, &message));
+            self.game.complete(job, None);
+        }
+    }
+
+    fn write_incidents(&mut self) {
+        for incident in self.game.take_incidents() {
+            self.files.write(&incident);
+        }
     }
 
     fn hear(&mut self, heard: Heard) {
-        let now = self.clock.now();
+        let now = self.ends.clock.now();
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
             Heard::Packet(peer, _) if self.game.stage(peer).is_none() => {
@@ -146,7 +184,7 @@ impl<S: Simulation> Runner<S> {
     /// The ticket is written down first; only then may its session speak.
     fn let_in(&mut self, peer: PeerId, ticket: &TicketClaims) {
         self.game.note_ticket(ticket.ticket_id, &ticket.identity);
-        let now = self.clock.now();
+        let now = self.ends.clock.now();
         let seats = usize::from(ticket.seats);
         let connected = self.game.connect(now, peer, &ticket.identity, seats);
         self.carry_out();
@@ -171,33 +209,86 @@ impl<S: Simulation> Runner<S> {
                         failed = journal.append(bytes).err();
                     }
                 }
-                // What is not in the journal must not be seen.
-                Output::Packet { .. } if failed.is_some() => {}
                 Output::Packet { peer, bytes } => {
-                    let sent = self.told.capacity() > RESERVED
-                        && self.told.try_send(Told::Packet(peer, bytes.into())).is_ok();
-                    self.lost += u64::from(!sent);
+                    self.orders.push(Told::Packet(peer, bytes.into()));
                 }
                 Output::Job { id, work } => {
-                    if let Some(refused) = self.jobs.start(id, work) {
+                    let now = self.ends.clock.now();
+                    if let Some(refused) = self.jobs.start(now, id, work) {
                         self.game.complete(refused, None);
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),
-                Output::Closed { peer, code } => {
-                    // If it finds no room, the next packet of that session brings it up again.
-                    let _ = self.told.try_send(Told::Close(peer, code));
-                }
+                Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),
             }
         }
         for peer in due {
             self.hand_ticket(peer);
         }
-        if let Some(error) = failed {
-            tracing::error!(id = self.id, %error, "the journal cannot be written: the match ends");
-            self.journal = None;
-            self.game.close(CloseCode::Fault);
-            self.carry_out();
+        if let (Some(journal), None) = (&mut self.journal, &failed) {
+            failed = journal.settle().err();
+        }
+        self.write_incidents();
+        match failed {
+            Some(error) => self.lose_journal(&error),
+            None => self.send(),
+        }
+        self.lament();
+    }
+
+    /// Hands on what waited for the journal.
+    fn send(&mut self) {
+        for order in self.orders.drain(..) {
+            let room = match order {
+                Told::Packet(..) => self.ends.told.capacity() > RESERVED,
+                // If it finds no room, the next packet of that session brings it up again.
+                _ => true,
+            };
+            let sent = room && self.ends.told.try_send(order).is_ok();
+            self.lost += u64::from(!sent);
+        }
+    }
+
+    /// The journal cannot be written: the match ends or goes on, as it was told.
+    fn lose_journal(&mut self, error: &JournalFileError) {
+        let Some(journal) = self.journal.take() else {
+            return;
+        };
+        let tick = self.game.world().tick();
+        let message = error.to_string();
+        self.files
+            .write(&Incident::new(tick, Trouble::Journal, &message));
+        match journal.failure_policy() {
+            OnJournalFailure::GoOn => {
+                journal.abandon();
+                self.game.forgo_journal();
+                self.send();
+            }
+            OnJournalFailure::End => {
+                // What is not in the journal must not be seen.
+                self.orders
+                    .retain(|order| !matches!(order, Told::Packet(..)));
+                self.game.close(CloseCode::Fault);
+                self.carry_out();
+            }
+        }
+    }
+
+    /// Says once a minute that a match goes on without a journal.
+    fn lament(&mut self) {
+        if self.game.stats().journal_lost.is_none() {
+            return;
+        }
+        let now = self.ends.clock.now();
+        if self
+            .lamented
+            .is_none_or(|at| now.saturating_sub(at) >= LAMENT_EVERY)
+        {
+            self.lamented = Some(now);
+            tracing::error!(
+                id = self.id,
+                "the match goes on WITHOUT A JOURNAL: a crash would end it"
+            );
         }
     }
 
@@ -213,7 +304,7 @@ impl<S: Simulation> Runner<S> {
     }
 
     fn tell(&mut self, order: Told) {
-        let _ = self.told.try_send(order);
+        let _ = self.ends.told.try_send(order);
     }
 
     /// What clients found different, as they tell it: at most 16 a second, made harmless by `Debug`.

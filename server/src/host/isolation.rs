@@ -1,0 +1,123 @@
+//! One match on a thread of its own, and a watch over it: whatever a match does, the others play on.
+//!
+//! ```text
+//!  its thread   catch_unwind(runner) ──beat──beat──beat── … no more
+//!  its watch    (a task of the host) ──look──look──look── … 10 times the same beat ─▶ condemned: it is over,
+//!                                                            its players are told, its thread is given up
+//! ```
+//!
+//! Looks are counted, not time: a process that was stopped as a whole has missed beats, but looks too.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{Simulation, Tick};
+
+use super::incidents::IncidentFiles;
+use super::io::Told;
+use super::jobs;
+use super::runner::Runner;
+use crate::incident::{Incident, Trouble, panic_message};
+
+/// The watch looks so often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A match that shows the same beat so many times in a row stands still.
+const SAME_BEATS_MAX: u32 = 10;
+
+/// What a match's thread shows to its watch.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    beats: AtomicU64,
+    tick: AtomicU32,
+    condemned: AtomicBool,
+}
+
+impl Pulse {
+    /// Shows that the match is alive, and where it is.
+    pub(super) fn beat(&self, tick: Tick) {
+        self.tick.store(tick.0, Ordering::Relaxed);
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the match was declared over while it stood still: then it must touch nothing any more.
+    pub(super) fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Acquire)
+    }
+}
+
+/// How a match's thread ended: why the match is over, or what its panic said.
+pub(super) type Ended = Result<CloseCode, String>;
+
+/// Starts a match's thread.
+pub(super) fn start<S: Simulation>(
+    id: u64,
+    runner: Runner<S>,
+) -> std::io::Result<oneshot::Receiver<Ended>> {
+    let name = format!("match-{id}");
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(jobs::AT_ONCE + jobs::HUNG_MAX)
+        .thread_name(format!("{name}-job"))
+        .build()?;
+    let (ended, end) = oneshot::channel();
+    std::thread::Builder::new().name(name).spawn(move || {
+        let run = AssertUnwindSafe(|| runtime.block_on(runner.run()));
+        let result = catch_unwind(run).map_err(|panic| panic_message(&*panic).to_owned());
+        let _ = ended.send(result);
+        // Jobs of its resolver may take long; nobody waits for them.
+        runtime.shutdown_background();
+    })?;
+    Ok(end)
+}
+
+/// Watches over a match until it ends, and tells its players if it did not end by itself.
+pub(super) async fn watch(
+    id: u64,
+    mut end: oneshot::Receiver<Ended>,
+    pulse: Arc<Pulse>,
+    files: IncidentFiles,
+    told: mpsc::Sender<Told>,
+    over: watch::Sender<bool>,
+) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut seen, mut same) = (0, 0);
+    let trouble = loop {
+        tokio::select! {
+            ended = &mut end => match ended {
+                Ok(Ok(code)) => break Ok(code),
+                Ok(Err(panic)) => break Err((Trouble::Match, panic)),
+                Err(_) => break Err((Trouble::Match, "its thread is gone".to_owned())),
+            },
+            _ = looks.tick() => {
+                let beats = pulse.beats.load(Ordering::Relaxed);
+                same = if beats == seen { same + 1 } else { 0 };
+                seen = beats;
+                if same >= SAME_BEATS_MAX {
+                    pulse.condemned.store(true, Ordering::Release);
+                    let silence = LOOK_EVERY * SAME_BEATS_MAX;
+                    break Err((Trouble::MatchHangs, format!("no beat for {silence:?}")));
+                }
+            }
+        }
+    };
+    let code = match trouble {
+        Ok(code) => {
+            tracing::info!(id, reason = %code, "match ended");
+            code
+        }
+        Err((trouble, message)) => {
+            let tick = Tick(pulse.tick.load(Ordering::Relaxed));
+            files.write(&Incident::new(tick, trouble, &message));
+            CloseCode::Fault
+        }
+    };
+    let _ = told.send(Told::Over(id, code)).await;
+    over.send_replace(true);
+}

@@ -1,0 +1,205 @@
+//! What went wrong inside a match and was survived, or was not: told so that somebody can mend it.
+//!
+//! Law **Bounded**: texts are clipped, and a match keeps few of them until its host takes them.
+
+use std::fmt::{self, Write};
+
+use twinstep_core::frame::{FrameData, Order};
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+/// Incidents that wait to be taken; more are only counted.
+pub(crate) const INCIDENTS_MAX: usize = 16;
+/// Bytes of one text.
+const TEXT_MAX: usize = 1 << 10;
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The tick was sealed again without commands and claims; their owners were struck.
+    #[error(
+        "the step panicked; the tick was sealed again without its orders, and the match plays on"
+    )]
+    Step,
+    /// It panicked without any orders too.
+    #[error("the step panicked without orders too; the match is over")]
+    StepAgain,
+    /// The state holds a NaN, or cannot be serialised.
+    #[error("the state has no digest; the match is over")]
+    Digest,
+    /// The query stayed unanswered.
+    #[error("the resolver panicked; its query stays unanswered, and the match plays on")]
+    Resolver,
+    /// The query stayed unanswered.
+    #[error("a job of the resolver panicked; its query stays unanswered, and the match plays on")]
+    Job,
+    /// The query stayed unanswered; its thread is given up.
+    #[error(
+        "a job of the resolver does not return; its query stays unanswered, and the match plays on"
+    )]
+    JobHangs,
+    /// The referee panicked.
+    #[error("a hook panicked; the match is over")]
+    Match,
+    /// A step, a hook or the disk does not return; its thread is given up.
+    #[error("the match stands still: a step, a hook or the disk does not return; it is over")]
+    MatchHangs,
+    /// Nothing is written any more.
+    #[error("the journal cannot be written")]
+    Journal,
+    /// A client differed, and the journal says that it was right.
+    #[error(
+        "this server's own world differs from what its journal says: the fault is the server's, not the client's"
+    )]
+    ServerDiffers,
+}
+
+/// An order that was in the frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// Whose.
+    pub player: PlayerId,
+    /// Who that is.
+    pub identity: String,
+    /// Whether its client's simulation claimed it.
+    pub claim: bool,
+    /// Its sequence, or the tick that claimed it.
+    pub seq: u32,
+    /// What, as its `Debug` says, clipped to 1 KB.
+    pub order: String,
+}
+
+/// One thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// The tick being worked on.
+    pub tick: Tick,
+    /// What it was.
+    pub trouble: Trouble,
+    /// What the panic or the system said, clipped to 1 KB.
+    pub message: String,
+    /// What the frame held.
+    pub suspects: Vec<Suspect>,
+}
+
+impl Incident {
+    /// An incident with nobody to suspect.
+    #[must_use]
+    pub fn new(tick: Tick, trouble: Trouble, message: &str) -> Incident {
+        Incident {
+            tick,
+            trouble,
+            message: clip(&message),
+            suspects: Vec::new(),
+        }
+    }
+
+    /// With the orders of a frame.
+    pub(crate) fn with_orders<S: Simulation>(
+        mut self,
+        frame: &FrameData<S>,
+        identities: &[(String, PlayerId)],
+    ) -> Incident {
+        let who = |player: PlayerId| {
+            let known = identities.iter().find(|(_, p)| *p == player);
+            known.map(|(name, _)| name.clone()).unwrap_or_default()
+        };
+        let suspect = |order: &Order<S::Command>, claim| Suspect {
+            player: order.player,
+            identity: who(order.player),
+            claim,
+            seq: order.seq,
+            order: clip(&format_args!("{:?}", order.command)),
+        };
+        self.suspects = frame
+            .claims
+            .iter()
+            .map(|claim| suspect(claim, true))
+            .collect();
+        let commands = frame.commands.iter();
+        self.suspects
+            .extend(commands.map(|command| suspect(command, false)));
+        self
+    }
+}
+
+/// For a file that people read.
+impl fmt::Display for Incident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {}\n  {}",
+            self.tick,
+            self.trouble,
+            self.message.escape_debug()
+        )?;
+        for suspect in &self.suspects {
+            writeln!(
+                f,
+                "  in the frame: {} {:?}, {} #{}: {}",
+                suspect.player,
+                suspect.identity,
+                if suspect.claim {
+                    "claim of tick"
+                } else {
+                    "command"
+                },
+                suspect.seq,
+                suspect.order.escape_debug()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else {
+        "(it said nothing)"
+    }
+}
+
+/// The beginning of a text, however long it would become.
+fn clip(text: &impl fmt::Display) -> String {
+    struct Clipped(String);
+    impl Write for Clipped {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let room = TEXT_MAX - self.0.len();
+            if text.len() <= room {
+                self.0.push_str(text);
+                return Ok(());
+            }
+            let end = (0..=room).rev().find(|&i| text.is_char_boundary(i));
+            self.0.push_str(&text[..end.unwrap_or(0)]);
+            // Whoever writes need not go on.
+            Err(fmt::Error)
+        }
+    }
+    let mut clipped = Clipped(String::new());
+    let _ = write!(clipped, "{text}");
+    clipped.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_clipped_wherever_a_character_ends() {
+        assert_eq!(clip(&"short"), "short");
+        let long = "ä".repeat(2_000);
+        assert_eq!(clip(&long).len(), TEXT_MAX);
+        assert_eq!(clip(&format_args!("x{long}")).len(), TEXT_MAX - 1);
+    }
+
+    #[test]
+    fn a_panic_is_heard_in_both_of_its_forms() {
+        assert_eq!(panic_message(&"static"), "static");
+        assert_eq!(panic_message(&String::from("made")), "made");
+        assert_eq!(panic_message(&7_u8), "(it said nothing)");
+    }
+}
