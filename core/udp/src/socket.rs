@@ -148,24 +148,33 @@ impl UdpClient {
     }
 
     fn transmit(&mut self) {
-        let (socket, io_errors) = (&mut self.socket, &mut self.io_errors);
-        let mut send = |to: SocketAddr, datagram: &[u8]| {
-            let sent = reopen_for(socket, to).and_then(|()| socket.send_to(datagram, to));
-            *io_errors += u64::from(sent.is_err());
-        };
-        let server = self.endpoint.server();
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
             match &mut self.conditioner {
-                None => send(to, datagram),
+                None => {
+                    let sent = send(&mut self.socket, to, datagram);
+                    self.io_errors += u64::from(sent.is_err());
+                }
                 Some(link) => link.up.send(self.now, datagram),
             }
         }
+        self.release(self.now);
+    }
+
+    /// Sends what the simulated network lets out by `until`.
+    fn release(&mut self, until: Duration) {
+        let server = self.endpoint.server();
         if let Some(link) = &mut self.conditioner {
-            while let Some(datagram) = link.up.poll(self.now) {
-                send(server, datagram);
+            while let Some(datagram) = link.up.poll(until) {
+                let sent = send(&mut self.socket, server, datagram);
+                self.io_errors += u64::from(sent.is_err());
             }
         }
     }
+}
+
+fn send(socket: &mut UdpSocket, to: SocketAddr, datagram: &[u8]) -> io::Result<usize> {
+    reopen_for(socket, to)?;
+    socket.send_to(datagram, to)
 }
 
 impl Transport for UdpClient {
@@ -198,6 +207,8 @@ impl Transport for UdpClient {
     fn disconnect(&mut self) {
         self.endpoint.disconnect();
         self.transmit();
+        // Nobody will be there to let the simulated network's time pass: what it still holds leaves now.
+        self.release(Duration::MAX);
     }
 
     fn state(&self) -> TransportState {
