@@ -51,6 +51,9 @@ type Dial<T> = Box<
     dyn FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError> + Send + Sync,
 >;
 
+/// Takes a newer ticket.
+type Keep = Box<dyn FnMut(&Ticket) + Send + Sync>;
+
 /// One client of a match: a [`Session`] on a transport.
 ///
 /// `Send + Sync`, so it can be an engine's resource. It owns no thread: everything happens in
@@ -65,7 +68,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
     lost: Option<Ended>,
-    newest: Option<Ticket>,
+    keep: Option<Keep>,
     began: Instant,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
@@ -116,7 +119,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             dial: None,
             rejoin: Rejoin::default(),
             lost: None,
-            newest: None,
+            keep: None,
             began: Instant::now(),
             buffer: Box::new([0; PACKET_BYTES_MAX]),
         }
@@ -137,9 +140,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// The newest ticket to return with, if it came since the last call: for a file that outlives this process.
-    pub fn poll_ticket(&mut self) -> Option<Ticket> {
-        self.newest.take()
+    /// Gives each newer ticket to return with to `keep`: for a file that outlives this process.
+    #[must_use]
+    pub fn keeping(mut self, keep: impl FnMut(&Ticket) + Send + Sync + 'static) -> Self {
+        self.keep = Some(Box::new(keep));
+        self
     }
 
     /// Time since the client was made.
@@ -166,8 +171,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         if let Some(bytes) = self.session.poll_ticket()
             && let Ok(ticket) = Ticket::from_bytes(&bytes)
         {
-            self.rejoin.keep(ticket.clone());
-            self.newest = Some(ticket);
+            if let Some(keep) = &mut self.keep {
+                keep(&ticket);
+            }
+            self.rejoin.keep(ticket);
         }
         let line = self.watch_line(now);
         let played = self.session.advance(now, BUDGET_TICKS, input);

@@ -56,6 +56,12 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
+    /// Whether nobody is there and nobody's seat is kept: all have left.
+    #[must_use]
+    pub fn is_deserted(&self) -> bool {
+        self.peers.is_empty() && self.identities.is_empty()
+    }
+
     /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
     pub fn set_open(&mut self, open: bool) {
         self.config.open = open;

@@ -20,13 +20,13 @@ use tokio::runtime::{Builder, Runtime};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Key as Cause, Simulation};
-use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Key, SESSIONS_MAX, Ticket, TicketError, TicketSpec};
 
 use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
-    stop_requested, unix_now,
+    StopSignal, unix_now,
 };
-use crate::config::{Claims, MatchConfig};
+use crate::config::{Claims, MatchConfig, Spectators};
 use crate::game::Match;
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
@@ -36,6 +36,8 @@ const MATCH: u64 = 1;
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Whether a server is done is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
@@ -142,6 +144,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 1,200 ticks
+    /// behind. Nobody, if nothing is said.
+    #[must_use]
+    pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
+        self.config.spectators = Spectators { max, delay_ticks };
+        self
+    }
+
     /// The key whose tickets are good; without one it is a new one, and tickets come from
     /// [`Running::ticket`] only.
     #[must_use]
@@ -222,8 +232,9 @@ impl<S: Simulation> Server<S> {
         let mut config = self.config;
         config.unix_time = unix_now().as_secs();
         let key = self.key.unwrap_or_else(Key::generate);
-        // Twice the seats, so that who returns need not wait for its old session to time out.
-        let sessions_max = (2 * config.players_max).max(1);
+        // Twice as many, so that who returns need not wait for its old session to time out.
+        let people = config.players_max + config.spectators.max;
+        let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
         let mut used_tickets = self.used_tickets;
         let (mut game, resumed, new) = match self.journal {
             Some(Keep::Resume(path)) => {
@@ -302,6 +313,14 @@ impl<S: Simulation> Running<S> {
         self.ticket_for(identity, 1)
     }
 
+    /// A ticket for someone who watches; there must be room for [`spectators`](Server::spectators).
+    ///
+    /// # Errors
+    /// A name out of range.
+    pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(identity, 0)
+    }
+
     /// A ticket for one screen with several local players.
     ///
     /// # Errors
@@ -335,25 +354,47 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told.
+    /// told. Asked a second time, it ends at once.
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<()> {
+        self.run_until(|_| false)
+    }
+
+    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left: for a server within a
+    /// player's process that outlives that player's own game.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_deserted(self) -> std::io::Result<()> {
+        self.run_until(|game| game.is_deserted())
+    }
+
+    fn run_until(
+        mut self,
+        done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
+    ) -> std::io::Result<()> {
         let game = self.game.clone();
         let over = async move {
-            while !game.is_over() {
-                tokio::time::sleep(Duration::from_millis(100)).await;
+            while let Ok(false) = game.inspect(move |game| done(game)).await {
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         };
-        let asked = self.runtime().block_on(async {
+        let host = self.host.take();
+        let host = host.expect("a server runs until it is shut down");
+        self.runtime().block_on(async {
+            let mut stop = StopSignal::listen()?;
             tokio::select! {
-                asked = stop_requested() => asked,
-                () = over => Ok(()),
+                () = stop.requested() => {}
+                () = over => {}
             }
-        });
-        self.shutdown();
-        asked
+            tokio::select! {
+                () = host.shutdown(CloseCode::Draining) => {}
+                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
+            }
+            Ok(())
+        })
     }
 
     /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.

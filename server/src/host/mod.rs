@@ -52,7 +52,7 @@ use runner::{Ends, Errand, Runner};
 pub use embed::{Running, Server};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
-pub use signal::stop_requested;
+pub use signal::{StopSignal, stop_requested};
 
 /// Packets and news that may wait for one match.
 const HEARD_MAX: usize = 4_096;

@@ -1,0 +1,288 @@
+//! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a line that dies.
+//! Time is the machine's, so every wait has an end.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use twinstep_client::client::Ended;
+use twinstep_client::{Client, Closed, Event, SessionConfig};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{PlayerId, Tick};
+use twinstep_server::host::{Running, Server};
+use twinstep_udp::{CloseReason, Ticket};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server() -> Server<Counter> {
+    Server::action(Counter::default(), ()).players(4)
+}
+
+/// A client, and the tickets that it was handed.
+struct Player {
+    client: Client<Counter>,
+    tickets: mpsc::Receiver<Ticket>,
+    events: Vec<Event>,
+}
+
+impl Player {
+    fn join(ticket: &Ticket) -> Player {
+        let (send, tickets) = mpsc::sync_channel(64);
+        let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
+        // Bounded like everything: a test takes the first ones.
+        let client = client.keeping(move |ticket| drop(send.try_send(ticket.clone())));
+        Player {
+            client,
+            tickets,
+            events: Vec::new(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), Ended> {
+        let advanced = self.client.advance(|_| Default::default());
+        self.events
+            .extend(std::iter::from_fn(|| self.client.session.poll_event()));
+        advanced
+    }
+
+    /// Plays until `done`.
+    #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+    fn play_until(&mut self, mut done: impl FnMut(&mut Player) -> bool) -> Result<(), Ended> {
+        let began = Instant::now();
+        while !done(self) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "nothing came of it within {PATIENCE:?}"
+            );
+            self.advance()?;
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    fn play_for(&mut self, time: Duration) -> Result<(), Ended> {
+        let end = self.client.now() + time;
+        self.play_until(|player| player.client.now() >= end)
+    }
+
+    fn tick(&self) -> Tick {
+        let authority = self.client.session.authority();
+        authority.map_or(Tick(0), |world| world.tick())
+    }
+
+    /// Plays until there is a ticket to return with.
+    fn ticket(&mut self) -> Ticket {
+        let mut ticket = None;
+        self.play_until(|player| {
+            ticket = ticket.take().or_else(|| player.tickets.try_recv().ok());
+            ticket.is_some()
+        })
+        .unwrap();
+        ticket.unwrap()
+    }
+
+    fn returns(&self) -> Vec<bool> {
+        let resumed = |event: &Event| match event {
+            Event::Reconnected { resumed, .. } => Some(*resumed),
+            _ => None,
+        };
+        self.events.iter().filter_map(resumed).collect()
+    }
+}
+
+/// A line to the server that can be cut: what comes from a client goes on from a socket of its own, as behind a NAT.
+/// Cut, it forgets these sockets, so that whoever comes next comes from a new address.
+struct Line {
+    address: SocketAddr,
+    /// Cut so often; odd: nothing passes.
+    cuts: Arc<AtomicU32>,
+}
+
+impl Line {
+    fn bind() -> (Line, UdpSocket) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let cuts = Arc::new(AtomicU32::new(0));
+        (Line { address, cuts }, socket)
+    }
+
+    /// Carries datagrams until the test ends.
+    fn carry(&self, front: UdpSocket, server: SocketAddr) {
+        let cuts = self.cuts.clone();
+        front.set_nonblocking(true).unwrap();
+        std::thread::spawn(move || {
+            let mut seen = 0;
+            let mut behind: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
+            let mut buffer = [0; 1_500];
+            loop {
+                let now = cuts.load(Ordering::Relaxed);
+                if now != seen {
+                    seen = now;
+                    behind.clear();
+                }
+                while let Ok((len, from)) = front.recv_from(&mut buffer) {
+                    if now % 2 == 1 {
+                        continue;
+                    }
+                    let socket = behind.entry(from).or_insert_with(|| {
+                        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                        socket.set_nonblocking(true).unwrap();
+                        socket
+                    });
+                    let _ = socket.send_to(&buffer[..len], server);
+                }
+                for (client, socket) in &behind {
+                    while let Ok(len) = socket.recv(&mut buffer) {
+                        let _ = front.send_to(&buffer[..len], client);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+
+    fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn mend(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn with_a_line() -> (Running<Counter>, Line) {
+    let (line, front) = Line::bind();
+    let server = server().public(line.address).listen("127.0.0.1:0").unwrap();
+    line.carry(front, server.local_addr());
+    (server, line)
+}
+
+fn seats(server: &Running<Counter>) -> usize {
+    let present = |game: &mut twinstep_server::Match<Counter>| game.world().present().len();
+    server.inspect(present).unwrap()
+}
+
+#[test]
+fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
+    let (server, line) = with_a_line();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.ticket();
+    line.cut();
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    assert!(anna.events.contains(&Event::Reconnecting));
+    line.mend();
+    anna.play_until(|anna| !anna.client.session.is_returning())
+        .unwrap();
+    assert_eq!(anna.returns(), [true], "by frames");
+    let had = anna.tick();
+    anna.play_until(|anna| anna.tick() > had + 60).unwrap();
+    assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+    assert_eq!(seats(&server), 1);
+    server.shutdown();
+}
+
+#[test]
+fn a_line_that_dies_again_and_again_needs_a_ticket_each_time_and_gets_it() {
+    let (server, line) = with_a_line();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    for round in 1..=4 {
+        anna.ticket();
+        line.cut();
+        anna.play_for(Duration::from_millis(1_500)).unwrap();
+        line.mend();
+        anna.play_until(|anna| anna.returns().len() == round)
+            .unwrap();
+    }
+    assert_eq!(anna.returns(), [true; 4]);
+    server.shutdown();
+}
+
+#[test]
+fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let mut old = Player::join(&server.ticket("anna").unwrap());
+    let mut bob = Player::join(&server.ticket("bob").unwrap());
+    let ticket = old.ticket();
+    // A world to join with is handed out once in five seconds.
+    play_all(&mut [&mut old, &mut bob], Duration::from_millis(5_500));
+    let seat = old.client.session.seats().to_vec();
+
+    let mut new = Player::join(&ticket);
+    play_all(&mut [&mut new, &mut bob], Duration::from_millis(900));
+    assert_eq!(new.client.session.seats(), seat);
+    let said = old.play_until(|_| false).unwrap_err();
+    let taken = Closed::Server(CloseCode::TakenOver);
+    assert_eq!(said, Ended::Session(taken));
+    assert_eq!(seats(&server), 2);
+    play_all(&mut [&mut new, &mut bob], Duration::from_millis(500));
+    assert!(new.tick() > Tick(300) && bob.tick() > Tick(300));
+    server.shutdown();
+}
+
+fn play_all(players: &mut [&mut Player], time: Duration) {
+    let end = players[0].client.now() + time;
+    while players[0].client.now() < end {
+        for player in &mut *players {
+            player.advance().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What renetcode2 allows: from the address that used it a ticket is denied in words; from another one it gets no
+/// answer, and the client's own words name that as a cause.
+#[test]
+fn a_ticket_to_return_with_works_once() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    let ticket = anna.ticket();
+    drop(anna);
+    let mut back = Player::join(&ticket);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    let again = Player::join(&ticket).play_until(|_| false).unwrap_err();
+    assert_eq!(again, Ended::Transport(CloseReason::NoAnswer));
+    assert!(again.to_string().contains("used before"), "{again}");
+    server.shutdown();
+}
+
+#[test]
+fn a_server_that_is_gone_for_good_is_given_up_when_the_tickets_are_no_good() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let address = server.local_addr();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.ticket();
+    // Another server with another key: it does not know any of the tickets.
+    drop(server);
+    let _other = self::server().listen(&address.to_string());
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    anna.play_for(Duration::from_secs(3)).unwrap();
+    assert!(
+        anna.client.session.prediction().is_some(),
+        "the game is still shown"
+    );
+    assert!(anna.returns().is_empty());
+}
+
+/// Row 73: a server in a player's own process, by the same calls; it may outlive that player's game.
+#[test]
+fn a_listen_server_is_server_and_client_in_one_process() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let mut host = Player::join(&server.ticket("host").unwrap());
+    let mut guest = Player::join(&server.ticket("guest").unwrap());
+    host.play_until(|host| host.tick() > Tick(30)).unwrap();
+    guest.play_until(|guest| guest.tick() > Tick(30)).unwrap();
+    host.client.leave();
+    // The server part runs on for whoever is there, and ends with the last one.
+    let runs_on = std::thread::spawn(move || server.run_until_deserted());
+    let seen = guest.tick();
+    guest.play_until(|guest| guest.tick() > seen + 60).unwrap();
+    assert!(!runs_on.is_finished());
+    guest.client.leave();
+    runs_on.join().unwrap().unwrap();
+}
