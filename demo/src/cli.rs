@@ -48,7 +48,7 @@ enum Task {
         /// The new file
         file: PathBuf,
     },
-    /// Print a ticket: it lets one player in, once
+    /// Make a ticket: it lets one player in, once
     Ticket(TicketArgs),
     /// Join the server that a ticket is for
     Join(JoinArgs),
@@ -72,6 +72,21 @@ pub(crate) struct PlayArgs {
     /// How many enemies [default: 24]
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
+    /// How many bots play along, 0 to 7
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) bots: u8,
+    /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR", requires = "key_file")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What the others dial, if it is another address than that of --listen
+    #[arg(long, value_name = "ADDR", requires = "listen")]
+    pub(crate) public: Option<SocketAddr>,
+    /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Serve on when the game here has ended, until everybody has left
+    #[arg(long, requires = "listen")]
+    pub(crate) stay: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -135,11 +150,18 @@ pub(crate) struct TicketArgs {
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,
+    /// For someone who only watches
+    #[arg(long)]
+    pub(crate) spectate: bool,
+    /// Write it to this file, which only its owner may read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JoinArgs {
-    /// A file with the ticket's line in it
+    /// A file with the ticket's line in it. The newest ticket to return with is kept beside it, as
+    /// TICKETFILE.rejoin, and used first
     #[arg(value_name = "TICKETFILE")]
     pub(crate) ticket: PathBuf,
     /// Let a bot play

@@ -1,27 +1,30 @@
 //! To play: here with bots, or wherever a ticket leads.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use twinstep_client::Closed;
 use twinstep_client::client::Ended;
+use twinstep_client::{Client, Closed};
 use twinstep_core::Mwc;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_server::host::stop_requested;
-use twinstep_udp::Ticket;
+use twinstep_server::host::{Running, StopSignal};
+use twinstep_udp::{Key, Ticket};
 
 use crate::bots::{self, BotClient, BotsOptions, Hands};
 use crate::cli::{Failure, JoinArgs, PlayArgs, link};
-use crate::game::Sticks;
+use crate::game::{Game, Pad, Rules, Sticks};
+use crate::game_show::GameShow;
+use crate::serve::beside;
 use crate::terminal::{self, Summary, TerminalOptions};
 use crate::wiring;
 
-/// The player here, and bots.
-const TEAM: usize = 4;
+/// Who may play where others may join.
+const SEATS: usize = 8;
 /// Bots are advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -30,19 +33,18 @@ pub(crate) fn has_terminal() -> bool {
     std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// A server in this process, three bots, and whoever sits here (or a fourth bot).
+/// A server in this process, bots, and whoever sits here (or one more bot); with an address, also others.
 pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
-    if !has_terminal() {
+    if !has_terminal() && args.listen.is_none() {
         return play_headless(args);
     }
     let rules = wiring::rules(args.enemies);
-    let server = wiring::server(&rules, args.seed, TEAM).listen("127.0.0.1:0")?;
+    let server = start_server(args, &rules)?;
     let luck = Mwc::seed(args.seed);
     let mut team = Vec::new();
-    for n in 1..TEAM {
+    for n in 1..=u32::from(args.bots) {
         let ticket = server.ticket(&format!("bot-{n}"))?;
-        let n = n as u32;
         team.push(bots::bot(
             &ticket,
             &rules,
@@ -54,7 +56,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     }
     let client = wiring::client(&server.ticket("you")?, &rules, Some((profile, args.seed)))?;
     let over = AtomicBool::new(false);
-    let summary = thread::scope(|scope| {
+    let ended = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 team.iter_mut().for_each(|bot| bot.advance(Hands::On));
@@ -62,25 +64,68 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
             }
             team.iter_mut().for_each(BotClient::leave);
         });
-        let options = TerminalOptions::new(Some(args.link.clone()));
-        let summary = terminal::run(client, rules.clone(), options);
+        let ended = play_here(args, client, &rules, &luck);
         over.store(true, Ordering::Relaxed);
-        summary
+        ended
     })?;
-    server.shutdown();
-    tell(&summary);
-    summary
-        .ended
-        .map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
+    if args.stay {
+        println!("serving on until everybody has left; Ctrl-C ends it");
+        server.run_until_deserted().map_err(no_signals)?;
+    } else {
+        server.shutdown();
+    }
+    ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
+}
+
+/// The server of this process: for those in here alone, or also for others.
+fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Failure> {
+    let here = usize::from(args.bots) + 1;
+    let Some((listen, key_file)) = args.listen.zip(args.key_file.as_ref()) else {
+        return Ok(wiring::server(rules, args.seed, here).listen("127.0.0.1:0")?);
+    };
+    let mut server = wiring::server(rules, args.seed, SEATS)
+        .key(Key::load(key_file)?)
+        .consumed_file(beside(key_file));
+    if let Some(public) = args.public {
+        server = server.public(public);
+    }
+    let server = server.listen(&listen.to_string())?;
+    println!("listening on {}", server.local_addr());
+    Ok(server)
+}
+
+/// The game of whoever sits here, or of a bot in its place.
+fn play_here(
+    args: &PlayArgs,
+    client: Client<Game, GameShow>,
+    rules: &Arc<Rules>,
+    luck: &Mwc,
+) -> Result<Option<Ended>, Failure> {
+    if has_terminal() {
+        let options = TerminalOptions::new(Some(args.link.clone()));
+        let summary = terminal::run(client, rules.clone(), options)?;
+        tell(&summary);
+        return Ok(summary.ended);
+    }
+    let luck = luck.fork(twinstep_core::Key::new(3, 0));
+    let mut bot = BotClient::new(client, rules.clone(), Sticks::Analog, luck);
+    let rounds = Duration::from_secs(args.seconds.into()).as_millis() / PAUSE.as_millis();
+    for _ in 0..rounds {
+        bot.advance(Hands::On);
+        thread::sleep(PAUSE);
+    }
+    bot.leave();
+    Ok(bot.ended())
 }
 
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
+    let team = usize::from(args.bots) + 1;
     println!(
-        "Powderkeg, {} s without a view (the output is no terminal): {TEAM} bots over the link {}.\n",
+        "Powderkeg, {} s without a view (the output is no terminal): {team} bots over the link {}.\n",
         args.seconds, args.link
     );
     let options = BotsOptions {
-        players: TEAM,
+        players: team,
         seconds: args.seconds,
         link: link(&args.link)?,
         seed: args.seed,
@@ -92,18 +137,34 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!report.faults().is_empty())))
 }
 
-/// Joins the server of a ticket.
+/// Joins the server of a ticket, or returns to it.
 pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let ticket = Ticket::load(&args.ticket)?;
     let rules = wiring::rules(args.enemies);
     let enemies = rules.enemies;
-    let client = wiring::client(&ticket, &rules, None)?;
-    if !args.bot && has_terminal() {
+    let on_screen = !args.bot && has_terminal();
+    // On a screen the player's keys end it.
+    let stop = if on_screen {
+        Arc::default()
+    } else {
+        stop_flag()?
+    };
+    let kept = beside_ticket(&args.ticket);
+    let client = match returned(&kept, &rules, &stop) {
+        Some(client) => client,
+        None => wiring::client(&ticket, &rules, None)?,
+    };
+    let client = client.keeping(move |newer| {
+        // Without the file a restart needs a new ticket; playing needs none.
+        if let Err(error) = newer.save(&kept) {
+            tracing::warn!(%error, "the ticket to return with is not kept");
+        }
+    });
+    if on_screen {
         let summary = terminal::run(client, rules, TerminalOptions::new(None))?;
         tell(&summary);
         return finish(summary.ended, enemies);
     }
-    let stop = stop_flag()?;
     let mut bot = BotClient::new(client, rules, Sticks::Analog, Mwc::seed(ticket.id()));
     while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {
         bot.advance(Hands::On);
@@ -122,6 +183,27 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         );
     }
     finish(bot.ended(), enemies)
+}
+
+/// Where the newest ticket to return with is kept: the ticket file's name and `.rejoin`.
+fn beside_ticket(ticket: &Path) -> PathBuf {
+    let mut path = ticket.as_os_str().to_owned();
+    path.push(".rejoin");
+    path.into()
+}
+
+/// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
+/// no use any more.
+fn returned(kept: &Path, rules: &Arc<Rules>, stop: &AtomicBool) -> Option<Client<Game, GameShow>> {
+    let ticket = Ticket::load(kept).ok()?;
+    let mut client = wiring::client(&ticket, rules, None).ok()?;
+    while client.session.seats().is_empty() {
+        if client.advance(|_| Pad::default()).is_err() || stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        thread::sleep(PAUSE);
+    }
+    Some(client)
 }
 
 /// The end of a server is no fault of who played there.
@@ -156,25 +238,32 @@ fn tell(summary: &Summary) {
     );
 }
 
-/// Becomes true when this process is asked to end.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let failed = |source| Failure::System {
+fn no_signals(source: std::io::Error) -> Failure {
+    Failure::System {
         doing: "cannot listen for the signal to stop",
         source,
-    };
+    }
+}
+
+/// Becomes true when this process is asked to end. Asked a second time, the process ends at once.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(failed)?;
+        .map_err(no_signals)?;
+    let mut signal = runtime
+        .block_on(async { StopSignal::listen() })
+        .map_err(no_signals)?;
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            if runtime.block_on(stop_requested()).is_ok() {
-                raised.store(true, Ordering::Relaxed);
-            }
+            runtime.block_on(signal.requested());
+            raised.store(true, Ordering::Relaxed);
+            runtime.block_on(signal.requested());
+            std::process::exit(130);
         })
-        .map_err(failed)?;
+        .map_err(no_signals)?;
     Ok(stop)
 }

@@ -87,7 +87,7 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a ticket.
+/// Prints a ticket, or writes it to a file that is its owner's alone.
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = Key::load(&args.key_file)?;
     let ticket = Ticket::issue(
@@ -97,19 +97,22 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
             wire_version: u32::from(WIRE_VERSION),
             identity: &args.player,
             match_id: MATCH,
-            seats: 1,
+            seats: u8::from(!args.spectate),
             servers: &[args.server],
             life: TICKET_LIFE,
             timeout: TIMEOUT,
             now_unix: unix_now(),
         },
     )?;
-    println!("{}", ticket.to_line());
+    match &args.out {
+        Some(file) => ticket.save(file)?,
+        None => println!("{}", ticket.to_line()),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Where used tickets are written down: the key file's name and `.used`.
-fn beside(key_file: &Path) -> PathBuf {
+pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
     path.push(".used");
     path.into()

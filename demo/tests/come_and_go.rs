@@ -1,0 +1,241 @@
+//! Players who come, crash, return and leave, as processes that are typed and killed.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn powderkeg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env_remove("RUST_LOG");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    let output = powderkeg(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    output
+}
+
+/// A process that does not outlive its test.
+struct Process(Child);
+
+impl Process {
+    fn start(args: &[&str]) -> Process {
+        Process(powderkeg(args).spawn().unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
+    /// How it ended, and what it said.
+    fn end(mut self) -> (ExitStatus, String) {
+        within(|| self.has_ended());
+        let mut said = String::new();
+        let mut out = self.0.stdout.take().unwrap();
+        out.read_to_string(&mut said).unwrap();
+        (self.0.wait().unwrap(), said)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn within(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "nothing came of it");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder of one test's own, gone afterwards, with a key in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with_a_key(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let folder = Folder(path);
+        run(&["key", &folder.file("key")]);
+        folder
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn ticket(&self, server: &str, player: &str) -> String {
+        let file = self.file(player);
+        let key = self.file("key");
+        run(&[
+            "ticket",
+            "--key-file",
+            &key,
+            "--server",
+            server,
+            "--player",
+            player,
+            "--out",
+            &file,
+        ]);
+        file
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The first address on this machine that is said.
+fn address(said: impl Read + Send + 'static) -> String {
+    let mut lines = BufReader::new(said).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| {
+        let (_, rest) = line.split_once("127.0.0.1:")?;
+        let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some(format!("127.0.0.1:{port}"))
+    });
+    // What else is said must go somewhere, or the process would wait.
+    std::thread::spawn(move || lines.for_each(drop));
+    address.expect("it says where it listens")
+}
+
+fn mode(path: &str) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_ticket_in_a_file_is_its_owners_alone() {
+    let folder = Folder::with_a_key("out");
+    let file = folder.ticket("127.0.0.1:7", "anna");
+    assert_eq!(mode(&file), 0o600);
+    let written = fs::read_to_string(&file).unwrap();
+    assert!(written.starts_with("twinstep-ticket-"), "{written}");
+    let key = folder.file("key");
+    let of = |more: &[&str]| {
+        let task = [
+            "ticket",
+            "--key-file",
+            &key,
+            "--server",
+            "127.0.0.1:7",
+            "--player",
+            "eve",
+        ];
+        String::from_utf8(run(&[&task[..], more].concat()).stdout).unwrap()
+    };
+    assert!(
+        of(&[]).starts_with("twinstep-ticket-"),
+        "else it is printed"
+    );
+    assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
+}
+
+/// The ticket itself is used by then: what lets the second process in is the one that the first was handed.
+#[test]
+fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
+    let folder = Folder::with_a_key("killed");
+    let key = folder.file("key");
+    let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
+    let address = address(server.0.stderr.take().unwrap());
+    let ticket = folder.ticket(&address, "anna");
+    let kept = format!("{ticket}.rejoin");
+
+    let first = Process::start(&["join", &ticket, "--bot"]);
+    within(|| Path::new(&kept).exists());
+    assert_eq!(mode(&kept), 0o600);
+    let held = fs::read_to_string(&kept).unwrap();
+    first.signal("KILL");
+    drop(first);
+
+    let second = Process::start(&["join", &ticket, "--bot"]);
+    within(|| fs::read_to_string(&kept).unwrap() != held);
+    std::thread::sleep(Duration::from_millis(500));
+    second.signal("TERM");
+    let (status, said) = second.end();
+    assert!(
+        status.success() && said.contains("played to tick"),
+        "{said}"
+    );
+    server.signal("TERM");
+    assert!(server.end().0.success());
+}
+
+/// Row 73: the match survives the host's own window if it was told to, until the last one has left.
+#[test]
+fn a_match_outlives_the_game_of_its_host_until_everybody_has_left() {
+    let folder = Folder::with_a_key("listen");
+    let key = folder.file("key");
+    let mut host = Process::start(&[
+        "play",
+        "--listen",
+        "127.0.0.1:0",
+        "--key-file",
+        &key,
+        "--stay",
+        "--seconds",
+        "3",
+        "--bots",
+        "1",
+        "--link",
+        "lan",
+    ]);
+    let out = host.0.stdout.take().unwrap();
+    let address = address(out);
+    let ticket = folder.ticket(&address, "guest");
+    let guest = Process::start(&["join", &ticket, "--bot"]);
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(!host.has_ended(), "the guest plays on");
+    guest.signal("TERM");
+    let (status, said) = guest.end();
+    assert!(
+        status.success() && said.contains("played to tick"),
+        "{said}"
+    );
+    within(|| host.has_ended());
+    assert!(host.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_server_that_is_asked_twice_ends_at_once() {
+    let folder = Folder::with_a_key("twice");
+    let key = folder.file("key");
+    let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
+    let address = address(server.0.stderr.take().unwrap());
+    // Somebody who does not answer any more holds an orderly end up.
+    let ticket = folder.ticket(&address, "anna");
+    let player = Process::start(&["join", &ticket, "--bot"]);
+    within(|| Path::new(&format!("{ticket}.rejoin")).exists());
+    player.signal("STOP");
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(100));
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(server.has_ended(), "it waits for who does not answer");
+    player.signal("CONT");
+}
