@@ -113,6 +113,10 @@ impl Drop for Folder {
 }
 
 /// The first address on this machine that is said.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process is listened to beside the test"
+)]
 fn address(said: impl Read + Send + 'static) -> String {
     let mut lines = BufReader::new(said).lines().map_while(Result::ok);
     let address = lines.find_map(|line| {

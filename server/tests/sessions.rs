@@ -111,6 +111,7 @@ impl Line {
     }
 
     /// Carries datagrams until the test ends.
+    #[expect(clippy::disallowed_methods, reason = "a network goes on by itself")]
     fn carry(&self, front: UdpSocket, server: SocketAddr) {
         let cuts = self.cuts.clone();
         front.set_nonblocking(true).unwrap();
@@ -279,10 +280,12 @@ fn a_listen_server_is_server_and_client_in_one_process() {
     guest.play_until(|guest| guest.tick() > Tick(30)).unwrap();
     host.client.leave();
     // The server part runs on for whoever is there, and ends with the last one.
-    let runs_on = std::thread::spawn(move || server.run_until_deserted());
-    let seen = guest.tick();
-    guest.play_until(|guest| guest.tick() > seen + 60).unwrap();
-    assert!(!runs_on.is_finished());
-    guest.client.leave();
-    runs_on.join().unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let runs_on = scope.spawn(|| server.run_until_deserted());
+        let seen = guest.tick();
+        guest.play_until(|guest| guest.tick() > seen + 60).unwrap();
+        assert!(!runs_on.is_finished());
+        guest.client.leave();
+        runs_on.join().unwrap().unwrap();
+    });
 }
