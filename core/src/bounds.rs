@@ -23,7 +23,7 @@ pub const HISTORY: u32 = 64;
 pub const BACKLOG: u32 = 1_800;
 
 /// Ticks of a turn.
-pub const TURN_TICKS_MAX: u8 = 16;
+pub const TURN_TICKS_MAX: u8 = 20;
 /// The shortest tick.
 pub const TICK_MIN: Duration = Duration::from_millis(1);
 /// The longest tick.

@@ -28,7 +28,7 @@ pub enum Sealing {
 /// How many ticks are sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnLength {
-    /// Always so many, 1..=16.
+    /// Always so many, 1..=20.
     Fixed(u8),
     /// With a command delay it starts from the largest round trip, without one from `min`; it grows after
     /// pauses and shrinks when it was quiet (seed rows 40, 47 and 48).
