@@ -49,11 +49,11 @@ impl Play for Skirmish {
     fn drive(
         &self,
         bot: &mut Option<Bot>,
-        rules: &Rules,
+        _rules: &Rules,
         me: PlayerId,
         now: Tick,
     ) -> ((), Option<Command>) {
-        let order = bot.as_mut().and_then(|bot| bot.think(self, rules, me, now));
+        let order = bot.as_mut().and_then(|bot| bot.think(self, me, now));
         ((), order)
     }
 

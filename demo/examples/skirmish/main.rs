@@ -34,7 +34,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Villagers gather, soldiers fight, bombs fall: a tiny strategy game in lockstep.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many bots
+    /// How many bots, 1 to 4
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=4))]
     bots: u8,
     /// How long they play, without a view
@@ -98,30 +98,33 @@ fn join(
 
 /// A client with a bot at its controls.
 struct Player {
+    name: String,
     client: Client<Skirmish>,
     bot: Bot,
-    rules: Arc<Rules>,
     seen: Tick,
     ended: Option<Ended>,
 }
 
-impl Player {
-    fn new(
-        server: &Running<Skirmish>,
-        rules: &Arc<Rules>,
-        args: &Args,
-        n: u8,
-    ) -> Result<Player, Box<dyn Error>> {
-        let seed = args.seed << 8 | u64::from(n);
+/// So many bots join.
+fn bots(
+    server: &Running<Skirmish>,
+    rules: &Arc<Rules>,
+    args: &Args,
+) -> Result<Vec<Player>, Box<dyn Error>> {
+    let player = |n: u8| {
+        let (name, seed) = (format!("bot-{n}"), args.seed << 8 | u64::from(n));
         Ok(Player {
-            client: join(server, rules, &format!("bot-{n}"), (args.link, seed))?,
+            client: join(server, rules, &name, (args.link, seed))?,
+            name,
             bot: Bot::new(Mwc::seed(seed)),
-            rules: rules.clone(),
             seen: Tick(0),
             ended: None,
         })
-    }
+    };
+    (1..=args.bots).map(player).collect()
+}
 
+impl Player {
     /// Does what is due; the bot thinks once for each tick that it sees.
     fn advance(&mut self, orders: bool) {
         if self.ended.is_some() {
@@ -134,70 +137,27 @@ impl Player {
         let (Some(world), Some(&me)) = (session.authority(), session.seats().first()) else {
             return;
         };
-        let now = world.tick();
-        if orders && now > self.seen {
-            self.seen = now;
-            if let Some(order) = self.bot.think(world.sim(), &self.rules, me, now) {
+        if orders && world.tick() > self.seen {
+            self.seen = world.tick();
+            if let Some(order) = self.bot.think(world.sim(), me, self.seen) {
                 // An order too many is an order not given.
                 let _ = session.command(0, order);
             }
         }
     }
-}
 
-/// Lets bots play, and tells what came of it and what was wrong.
-fn watch(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
-    let rules = Arc::new(Rules::default());
-    let server = serve(&rules)?;
-    let players = (1..=args.bots).map(|n| Player::new(&server, &rules, args, n));
-    let mut players = players.collect::<Result<Vec<_>, _>>()?;
-    let length = Duration::from_secs(args.seconds.into());
-    while players[0].client.now() < length {
-        let orders = players[0].client.now() + QUIET < length;
-        players.iter_mut().for_each(|player| player.advance(orders));
-        thread::sleep(PAUSE);
-    }
-    let faults = report(args, &server, &players)?;
-    players.iter_mut().for_each(|player| player.client.leave());
-    server.shutdown();
-    Ok(faults)
-}
-
-fn report(
-    args: &Args,
-    server: &Running<Skirmish>,
-    players: &[Player],
-) -> Result<Vec<String>, MatchEnded> {
-    let (stats, tick, towns) = server.inspect(|game| {
-        let world = game.world();
-        (game.stats(), world.tick(), world.sim().towns.clone())
-    })?;
-    let (kills, razed) = towns.values().fold((0, 0), |(kills, razed), town| {
-        (kills + town.kills, razed + town.razed)
-    });
-    println!(
-        "{} s over {}: {tick} in {} turns · {} bombs · {kills} kills · {razed} towns razed",
-        args.seconds, args.link, stats.turns, stats.outcomes
-    );
-    println!(
-        "player   tick  orders  late turns  paused ms  confirmed ms  up B/s  down B/s  digest"
-    );
-    let mut faults = Vec::new();
-    let mut fault = |who: &str, what: String| faults.push(format!("{who}: {what}"));
-    for (n, player) in (1..).zip(players) {
-        let who = format!("bot-{n}");
-        let stats = player.client.session.stats();
+    /// Prints what was measured; what was not as it must be.
+    fn report(&self, server: &Running<Skirmish>, seconds: u32) -> Result<Vec<String>, MatchEnded> {
+        let stats = self.client.session.stats();
         let tick = Tick(stats.authority_tick);
         let truth = server.inspect(move |game| game.digest_at(tick))?;
-        let ours = player
-            .client
-            .session
-            .authority()
-            .map(|world| world.digest());
-        let equal = truth.is_some() && ours.and_then(Result::ok) == truth;
-        let per_second = |bytes: u64| bytes / u64::from(args.seconds);
+        let world = self.client.session.authority();
+        let digest = world.and_then(|world| world.digest().ok());
+        let fates = stats.commands_executed + stats.commands_refused;
+        let per_second = |bytes: u64| bytes / u64::from(seconds);
         println!(
-            "{who}  {:>6}  {:>6}  {:>10}  {:>9.0}  {:>12}  {:>6}  {:>8}  {}",
+            "{:6} {:>6} {:>7} {:>11} {:>10.0} {:>13} {:>7} {:>9}",
+            self.name,
             tick.0,
             stats.commands_executed,
             stats.late_turns,
@@ -205,28 +165,63 @@ fn report(
             stats.confirmed_ms_p50,
             per_second(stats.up.total()),
             per_second(stats.down_bytes),
-            if equal { "equal" } else { "DIFFERS" },
         );
-        if !equal {
-            fault(&who, format!("its digest of {tick} is not the server's"));
-        }
-        if let Some(ended) = player.ended {
-            fault(&who, format!("it is out: {ended}"));
-        }
-        let fates = stats.commands_executed + stats.commands_refused;
-        if stats.commands_sent != fates {
-            fault(
-                &who,
+        let ended = self.ended.map(|ended| ended.to_string());
+        let faults = [
+            (self.ended.is_some(), format!("it is out: {ended:?}")),
+            (
+                digest.is_none() || digest != truth,
+                format!("its digest of {tick} is wrong"),
+            ),
+            (
+                stats.commands_sent != fates,
                 format!("{} orders, {fates} fates", stats.commands_sent),
-            );
-        }
-        if stats.commands_executed == 0 {
-            fault(&who, "none of its orders ran".to_owned());
-        }
+            ),
+            (
+                stats.commands_executed == 0,
+                "none of its orders ran".to_owned(),
+            ),
+        ];
+        let faults = faults.into_iter().filter(|fault| fault.0);
+        Ok(faults
+            .map(|fault| format!("{}: {}", self.name, fault.1))
+            .collect())
     }
-    if stats.desyncs > 0 {
-        fault("server", format!("{} desyncs", stats.desyncs));
+}
+
+/// Lets bots play, and tells what came of it and what was wrong.
+fn watch(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
+    let rules = Arc::new(Rules::default());
+    let server = serve(&rules)?;
+    let mut players = bots(&server, &rules, args)?;
+    let length = Duration::from_secs(args.seconds.into());
+    while players[0].client.now() < length {
+        let orders = players[0].client.now() + QUIET < length;
+        players.iter_mut().for_each(|player| player.advance(orders));
+        thread::sleep(PAUSE);
     }
+    let (stats, towns) = server.inspect(|game| (game.stats(), game.world().sim().towns.clone()))?;
+    let kills: u32 = towns.values().map(|town| town.kills).sum();
+    let (turns, blasts) = (stats.turns, stats.outcomes);
+    println!(
+        "{} s over {}: {turns} turns, {blasts} blasts, {kills} kills",
+        args.seconds, args.link
+    );
+    println!("player   tick  orders  late turns  paused ms  confirmed ms  up B/s  down B/s");
+    let mut faults = Vec::new();
+    for player in &mut players {
+        faults.extend(player.report(&server, args.seconds)?);
+        player.client.leave();
+    }
+    println!(
+        "{}",
+        if faults.is_empty() {
+            "all digests are equal"
+        } else {
+            "not as it must be"
+        }
+    );
+    server.shutdown();
     Ok(faults)
 }
 
@@ -235,8 +230,7 @@ fn play(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
     let rules = Arc::new(Rules::default());
     let server = serve(&rules)?;
     let mut client = join(&server, &rules, "you", (args.link, args.seed))?;
-    let bots = (1..=args.bots.min(3)).map(|n| Player::new(&server, &rules, args, n));
-    let mut bots = bots.collect::<Result<Vec<_>, _>>()?;
+    let mut bots = bots(&server, &rules, args)?;
     let over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         scope.spawn(|| {

@@ -2,7 +2,7 @@
 
 use twinstep_core::{Mwc, PlayerId, Tick};
 
-use super::{BOMB_COST, Command, Kind, Point, Rules, STEPS, Skirmish};
+use super::{BOMB_COST, Command, Kind, Point, Skirmish};
 
 /// Villagers that it wants before anything else.
 const VILLAGERS: usize = 10;
@@ -27,14 +27,8 @@ impl Bot {
     }
 
     /// What it orders at `now`. Call it once for each tick.
-    pub fn think(
-        &mut self,
-        game: &Skirmish,
-        rules: &Rules,
-        me: PlayerId,
-        now: Tick,
-    ) -> Option<Command> {
-        let town = game.towns.get(&me).filter(|town| town.stands())?;
+    pub fn think(&mut self, game: &Skirmish, me: PlayerId, now: Tick) -> Option<Command> {
+        let town = game.towns.get(&me)?;
         if now < self.next_order {
             return None;
         }
@@ -49,32 +43,20 @@ impl Bot {
             Some(Command::Train(Kind::Villager))
         } else if town.gold >= BOMB_COST + Kind::Soldier.price() && chance == 2 {
             self.prey(game, me, now).map(Command::Bomb)
+        } else if soldiers >= TROOP && chance == 3 {
+            self.prey(game, me, now).map(Command::Send)
         } else if town.gold >= Kind::Soldier.price() {
             Some(Command::Train(Kind::Soldier))
-        } else if soldiers >= TROOP {
-            self.victim(game, rules, me).map(Command::Send)
         } else {
             None
         }
     }
 
-    /// A unit of an enemy, by chance; and as it walks, where it is now.
+    /// Where a unit of an enemy is, by chance.
     fn prey(&mut self, game: &Skirmish, me: PlayerId, now: Tick) -> Option<Point> {
         let enemies = || game.units.iter().filter(|(id, _)| id.owner != me);
         let n = self.luck.below((enemies().count() as u32).max(1));
         let (_, unit) = enemies().nth(n as usize)?;
         Some(unit.trip.at(now))
-    }
-
-    /// The place before an enemy's town.
-    fn victim(&mut self, game: &Skirmish, rules: &Rules, me: PlayerId) -> Option<Point> {
-        let enemies = || {
-            let mut towns = game.towns.iter();
-            std::iter::from_fn(move || towns.find(|(id, town)| **id != me && town.stands()))
-        };
-        let n = self.luck.below((enemies().count() as u32).max(1));
-        let (&whose, _) = enemies().nth(n as usize)?;
-        let at = rules.town(whose);
-        Some(at.toward(rules.town(me), STEPS as u32))
     }
 }

@@ -147,13 +147,6 @@ impl Rules {
         self.mines[if villager.n % 4 == 3 { far } else { near }]
     }
 
-    /// Whether a place is on the map.
-    #[must_use]
-    pub fn holds(&self, place: Point) -> bool {
-        let (width, height) = self.fields;
-        (0..width * STEPS).contains(&place.x) && (0..height * STEPS).contains(&place.y)
-    }
-
     /// The nearest place on the map.
     #[must_use]
     pub fn clamp(&self, place: Point) -> Point {

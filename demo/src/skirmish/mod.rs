@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ commands ─▶ timers that are due ─▶ next state
-//!                      (blasts)    (orders)    (arrived, trained, fuse, risen)
+//!                      (blasts)    (orders)    (arrived, trained, fuse)
 //! ```
 //!
 //! Invariant: a tick costs what *happens* in it. Each unit sleeps in the [`Schedule`] until it arrives or may
@@ -38,14 +38,10 @@ pub use unit::{Kind, Unit, UnitId};
 const GOLD: u32 = 120;
 /// What a bomb costs.
 pub const BOMB_COST: u32 = 40;
-/// What a town can bear.
-pub const TOWN_HEALTH: i16 = 400;
 /// Training a unit takes so long.
 const TRAIN_TICKS: u32 = 30;
 /// From a bomb's order to its blast.
 const FUSE_TICKS: u32 = 20;
-/// A town that fell stands again so much later.
-const RISE_TICKS: u32 = 200;
 
 /// Everything that changes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -66,12 +62,8 @@ pub struct Town {
     pub is_open: bool,
     /// What can be spent.
     pub gold: u32,
-    /// 0: it lies in ruins, and nothing can be ordered from it.
-    pub health: i16,
     /// Enemies' units that its side killed.
     pub kills: u32,
-    /// Enemies' towns that its side razed.
-    pub razed: u32,
     /// Names for units, bombs and timers. It never goes back, so that no name is used twice.
     named: u32,
     /// When the units in training will be ready.
@@ -79,14 +71,8 @@ pub struct Town {
 }
 
 impl Town {
-    /// Whether its player can order from it.
-    #[must_use]
-    pub fn stands(&self) -> bool {
-        self.is_open && self.health > 0
-    }
-
     fn pay(&mut self, price: u32) -> bool {
-        let can = self.stands() && self.gold >= price;
+        let can = self.gold >= price;
         if can {
             self.gold -= price;
         }
@@ -132,8 +118,6 @@ pub enum Cue {
     Fell(UnitId),
     /// A bomb went up.
     Blast(Point),
-    /// A town was razed.
-    Razed(PlayerId),
 }
 
 /// What a timer wakes.
@@ -145,8 +129,6 @@ enum Timer {
     Trained(UnitId, Kind),
     /// A bomb's fuse has burnt down.
     Fuse(Blast),
-    /// A town stands again.
-    Risen(PlayerId),
 }
 
 impl Simulation for Skirmish {
@@ -184,11 +166,6 @@ impl Simulation for Skirmish {
                 Timer::Unit(unit) => self.wake(unit, now, rules, fx),
                 Timer::Trained(unit, kind) => self.enter(unit, kind, now, rules),
                 Timer::Fuse(blast) => fx.ask(key, blast),
-                Timer::Risen(player) => {
-                    if let Some(town) = self.towns.get_mut(&player) {
-                        town.health = TOWN_HEALTH;
-                    }
-                }
             }
         }
     }
@@ -212,10 +189,10 @@ impl Skirmish {
         self.timers.len()
     }
 
-    /// Bombs that will go up, and when.
-    pub fn bombs(&self) -> impl Iterator<Item = (Tick, Point)> {
-        self.timers.iter().filter_map(|(at, _, timer)| match timer {
-            Timer::Fuse(blast) => Some((at, blast.at)),
+    /// Where bombs will go up.
+    pub fn bombs(&self) -> impl Iterator<Item = Point> {
+        self.timers.iter().filter_map(|(_, _, timer)| match timer {
+            Timer::Fuse(blast) => Some(blast.at),
             _ => None,
         })
     }
@@ -226,7 +203,7 @@ impl Skirmish {
         self.towns.contains_key(&player)
             && match *command {
                 Command::Train(_) => true,
-                Command::Send(to) | Command::Bomb(to) => rules.holds(to),
+                Command::Send(to) | Command::Bomb(to) => rules.clamp(to) == to,
             }
     }
 
@@ -235,9 +212,7 @@ impl Skirmish {
         let town = Town {
             is_open: true,
             gold: GOLD,
-            health: TOWN_HEALTH,
             kills: 0,
-            razed: 0,
             named,
             trained_at: now,
         };
@@ -262,7 +237,7 @@ impl Skirmish {
         Some(UnitId { owner, n })
     }
 
-    /// What a player ordered. Who cannot pay, or lies in ruins, gets nothing.
+    /// What a player ordered. Who cannot pay gets nothing.
     fn obey(&mut self, player: PlayerId, command: Command, now: Tick, rules: &Rules) {
         let units = self.units.keys().filter(|id| id.owner == player).count();
         let Some(town) = self.towns.get_mut(&player) else {
@@ -272,10 +247,8 @@ impl Skirmish {
             Command::Train(kind) => {
                 if units < rules.units_max.into() && town.pay(kind.price()) {
                     town.trained_at = town.trained_at.max(now) + TRAIN_TICKS;
-                    let id = UnitId {
-                        owner: player,
-                        n: town.next_name(),
-                    };
+                    let n = town.next_name();
+                    let id = UnitId { owner: player, n };
                     self.timers
                         .at(town.trained_at, id.key(), Timer::Trained(id, kind));
                 }

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Key, PlayerId, Tick};
 
-use super::{Cue, Point, RISE_TICKS, Rules, STEPS, Skirmish, Timer, Trip};
+use super::{Cue, Point, Rules, STEPS, Skirmish, Timer, Trip};
 
 /// Gold that a villager brings home.
 const LOAD: u32 = 10;
@@ -86,21 +86,6 @@ pub struct Unit {
     pub goal: Point,
 }
 
-/// Whom a soldier can strike.
-enum Target {
-    Unit(UnitId),
-    Town(PlayerId),
-}
-
-impl Target {
-    fn owner(&self) -> PlayerId {
-        match self {
-            Target::Unit(id) => id.owner,
-            Target::Town(player) => *player,
-        }
-    }
-}
-
 impl Skirmish {
     /// A unit comes out of its town: a villager goes to work, a soldier waits.
     pub(super) fn enter(&mut self, id: UnitId, kind: Kind, now: Tick, rules: &Rules) {
@@ -149,7 +134,7 @@ impl Skirmish {
     ) {
         match self.units.get(&id).map(|unit| unit.kind) {
             Some(Kind::Villager) => self.gather(id, now, rules),
-            Some(Kind::Soldier) => self.march(id, now, rules, fx),
+            Some(Kind::Soldier) => self.march(id, now, fx),
             None => {} // It died.
         }
     }
@@ -172,61 +157,39 @@ impl Skirmish {
     }
 
     /// A soldier strikes, or goes on, or has nothing to do and sleeps.
-    fn march(&mut self, id: UnitId, now: Tick, rules: &Rules, fx: &mut Effects<Skirmish>) {
-        let Some(&Unit {
-            trip, goal, kind, ..
-        }) = self.units.get(&id)
-        else {
+    fn march(&mut self, id: UnitId, now: Tick, fx: &mut Effects<Skirmish>) {
+        let Some(unit) = self.units.get(&id) else {
             return;
         };
-        let at = trip.at(now);
-        let target = self.target_near(id.owner, at, now, rules);
-        let strikes = target
-            .as_ref()
-            .is_some_and(|(distance, ..)| *distance <= REACH);
-        let toward = target.as_ref().map_or(goal, |(_, place, _)| *place);
-        if !strikes && toward == at {
-            return;
-        }
-        let stride = if strikes { 0 } else { STRIDE };
-        let trip = Trip::walk(at, at.toward(toward, stride), now, kind.steps_per_tick());
-        let next = if strikes {
-            now + STRIKE_TICKS
-        } else {
-            trip.arrives.max(now + 1)
+        let (at, goal) = (unit.trip.at(now), unit.goal);
+        let enemy = self.enemy_near(id.owner, at, now);
+        let struck = enemy.filter(|(distance, ..)| *distance <= REACH);
+        let (to, next) = match (struck, enemy) {
+            (Some(_), _) => (at, now + STRIKE_TICKS),
+            (None, None) if at == goal => return,
+            (None, enemy) => {
+                let to = at.toward(enemy.map_or(goal, |(_, place, _)| place), STRIDE);
+                let walk = Trip::walk(at, to, now, Kind::Soldier.steps_per_tick());
+                (to, walk.arrives.max(now + 1))
+            }
         };
         if let Some(unit) = self.units.get_mut(&id) {
-            unit.trip = trip;
+            unit.trip = Trip::walk(at, to, now, Kind::Soldier.steps_per_tick());
         }
         self.timers.at(next, id.key(), Timer::Unit(id));
-        match target.filter(|_| strikes) {
-            Some((.., Target::Unit(enemy))) => self.hurt(enemy, DAMAGE, id.owner, now, fx),
-            Some((.., Target::Town(enemy))) => self.raze(enemy, id.owner, now, fx),
-            None => {}
+        if let Some((.., enemy)) = struck {
+            self.hurt(enemy, DAMAGE, id.owner, now, fx);
         }
     }
 
-    /// How far, where and what the nearest enemy in sight is; of equals units by name, then towns.
-    fn target_near(
-        &self,
-        owner: PlayerId,
-        from: Point,
-        now: Tick,
-        rules: &Rules,
-    ) -> Option<(u32, Point, Target)> {
-        let units = self.units.iter().map(|(id, unit)| {
+    /// How far, where and who the nearest enemy in sight is; of equals the first by place and name.
+    fn enemy_near(&self, owner: PlayerId, from: Point, now: Tick) -> Option<(u32, Point, UnitId)> {
+        let enemies = self.units.iter().filter(|(id, _)| id.owner != owner);
+        let near = enemies.map(|(id, unit)| {
             let at = unit.trip.at(now);
-            (from.distance(at), at, Target::Unit(*id))
+            (from.distance(at), at, *id)
         });
-        let towns = self.towns.iter().filter(|(_, town)| town.stands());
-        let towns = towns.map(|(id, _)| {
-            let at = rules.town(*id);
-            (from.distance(at), at, Target::Town(*id))
-        });
-        units
-            .chain(towns)
-            .filter(|(distance, _, target)| *distance <= SIGHT && target.owner() != owner)
-            .min_by_key(|(distance, ..)| *distance)
+        near.filter(|(distance, ..)| *distance <= SIGHT).min()
     }
 
     /// Takes health of a unit; the last of it is its death, and a kill for `by`. A soldier that is hurt wakes.
@@ -255,23 +218,6 @@ impl Skirmish {
             && let Some(town) = self.towns.get_mut(&by)
         {
             town.kills += 1;
-        }
-    }
-
-    /// Takes health of a town; the last of it leaves ruins, for a while.
-    fn raze(&mut self, whose: PlayerId, by: PlayerId, now: Tick, fx: &mut Effects<Skirmish>) {
-        let Some(town) = self.towns.get_mut(&whose) else {
-            return;
-        };
-        town.health = (town.health - DAMAGE).max(0);
-        if town.health > 0 {
-            return;
-        }
-        let key = Key::player(whose, town.next_name());
-        self.timers.at(now + RISE_TICKS, key, Timer::Risen(whose));
-        fx.cue(key, Cue::Razed(whose));
-        if let Some(town) = self.towns.get_mut(&by) {
-            town.razed += 1;
         }
     }
 }
