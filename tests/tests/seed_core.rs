@@ -406,7 +406,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
 #[test]
 fn a_thousand_gathering_villagers_send_no_byte() {
     let bytes = |crowd| {
-        let mut config = RigConfig::new(2, LinkProfile::LAN);
+        let mut config = RigConfig::strategy(2, LinkProfile::LAN);
         (config.sticks, config.crowd, config.verify) = (Sticks::Still, crowd, false);
         let mut rig = Rig::<Skirmish>::new(config);
         rig.observe(false);
@@ -428,6 +428,18 @@ fn a_thousand_gathering_villagers_send_no_byte() {
     let (few, many) = (bytes(2), bytes(250));
     println!("{few} bytes with 8 villagers, {many} with 1,000");
     assert_eq!(few, many);
+}
+
+/// The second game, in lockstep: bots at war over a bad line, equal at every tick (as the rig checks), every
+/// order with its fate.
+#[test]
+fn a_skirmish_in_lockstep_stays_equal() {
+    let mut rig = Rig::<Skirmish>::new(RigConfig::strategy(3, LinkProfile::BAD));
+    rig.run(SECOND * 60);
+    assert!(rig.game.stats().outcomes > 3, "{:?}", rig.game.stats());
+    let towns = &rig.game.world().sim().towns;
+    assert!(towns.values().any(|town| town.kills > 0), "{towns:?}");
+    rig.converge();
 }
 
 /// Draws at every tick, and shows what it drew.

@@ -57,6 +57,27 @@ fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
     assert!(rig.stats(1).rtt_ms > 350.0);
 }
 
+/// Row 31: under the deadline policy a bad line costs nobody but its owner: while one player's line jitters, the
+/// turns of the others are never late.
+#[test]
+fn a_bad_line_makes_turns_late_for_its_owner_alone() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::LAN));
+    rig.run(SECOND * 3);
+    let before = [0, 1, 2, 3].map(|i| rig.stats(i));
+    rig.relink(2, "rtt=80,jitter=250,loss=10".parse().unwrap());
+    rig.run(SECOND * 20);
+    for (i, before) in before.iter().enumerate() {
+        let stats = rig.stats(i);
+        let late = stats.late_turns - before.late_turns;
+        println!(
+            "client {i}: {late} late turns, {} fills",
+            stats.fills - before.fills
+        );
+        assert_eq!(late > 0, i == 2, "client {i}: {late} late turns");
+        assert!(i == 2 || stats.stall_ms == 0.0);
+    }
+}
+
 /// Row 32: an input changes the predicted state in the very tick for which it is sampled.
 #[test]
 fn a_local_input_acts_in_its_own_tick() {
