@@ -20,7 +20,14 @@ use twinstep_core::PlayerId;
 
 const COLORS: [Color; 4] = [Color::Green, Color::Red, Color::Blue, Color::Yellow];
 const FRAME: Duration = Duration::from_millis(33);
-const KEYS: &str = " arrows aim · v villager 20 · s soldier 30 · g go · b bomb 40 · q quit ";
+const KEYS: [&str; 6] = [
+    "arrows  aim",
+    "v       villager, 20 gold",
+    "s       soldier, 30 gold",
+    "g       all soldiers go there",
+    "b       bomb, 40 gold",
+    "q       quit",
+];
 
 /// Plays on this terminal until the player quits or the session ends.
 pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Option<Ended>> {
@@ -73,7 +80,7 @@ pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Op
 fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, cursor: Point) {
     let (width, height) = (rules.fields.0 as u16 + 2, rules.fields.1 as u16 + 2);
     let area = Rect::new(0, 0, width, height).intersection(frame.area());
-    let block = Block::bordered().title(" Skirmish ").title_bottom(KEYS);
+    let block = Block::bordered().title(" Skirmish ");
     frame.render_widget(block, area);
     let Some(world) = session.authority() else {
         return;
@@ -112,7 +119,9 @@ fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, curso
     lines.extend(waiting.map(Line::from));
     let latency = session.stats().confirmed_ms_p50;
     lines.push(Line::from(format!("an order takes {latency} ms")));
-    let side = Rect::new(width + 1, 1, 28, height).intersection(frame.area());
+    lines.push(Line::default());
+    lines.extend(KEYS.map(Line::from));
+    let side = Rect::new(width + 1, 1, 29, height).intersection(frame.area());
     frame.render_widget(Paragraph::new(lines), side);
 }
 

@@ -44,7 +44,7 @@ const TRAIN_TICKS: u32 = 30;
 const FUSE_TICKS: u32 = 20;
 
 /// Everything that changes.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Skirmish {
     /// One for each player that ever came.
     pub towns: Table<PlayerId, Town>,
@@ -174,13 +174,8 @@ impl Simulation for Skirmish {
 impl Skirmish {
     /// A map without towns: each comes with its player.
     #[must_use]
-    pub const fn new() -> Skirmish {
-        Skirmish {
-            towns: Table::new(),
-            units: Table::new(),
-            woken: 0,
-            timers: Schedule::new(),
-        }
+    pub fn new() -> Skirmish {
+        Skirmish::default()
     }
 
     /// How many units, bombs and towns sleep.
@@ -272,27 +267,5 @@ impl Skirmish {
             let damage = 20 + 60 * nearness / BLAST_RADIUS;
             self.hurt(unit, damage as i16, blast.by, now, fx);
         }
-    }
-}
-
-impl Default for Skirmish {
-    fn default() -> Skirmish {
-        Skirmish::new()
-    }
-}
-
-/// Field by field, so that each list keeps its buffer: worlds are copied at every tick.
-impl Clone for Skirmish {
-    fn clone(&self) -> Skirmish {
-        let mut copy = Skirmish::new();
-        copy.clone_from(self);
-        copy
-    }
-
-    fn clone_from(&mut self, other: &Skirmish) {
-        self.towns.clone_from(&other.towns);
-        self.units.clone_from(&other.units);
-        self.timers.clone_from(&other.timers);
-        self.woken = other.woken;
     }
 }
