@@ -1,0 +1,269 @@
+//! `kill -9` of a real server in mid-match, again and again: everybody returns by itself, and one journal tells the
+//! whole match.
+//!
+//! `ci/kills.sh` runs this for longer: `TWINSTEP_KILLS` kills within `TWINSTEP_SECONDS`.
+#![cfg(unix)]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use powderkeg::bots::{BotClient, Hands};
+use powderkeg::game::{Game, Sticks};
+use powderkeg::wiring;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::{Replay, Survey};
+use twinstep_core::{Mwc, PlayerId};
+use twinstep_udp::Ticket;
+
+const PLAYERS: usize = 4;
+const PAUSE: Duration = Duration::from_millis(2);
+/// Whoever is not back by then is locked out.
+const LOCKED_OUT: Duration = Duration::from_secs(15);
+/// A client plays again when its authority has come this far beyond the kill.
+const PLAYS: u32 = 6;
+
+fn number(name: &str, default: u32) -> u32 {
+    let said = std::env::var(name).ok();
+    said.map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// A folder of one test's own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the server's log and journal stay in {}", self.0.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// A server process, which dies with its test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn powderkeg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .env_remove("RUST_LOG");
+    command
+}
+
+struct Match {
+    folder: Folder,
+    address: String,
+    server: Server,
+}
+
+impl Match {
+    fn start() -> Match {
+        let folder = Folder::new("kill");
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        let made = powderkeg(&["key", &folder.file("key")]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let server = serve(&folder, &address);
+        Match {
+            folder,
+            address,
+            server,
+        }
+    }
+
+    fn kill_and_restart(&mut self) {
+        // SIGKILL: nothing of the process runs after this.
+        self.server.0.kill().unwrap();
+        self.server.0.wait().unwrap();
+        self.server = serve(&self.folder, &self.address);
+    }
+
+    fn bot(&self, n: usize) -> BotClient {
+        let issued = powderkeg(&[
+            "ticket",
+            "--key-file",
+            &self.folder.file("key"),
+            "--server",
+            &self.address,
+            "--player",
+            &format!("bot-{n}"),
+        ]);
+        let issued = { issued }.output().unwrap();
+        let path = self.folder.file(&format!("{n}.ticket"));
+        fs::write(&path, issued.stdout).unwrap();
+        let ticket = Ticket::load(path).unwrap();
+        let rules = wiring::rules(None);
+        let client = wiring::client(&ticket, &rules, None).unwrap();
+        BotClient::new(client, rules, Sticks::Analog, Mwc::seed(n as u64))
+    }
+}
+
+fn serve(folder: &Folder, address: &str) -> Server {
+    let log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(folder.file("log"))
+        .unwrap();
+    let child = powderkeg(&[
+        "serve",
+        "--listen",
+        address,
+        "--key-file",
+        &folder.file("key"),
+        "--journal",
+        &folder.file("journals"),
+        "--seed",
+        "7",
+    ])
+    .stderr(log)
+    .spawn()
+    .unwrap();
+    Server(child)
+}
+
+/// Advances all clients until `done`; how long that took.
+#[expect(clippy::disallowed_methods, reason = "real processes take real time")]
+fn play(
+    bots: &mut [BotClient],
+    hands: Hands,
+    mut done: impl FnMut(&[BotClient]) -> bool,
+) -> Duration {
+    let began = Instant::now();
+    while !done(bots) {
+        assert!(
+            began.elapsed() < LOCKED_OUT,
+            "not within {LOCKED_OUT:?}: {:?}",
+            bots.iter()
+                .map(|bot| (bot.ended(), bot.stats().authority_tick))
+                .collect::<Vec<_>>()
+        );
+        bots.iter_mut().for_each(|bot| bot.advance(hands));
+        thread::sleep(PAUSE);
+    }
+    began.elapsed()
+}
+
+#[expect(clippy::disallowed_methods, reason = "real processes take real time")]
+fn play_for(bots: &mut [BotClient], hands: Hands, time: Duration) {
+    let until = Instant::now() + time;
+    play(bots, hands, |_| Instant::now() >= until);
+}
+
+fn newest(bots: &[BotClient]) -> u32 {
+    let ticks = bots.iter().map(|bot| bot.stats().authority_tick);
+    ticks.max().unwrap_or(0)
+}
+
+#[test]
+fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
+    let kills = number("TWINSTEP_KILLS", 3);
+    let seconds = number("TWINSTEP_SECONDS", 15);
+    let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
+    let mut game = Match::start();
+    let mut bots: Vec<BotClient> = (1..=PLAYERS).map(|n| game.bot(n)).collect();
+    play(&mut bots, Hands::On, |bots| {
+        bots.iter().all(|bot| bot.stats().authority_tick > 60)
+    });
+    let mean_ms = seconds * 1_000 / kills.max(1);
+    let mut pauses = Vec::new();
+    println!(
+        "{:>6} {:>8} {:>14} {:>14}",
+        "kill", "tick", "first plays ms", "all play ms"
+    );
+    for kill in 1..=kills {
+        let wait = Duration::from_millis(u64::from(mean_ms / 4 + luck.below(mean_ms)));
+        let wait = wait.min(LOCKED_OUT * 2 / 3);
+        play_for(&mut bots, Hands::On, wait);
+        let at = newest(&bots);
+        game.kill_and_restart();
+        let back = |bot: &BotClient| bot.stats().authority_tick >= at + PLAYS;
+        let first = play(&mut bots, Hands::On, |bots| bots.iter().any(back));
+        let rest = play(&mut bots, Hands::On, |bots| bots.iter().all(back));
+        pauses.push(first + rest);
+        let ms = |time: Duration| time.as_millis();
+        println!(
+            "{kill:>6} {at:>8} {:>14} {:>14}",
+            ms(first),
+            ms(first + rest)
+        );
+    }
+    play_for(&mut bots, Hands::NoOrders, Duration::from_secs(3));
+    let settled = |bot: &BotClient| {
+        let stats = bot.stats();
+        stats.commands_sent == stats.commands_executed + stats.commands_refused
+    };
+    play(&mut bots, Hands::Off, |bots| bots.iter().all(settled));
+    // What every client has seen is in the journal.
+    play_for(&mut bots, Hands::Off, Duration::from_millis(500));
+    drop(game.server);
+
+    let heals: u64 = bots.iter().map(|bot| bot.stats().heals).sum();
+    let journals: Vec<PathBuf> = fs::read_dir(game.folder.file("journals"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let incidents = journals
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "txt"));
+    assert_eq!(incidents.count(), 0, "{journals:?}");
+    assert_eq!(journals.len(), 1, "one file tells the whole match");
+    let file = fs::read(&journals[0]).unwrap();
+    let rules = wiring::rules(None);
+    let hello = Hello::of::<Game>(&rules, "").unwrap();
+    let index = twinstep_core::replay::Index::scan(&file).unwrap();
+    assert_eq!(index.resumes, kills);
+    let sound = &file[..index.sound_bytes() as usize];
+    let survey = Survey::of::<Game>(sound, &index);
+    let mut lost = 0;
+    for (n, bot) in bots.iter().enumerate() {
+        let name = format!("bot-{}", n + 1);
+        let seat = index.seats.iter().find(|(_, who)| *who == name);
+        let PlayerId(player) = seat.unwrap().0;
+        let ran = u64::from(survey.players[usize::from(player)].commands);
+        let told = bot.stats().commands_executed;
+        println!("{name} as p{player}: {told} orders told as executed, {ran} in the journal");
+        lost += told.abs_diff(ran);
+    }
+    let mut replay = Replay::<Game>::open(sound, &rules, &hello).unwrap();
+    let verified = replay.verify();
+    pauses.sort();
+    let median = pauses[pauses.len() / 2];
+    println!(
+        "{kills} kills: {heals} desyncs, {lost} orders lost or doubled, 0 locked out, median restart to play {} ms; \
+         {} ticks replayed, {} digests agree",
+        median.as_millis(),
+        verified.ticks,
+        verified.digests
+    );
+    assert_eq!(verified.fault, None);
+    assert_eq!((heals, lost), (0, 0));
+    // A quiet machine needs half a second; this one may be busy.
+    assert!(median < Duration::from_secs(4), "{median:?}");
+}
