@@ -1,7 +1,7 @@
 //! When a client that lost its server dials again, and with which ticket. No clock and no socket in it.
 //!
 //! ```text
-//!            silent for 1 s, closed, or moved
+//!            silent for 0.7 s, closed, or moved
 //!  Up ───────────────────────────────────────▶ Down ── dial ──▶ attempt ── connected ──▶ Up
 //!                                               ▲  after a pause   │ denied, no answer
 //!                                               └──────────────────┘ after 60 s: given up
@@ -18,7 +18,7 @@ use twinstep_udp::Ticket;
 /// Tickets that are kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
 /// A server that says nothing for so long is taken to be lost. (It speaks at least ten times a second.)
-pub(crate) const SILENCE: Duration = Duration::from_secs(1);
+pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// For how long a client tries to return.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt; it doubles with each one.
