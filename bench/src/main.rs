@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p twinstep-bench -- quick [--markdown] [--date 2026-11-20]
+//! cargo run --release -p twinstep-bench -- journal FOLDER
 //! ```
 //!
 //! | module | what is in it |
@@ -10,12 +11,14 @@
 //! | `ours`, `peer_ggrs` | four players each, in memory, packets 8 ticks one way |
 //! | `subjects` | what is measured: those parties, and clones, digests, rebuilds alone |
 //! | `measure`, `allocations` | subjects take turns; medians; exact counts |
+//! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
 //! Nothing is tuned to look good: where Twinstep is slower, the table says so. Tests hold what the benchmark
 //! claims (that "a rebuild at every turn" is one, that "no rebuild" is none, on both sides).
 
 mod allocations;
+mod journal;
 mod measure;
 mod ours;
 mod peer_ggrs;
@@ -23,6 +26,9 @@ mod quick;
 mod report;
 mod simulation;
 mod subjects;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -47,19 +53,35 @@ enum What {
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
     },
+    /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
+    Journal {
+        /// Where a file is made and removed again.
+        folder: PathBuf,
+    },
 }
 
-fn main() {
-    let What::Quick { markdown, date } = Arguments::parse().what;
+fn main() -> ExitCode {
+    let what = Arguments::parse().what;
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: its numbers say nothing; run it with --release");
     }
-    let format = if markdown {
-        Format::Markdown
-    } else {
-        Format::Text
-    };
     let mut text = String::new();
-    quick::run(format, date.as_deref(), &mut text).expect("a String takes everything");
+    match what {
+        What::Quick { markdown, date } => {
+            let format = if markdown {
+                Format::Markdown
+            } else {
+                Format::Text
+            };
+            quick::run(format, date.as_deref(), &mut text).expect("a String takes everything");
+        }
+        What::Journal { folder } => {
+            if let Err(error) = journal::run(&folder, &mut text) {
+                eprintln!("error: {error}");
+                return ExitCode::from(2);
+            }
+        }
+    }
     print!("{text}");
+    ExitCode::SUCCESS
 }

@@ -237,7 +237,10 @@ impl Journal {
     }
 
     /// Hands bytes to the operating system: they survive this process.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
+    ///
+    /// # Errors
+    /// They cannot be written; a beginning of them may stand in the file then.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
         self.unsettled = true;
         self.file
             .write_all(bytes)
@@ -245,7 +248,10 @@ impl Journal {
     }
 
     /// After this, what was appended survives what it is to survive.
-    pub(super) fn settle(&mut self) -> Result<(), JournalFileError> {
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
             self.file
                 .sync_data()
