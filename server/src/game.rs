@@ -49,10 +49,12 @@ use crate::up::{self, Asked};
 const LEAVE_AFTER_TICKS: u32 = 3_600;
 
 mod clock;
+mod evidence;
 mod resume;
 mod sessions;
 mod spectators;
 
+pub use evidence::Folded;
 use resume::Return;
 pub use resume::{MOVED, ResumeError, Resumed};
 
@@ -84,6 +86,8 @@ pub struct MatchStats {
     pub unanswered: u64,
     /// Clients whose authority differed from the server's.
     pub desyncs: u64,
+    /// Desyncs at which the journal says that this server's own world differs.
+    pub server_faults: u64,
     /// Worlds sent to heal.
     pub heals: u64,
     /// Packets that could not be read.
@@ -106,6 +110,8 @@ pub struct Report {
     pub peer: PeerId,
     /// Its text.
     pub text: String,
+    /// The journal says that the client was right: this server's own world differs from it.
+    pub server_at_fault: bool,
 }
 
 /// One running match.

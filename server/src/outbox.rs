@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 
 use crate::peer::PeerId;
@@ -34,6 +35,14 @@ pub enum Output<'a, O> {
         /// For whom.
         peer: PeerId,
     },
+    /// A client differed at this tick: fold the journal to it elsewhere, by `Folded::of`, and give that to
+    /// `Match::hand_evidence`. A host without a journal passes over this.
+    Evidence {
+        /// Whose client.
+        peer: PeerId,
+        /// At which tick.
+        tick: Tick,
+    },
     /// The session is over: its transport may be closed. Packets for it were queued before this.
     Closed {
         /// Whose.
@@ -52,6 +61,7 @@ pub(crate) enum Item<O> {
     Packet(PeerId, Range<usize>),
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
     Ticket(PeerId),
+    Evidence(PeerId, Tick),
     Closed(PeerId, CloseCode),
 }
 
@@ -104,6 +114,7 @@ impl<O> Outbox<O> {
             },
             Item::Job(id, work) => Output::Job { id, work },
             Item::Ticket(peer) => Output::Ticket { peer },
+            Item::Evidence(peer, tick) => Output::Evidence { peer, tick },
             Item::Closed(peer, code) => Output::Closed { peer, code },
         })
     }

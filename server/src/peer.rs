@@ -174,6 +174,8 @@ pub(crate) struct Peer {
     /// The newest packet that told fates and was heard.
     heard_telling: u32,
     pub(crate) evidence: Option<(Tick, Arc<[u8]>)>,
+    /// The journal says that this client was right.
+    pub(crate) server_at_fault: bool,
     /// Its client goes on from frames: no world was sent.
     pub(crate) resumed: bool,
     /// When it is to get a ticket to return with; from when it plays on.
@@ -218,6 +220,7 @@ impl Peer {
             tellings: [false; TELLINGS],
             heard_telling: 0,
             evidence: None,
+            server_at_fault: false,
             resumed: false,
             ticket_due: None,
             standing,

@@ -16,6 +16,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_server::game::Folded;
 use twinstep_server::peer::Stage;
 use twinstep_server::{JobId, Look, Match, Output, PeerId, Referee, Resolver};
 
@@ -411,7 +412,7 @@ impl<S: Play> Rig<S> {
 
     /// Does what the match wants done, in its order: Law Journal first.
     fn drain(&mut self) {
-        let mut tickets = Vec::new();
+        let (mut tickets, mut evidence) = (Vec::new(), Vec::new());
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
@@ -435,11 +436,17 @@ impl<S: Play> Rig<S> {
                 }
                 Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
                 Output::Ticket { .. } => {}
+                Output::Evidence { peer, tick } => evidence.push((peer, tick)),
                 Output::Closed { .. } => {}
             }
         }
         for peer in tickets {
             self.game.hand_ticket(peer, vec![0x5a; TICKET_BYTES]);
+        }
+        for (peer, tick) in evidence {
+            let (rules, hello) = self.game.origin();
+            let folded = Folded::of::<S>(&self.journal, &rules, &hello, tick);
+            self.game.hand_evidence(peer, tick, folded);
         }
     }
 

@@ -216,6 +216,7 @@ impl<S: Simulation> Match<S> {
                 self.reports.push(Report {
                     peer: peer.id,
                     text,
+                    server_at_fault: peer.server_at_fault,
                 });
             }
         }
@@ -330,6 +331,10 @@ impl<S: Simulation> Match<S> {
             return;
         }
         self.stats.desyncs += 1;
+        if self.recorder.is_some() {
+            let peer = self.peers[at].id;
+            self.outbox.push(Item::Evidence(peer, tick));
+        }
         self.peers[at].evidence = self.history.world(tick).and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;

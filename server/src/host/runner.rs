@@ -5,13 +5,15 @@
 //! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
 //! it if it must: one wait a round, however many turns it had.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
-use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::replay::ReplayError;
+use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
 use super::incidents::IncidentFiles;
@@ -21,13 +23,16 @@ use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::rejoin::RejoinTickets;
 use super::{Clock, RESERVED, unix_now};
-use crate::game::Match;
+use crate::game::{Folded, Match};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
+
+/// A tick that was folded to, for a client that differs there.
+type Fold = (PeerId, Tick, Result<Folded, ReplayError>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
@@ -53,6 +58,9 @@ pub(super) struct Runner<S: Simulation> {
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
+    /// Folds of the journal that were asked for: one at a time.
+    folds: (Sender<Fold>, Receiver<Fold>),
+    folding: bool,
     /// What is to be told when the journal is settled.
     orders: Vec<Told>,
     /// When it was last said that the match goes on without a journal.
@@ -77,6 +85,8 @@ impl<S: Simulation> Runner<S> {
             files,
             ends,
             jobs: Jobs::new(),
+            folds: channel(1),
+            folding: false,
             orders: Vec::new(),
             lamented: None,
             lost: 0,
@@ -111,6 +121,10 @@ impl<S: Simulation> Runner<S> {
                 () = tokio::time::sleep_until(due) => {}
                 Ok(()) = self.ends.closing.changed() => {}
                 Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
+                Some((peer, tick, folded)) = self.folds.1.recv() => {
+                    self.folding = false;
+                    self.game.hand_evidence(peer, tick, folded);
+                }
                 Some(errand) = self.ends.errands.recv() => errand(&mut self.game),
                 Some(heard) = self.ends.heard.recv() => self.hear(heard),
             }
@@ -201,7 +215,7 @@ impl<S: Simulation> Runner<S> {
     /// Does all that the match wants done, in its order.
     fn carry_out(&mut self) {
         let mut failed = None;
-        let mut due = Vec::new();
+        let (mut due, mut evidence) = (Vec::new(), None);
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) => {
@@ -219,6 +233,7 @@ impl<S: Simulation> Runner<S> {
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),
+                Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
                 Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),
             }
         }
@@ -227,6 +242,9 @@ impl<S: Simulation> Runner<S> {
         }
         if let (Some(journal), None) = (&mut self.journal, &failed) {
             failed = journal.settle().err();
+        }
+        if let (Some((peer, tick)), None) = (evidence, &failed) {
+            self.fold(peer, tick);
         }
         self.write_incidents();
         match failed {
@@ -292,6 +310,25 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
+    /// Folds the journal to a tick at which a client differs: on a thread, since the file may be long.
+    fn fold(&mut self, peer: PeerId, tick: Tick) {
+        let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
+            return;
+        };
+        self.folding = true;
+        let path = journal.path().to_owned();
+        let (rules, hello) = self.game.origin();
+        let done = self.folds.0.clone();
+        tokio::task::spawn_blocking(move || {
+            let fold = AssertUnwindSafe(|| {
+                let bytes = std::fs::read(&path).map_err(|_| ReplayError::NoWorld)?;
+                Folded::of::<S>(&bytes, &rules, &hello, tick)
+            });
+            let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld));
+            let _ = done.blocking_send((peer, tick, folded));
+        });
+    }
+
     /// A session gets a ticket to return with.
     fn hand_ticket(&mut self, peer: PeerId) {
         let Some((identity, seats)) = self.game.identity(peer) else {
@@ -310,7 +347,7 @@ impl<S: Simulation> Runner<S> {
     /// What clients found different, as they tell it: at most 16 a second, made harmless by `Debug`.
     fn tell_reports(&mut self) {
         for report in self.game.take_reports() {
-            tracing::warn!(id = self.id, peer = report.peer.0, text = ?report.text, "a client's state differed");
+            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, text = ?report.text, "a client's state differed");
         }
     }
 }

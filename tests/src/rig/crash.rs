@@ -168,7 +168,10 @@ impl<S: Play> Rig<S> {
                         client.net.down.send(self.now, bytes);
                     }
                 }
-                Output::Job { .. } | Output::Ticket { .. } | Output::Closed { .. } => {}
+                Output::Job { .. }
+                | Output::Ticket { .. }
+                | Output::Evidence { .. }
+                | Output::Closed { .. } => {}
             }
             left -= 1;
         }

@@ -1,0 +1,126 @@
+//! Desyncs come with evidence: the tick, the field, and whose fault it is.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::{Replay, ReplayError};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_server::Trouble;
+use twinstep_server::game::Folded;
+use twinstep_tests::history::History;
+use twinstep_tests::recorded::alone;
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A client that flipped a bit is the one at fault: the journal agrees with the server, and the report names
+/// the field.
+#[test]
+fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted() {
+    let mut rig = Rig::<History>::new(RigConfig::new(31, LinkProfile::LAN));
+    rig.run(SECOND * 15);
+    rig.flip(2);
+    rig.run(SECOND * 4);
+    let stats = rig.game.stats();
+    assert_eq!((stats.desyncs, stats.server_faults), (1, 0));
+    let reports = rig.game.take_reports();
+    assert_eq!(reports.len(), 1);
+    assert!(!reports[0].server_at_fault);
+    assert!(reports[0].text.contains("asked"), "{}", reports[0].text);
+    assert_eq!(rig.game.take_incidents(), []);
+}
+
+/// A bit that flips in the server's own memory: all clients differ, the journal agrees with them, and the reports
+/// say whose fault it is.
+#[test]
+fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
+    let mut rig = Rig::<History>::new(RigConfig::new(32, LinkProfile::LAN));
+    rig.run(SECOND * 15);
+    rig.game.corrupt().asked ^= 1;
+    for client in 0..4 {
+        rig.flip_excuse(client);
+    }
+    rig.observe(false);
+    rig.run(SECOND * 5);
+    let stats = rig.game.stats();
+    assert!(stats.desyncs > 0);
+    assert!(stats.server_faults > 0, "{stats:?}");
+    let reports = rig.game.take_reports();
+    assert!(
+        reports.iter().any(|report| report.server_at_fault),
+        "{reports:?}"
+    );
+    let incidents = rig.game.take_incidents();
+    let ours = incidents
+        .iter()
+        .filter(|i| i.trouble == Trouble::ServerDiffers);
+    assert!(ours.count() > 0, "{incidents:?}");
+}
+
+/// Evidence for a tick that is in no memory any more comes from the journal.
+#[test]
+fn evidence_of_any_tick_comes_from_the_journal() {
+    let mut rig = Rig::<History>::new(RigConfig::new(33, LinkProfile::LAN));
+    rig.run(SECOND * 30);
+    let (rules, hello) = rig.game.origin();
+    let end = rig.game.world().tick();
+    for back in [2, 64, 65, 600, 1_500] {
+        let tick = end.back(back);
+        let folded = Folded::of::<History>(&rig.journal, &rules, &hello, tick).unwrap();
+        assert_eq!(
+            (folded.tick, Some(folded.digest)),
+            (tick, rig.game.digest_at(tick))
+        );
+    }
+    let beyond = Folded::of::<History>(&rig.journal, &rules, &hello, end + 1_000).unwrap();
+    assert!(beyond.tick <= end, "it says how far it came");
+}
+
+/// A game whose author lets the order of a hash map leak into the state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Leaky {
+    ticks: u32,
+    favourite: u32,
+}
+
+impl Simulation for Leaky {
+    const NAME: &'static str = "leaky";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.ticks += 1;
+        if self.ticks == 100 {
+            #[expect(clippy::disallowed_types, reason = "the bug that is planted")]
+            let crowd: std::collections::HashSet<u32> = (0..1_000).collect();
+            self.favourite = crowd.iter().next().copied().unwrap_or_default();
+        }
+    }
+}
+
+/// Row 54: undeclared nondeterminism, a hash map's order here, is reported with its tick and field.
+#[test]
+fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
+    let journal = alone(Leaky::default(), &(), 1_000);
+    let hello = Hello::of::<Leaky>(&(), "").unwrap();
+    let verified = Replay::<Leaky>::open(&journal, &(), &hello)
+        .unwrap()
+        .verify();
+    let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
+        panic!("{:?}", verified.fault);
+    };
+    // The step from tick 99 to 100 did it.
+    assert!(
+        agreed.0 <= 99 && 100 <= tick.0 && tick - agreed <= 60,
+        "{agreed} to {tick}"
+    );
+    let fields: Vec<&str> = verified.fields.iter().map(|d| d.path.as_str()).collect();
+    assert_eq!(fields, ["sim.favourite"]);
+}
