@@ -12,6 +12,8 @@ use crate::rig::{Play, Rig, RigConfig, Sticks};
 pub struct Run {
     /// Virtual time.
     pub virtual_time: Duration,
+    /// How often the server was killed.
+    pub crashes: u64,
     /// Desyncs that were planted.
     pub planted: u64,
     /// Desyncs that the server heard of.
@@ -30,6 +32,15 @@ pub struct Run {
     pub reloaded: u64,
 }
 
+impl Run {
+    /// Takes what a match has counted, before it is over or forgotten by a crash.
+    fn forget<S: Play>(&mut self, rig: &Rig<S>) {
+        let stats = rig.game.stats();
+        self.desyncs += stats.desyncs;
+        self.queries += stats.queries;
+    }
+}
+
 /// Plays `seconds` of chaos from `seed`, then heals the network and requires convergence.
 ///
 /// # Panics
@@ -45,6 +56,7 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
         [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize];
     config.fps = [30, 60, 75, 144][luck.below(4) as usize];
     let mut rig = Rig::<S>::new(config);
+    let mut run = Run::default();
     let mut planted = 0;
     let mut joined = 0;
     let end = Duration::from_secs(seconds);
@@ -54,7 +66,7 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
         let clients = rig.clients.len();
         let who = luck.below(clients.max(1) as u32) as usize;
         let while_ = Duration::from_millis(u64::from(luck.below(3_000)));
-        match luck.below(12) {
+        match luck.below(13) {
             0 if clients < 6 => {
                 joined += 1;
                 rig.join(&format!("joiner {joined}"));
@@ -87,17 +99,26 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
                 rig.run(while_.min(end.saturating_sub(rig.now)));
                 rig.redial(who);
             }
+            // The server is killed; its successor goes on, and everybody comes back in some way.
+            11 => {
+                run.forget(&rig);
+                rig.crash(while_);
+                run.crashes += 1;
+                rig.run(while_.min(end.saturating_sub(rig.now)));
+                for client in 0..rig.clients.len() {
+                    match luck.below(4) {
+                        0 => rig.restart(client),
+                        _ => rig.redial(client),
+                    }
+                }
+            }
             _ => {}
         }
     }
     rig.converge();
-    let mut run = Run {
-        virtual_time: rig.now,
-        planted,
-        desyncs: rig.game.stats().desyncs,
-        queries: rig.game.stats().queries,
-        ..Run::default()
-    };
+    run.forget(&rig);
+    run.virtual_time = rig.now;
+    run.planted = planted;
     for (i, client) in rig.clients.iter().enumerate() {
         let (resumed, reloaded) = rig.returns(i);
         run.resumed += resumed as u64;

@@ -43,6 +43,7 @@ fn check<S: Play>(name: &str, seeds: u64) {
         total.cues += run.cues;
         total.queries += run.queries;
         total.commands += run.commands;
+        total.crashes += run.crashes;
         total.resumed += run.resumed;
         total.reloaded += run.reloaded;
         runs += 1;

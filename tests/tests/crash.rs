@@ -14,11 +14,26 @@ use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Plays with crashes between, then requires what the world's checks require.
-fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
-    let mut luck = Mwc::seed(seed);
+/// How clients come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Back {
+    /// Their processes were restarted too.
+    Anew,
+    /// Their sessions go on over new transports.
+    GoingOn,
+}
+
+/// In turns of 1 to 4 ticks over a wide area.
+fn action(seed: u64) -> RigConfig {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
-    config.policies.turn = TurnLength::Fixed(1 + luck.below(4) as u8);
+    config.policies.turn = TurnLength::Fixed(1 + Mwc::seed(seed).below(4) as u8);
+    config
+}
+
+/// Plays with crashes between, then requires what the world's checks require.
+fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
+    let seed = config.seed;
+    let mut luck = Mwc::seed(seed);
     let mut rig = Rig::<S>::new(config);
     rig.run(SECOND * 3);
     let mut crashes = Vec::new();
@@ -27,7 +42,12 @@ fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
         let down = Duration::from_millis(50 + u64::from(luck.below(1_500)));
         let crash = rig.crash(down);
         rig.run(down);
-        rig.restart_clients();
+        for client in 0..rig.clients.len() {
+            match back {
+                Back::Anew => rig.restart(client),
+                Back::GoingOn => rig.redial(client),
+            }
+        }
         rig.run(SECOND * 2);
         assert!(
             rig.all_play(),
@@ -35,6 +55,9 @@ fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
         );
         crashes.push(crash);
     }
+    // A query that nobody answers stays open for 120 ticks, which take longer in lockstep.
+    rig.command(false);
+    rig.run(rig.game.world().turn().cadence.tick() * 120);
     rig.converge();
     assert_eq!(rig.resolved_again(), [], "seed {seed}");
     assert_eq!(rig.game.world().present().iter().count(), 4);
@@ -55,7 +78,8 @@ fn crashes<S: Play>(seed: u64, times: u32) -> Vec<Crash> {
 fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
     let mut all = Vec::new();
     for seed in 0..8 {
-        all.extend(crashes::<History>(seed, 3));
+        let back = [Back::Anew, Back::GoingOn][seed as usize % 2];
+        all.extend(crashes::<History>(action(seed), back, 3));
     }
     // The plan met what it is there for: torn records, open queries, ticks that nobody was told of.
     assert!(all.iter().any(|crash| crash.torn_bytes > 0));
@@ -66,7 +90,19 @@ fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
 #[test]
 fn powderkeg_survives_kills_too() {
     for seed in 0..3 {
-        crashes::<Game>(seed, 2);
+        let back = [Back::GoingOn, Back::Anew][seed as usize % 2];
+        crashes::<Game>(action(seed), back, 2);
+    }
+}
+
+/// Turns that wait for all are taken up too: nobody has to send again what was sealed, and nobody waits for
+/// what nobody sends.
+#[test]
+fn a_match_in_lockstep_survives_kills() {
+    for seed in 0..4 {
+        let back = [Back::GoingOn, Back::Anew][seed as usize % 2];
+        let config = RigConfig::strategy(seed, LinkProfile::LAN);
+        crashes::<History>(config, back, 2);
     }
 }
 

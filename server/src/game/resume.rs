@@ -147,10 +147,13 @@ impl<S: Simulation> Match<S> {
             let seats = self.seats.len();
             return Err(ResumeError::Seats { seats, player });
         }
+        // Sequences count on when a number gets another owner, so those of empty seats matter too.
+        for (n, seat) in self.seats.iter_mut().enumerate() {
+            seat.expect_commands_from(self.world.next_seq(PlayerId(n as u8)));
+        }
         for player in self.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(DROP_AFTER_TICKS);
-            seat.expect_commands_from(self.world.next_seq(player));
             seat.awaited_from = self.world.turn().number;
             self.views[player.index()] = next;
         }
