@@ -81,8 +81,15 @@ impl<S: Simulation> Lockstep<S> {
         self.needed = at.number;
     }
 
-    /// The session goes on from another world: what arrives now continues that.
-    pub(crate) fn jump(&mut self, at: Turn, first: Duration) {
+    /// The session goes on from another world: what arrives now continues that. The turns before it need not
+    /// run here, so their batches are closed by what is held: the match may wait for them.
+    pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
+        if let (Some(newest), Some(last)) =
+            (self.batches.back(), (at.number + self.delay).checked_sub(1))
+        {
+            let held = newest.inputs.clone();
+            self.close_through(now, last, &held);
+        }
         self.listen_anew(at);
         self.playout.start(first);
     }
@@ -100,12 +107,18 @@ impl<S: Simulation> Lockstep<S> {
         mut inputs: impl FnMut() -> ArrayVec<S::Input, SEATS_MAX>,
     ) -> bool {
         let last = turn + self.delay;
-        if self.open > last {
-            return false;
+        let news = self.open <= last;
+        if news {
+            let held = inputs();
+            self.close_through(now, last, &held);
         }
-        // After a heal far ahead only the turns that are still open matter.
+        news
+    }
+
+    /// Closes all batches up to that of turn `last`.
+    fn close_through(&mut self, now: Duration, last: u32, held: &ArrayVec<S::Input, SEATS_MAX>) {
+        // After a jump far ahead only the turns that are still open matter.
         self.open = self.open.max((last + 1).saturating_sub(BATCHES_MAX as u32));
-        let held = inputs();
         while self.open <= last {
             if self.batches.len() == BATCHES_MAX {
                 self.batches.pop_front();
@@ -117,7 +130,6 @@ impl<S: Simulation> Lockstep<S> {
             });
             self.open += 1;
         }
-        true
     }
 
     /// Batches that the server may lack: the first turn, and how many.

@@ -344,7 +344,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             let turn = self.timeline.authority().turn();
             let slack = turn.cadence.turn() * lockstep.delay / 2;
-            lockstep.jump(turn, self.advanced_at.unwrap_or_default() + slack);
+            let now = self.advanced_at.unwrap_or_default();
+            lockstep.jump(now, turn, now + slack);
+            self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
         }
     }
 

@@ -12,7 +12,7 @@
 //!
 //! Playing later gives turns more slack on their way down and takes it from the batches on their way up.
 //! The clock steers slowly (±5 %) to where both smallest slacks are equal: nobody can do better with the
-//! turn length there is.
+//! turn length there is. Who was away for long does not wait for ±5 %: it leaps, and runs what is here.
 
 use std::time::Duration;
 
@@ -24,6 +24,12 @@ const RATE_MAX: f64 = 0.05;
 const DEAD_BAND_MS: f64 = 12.0;
 /// A difference of this many milliseconds more steers at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
+/// A turn that has waited here for this much longer than it needed is leapt to...
+const LEAP_MS: f64 = 600.0;
+/// ...so that this slack is left.
+const LEAP_TO_MS: f64 = 100.0;
+/// Turns that may wait to run and are timed.
+const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, who sends nothing.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
 
@@ -77,7 +83,7 @@ impl Playout {
     /// A turn is here as a whole.
     pub(crate) fn note_arrival(&mut self, now: Duration, turn: u32) {
         let known = self.arrived.last().is_some_and(|(last, _)| *last >= turn);
-        if !known && self.arrived.len() < 2 * TURNS {
+        if !known && self.arrived.len() < ARRIVALS {
             self.arrived.push((turn, now));
         }
     }
@@ -102,7 +108,13 @@ impl Playout {
         if self.slacks.len() == TURNS {
             self.slacks.remove(0);
         }
-        self.slacks.push(ms(due) - ms(arrived));
+        let slack = ms(due) - ms(arrived);
+        if slack > self.slack_up.unwrap_or_default().max(0.0) + LEAP_MS {
+            self.due = Some(arrived + Duration::from_secs_f64(LEAP_TO_MS / 1e3));
+            self.slacks.push(LEAP_TO_MS);
+        } else {
+            self.slacks.push(slack);
+        }
         self.steer();
         (arrived > due).then(|| {
             self.due = Some(now);

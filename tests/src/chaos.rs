@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::config::{Announce, TurnLength};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{Announce, Laggards, Sealing, TickLength, TurnLength};
 
 use crate::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -49,11 +50,8 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
     let mut luck = twinstep_core::Mwc::seed(seed ^ 0xc4a0_5000);
     let mut config = RigConfig::new(seed, random_link(&mut luck));
     config.clients = 1 + luck.below(4) as usize;
-    config.policies.turn = TurnLength::Fixed(1 + luck.below(4) as u8);
-    config.policies.delay_ticks = [0, 0, 2, 5][luck.below(4) as usize];
+    config.policies = random_policies(&mut luck);
     config.sticks = [Sticks::Analog, Sticks::Sticky][luck.below(2) as usize];
-    config.policies.announce =
-        [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize];
     config.fps = [30, 60, 75, 144][luck.below(4) as usize];
     let mut rig = Rig::<S>::new(config);
     let mut run = Run::default();
@@ -129,6 +127,47 @@ pub fn run<S: Play>(seed: u64, seconds: u64) -> Run {
         run.commands += stats.commands_executed;
     }
     run
+}
+
+/// Every policy there is, in every combination that may be run.
+fn random_policies(luck: &mut twinstep_core::Mwc) -> MatchConfig {
+    let mut config = if luck.below(3) == 0 {
+        MatchConfig {
+            command_delay: 1 + luck.below(4) as u8,
+            sealing: match luck.below(3) {
+                0 => Sealing::Deadline,
+                _ => Sealing::WaitForAll {
+                    kick_after: Duration::from_secs(20),
+                },
+            },
+            ..MatchConfig::strategy()
+        }
+    } else {
+        MatchConfig {
+            delay_ticks: [0, 0, 2, 5][luck.below(4) as usize],
+            announce: [Announce::Ahead, Announce::Ahead, Announce::Never][luck.below(3) as usize],
+            ..MatchConfig::action()
+        }
+    };
+    config.turn = match luck.below(4) {
+        0 => TurnLength::Adaptive { min: 1, max: 8 },
+        _ => TurnLength::Fixed(1 + luck.below(4) as u8),
+    };
+    if luck.below(4) == 0 {
+        let max = config.tick * 2;
+        config.tick_length = TickLength::Adaptive { max };
+    }
+    config.laggards = match luck.below(4) {
+        0 => Laggards::Hold {
+            at_once: Duration::from_millis(250),
+            per_minute: Duration::from_secs(2),
+        },
+        1 => Laggards::Kick {
+            after: Duration::from_secs(20),
+        },
+        _ => Laggards::Ignore,
+    };
+    config
 }
 
 fn random_link(luck: &mut twinstep_core::Mwc) -> LinkProfile {

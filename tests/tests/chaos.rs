@@ -50,8 +50,10 @@ fn check<S: Play>(name: &str, seeds: u64) {
     }
     let speed = total.virtual_time.as_secs_f64() / began.elapsed().as_secs_f64();
     println!("{name}: {runs} worlds, {speed:.0} virtual seconds a second, {total:?}");
+    // One world alone may be in lockstep.
+    assert!(runs == 1 || total.rebuilds > 0, "nothing was guessed");
     assert!(
-        total.rebuilds > 0 && total.cues > 0 && total.queries > 0 && total.commands > 0,
+        total.cues > 0 && total.queries > 0 && total.commands > 0,
         "nothing happened"
     );
     // One world alone may be one in which nobody came back.

@@ -2,6 +2,7 @@
 //! has healed, everybody is in the match, equal, and on target.
 
 use super::*;
+use twinstep_core::bounds::ANSWER_TICKS;
 
 impl<S: Play> Rig<S> {
     /// What must never happen.
@@ -46,7 +47,9 @@ impl<S: Play> Rig<S> {
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
         self.command(false);
-        self.run(Duration::from_secs(4));
+        // Queries that nobody answers end after so many ticks.
+        let tick = self.game.world().turn().cadence.tick();
+        self.run((tick * (ANSWER_TICKS + 40)).max(Duration::from_secs(4)));
         let server = self.game.world().tick();
         for client in &self.clients {
             let who = &client.identity;
