@@ -18,6 +18,9 @@ use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Closed, Session, SessionConfig};
 
+/// The load of this machine is measured over this time.
+const LOAD_OVER: Duration = Duration::from_secs(2);
+
 /// A client that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +72,9 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     /// How the server was lost that is dialled again.
     lost: Option<Ended>,
     keep: Option<Keep>,
+    /// Time spent in the session, since when.
+    busy: Duration,
+    busy_since: Duration,
     began: Instant,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
@@ -121,6 +127,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             lost: None,
             keep: None,
             began: Instant::now(),
+            busy: Duration::ZERO,
+            busy_since: Duration::ZERO,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
         }
     }
@@ -178,9 +186,22 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
         let line = self.watch_line(now);
         let played = self.session.advance(now, BUDGET_TICKS, input);
+        self.measure_load(now);
         self.transmit(now);
         played?;
         line
+    }
+
+    /// How busy this machine is with the game, told every two seconds.
+    fn measure_load(&mut self, began: Duration) {
+        let now = self.now();
+        self.busy += now - began;
+        let measured = now - self.busy_since;
+        if measured >= LOAD_OVER {
+            self.session
+                .note_load(self.busy.as_secs_f32() / measured.as_secs_f32());
+            (self.busy, self.busy_since) = (Duration::ZERO, now);
+        }
     }
 
     /// Sees whether the server is lost, and returns to it.

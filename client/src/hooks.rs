@@ -56,6 +56,46 @@ where
     }
 }
 
+/// Answers queries of this client's own players, where the owner's client resolves.
+///
+/// It is asked once for each query, of the confirmed world, outside of any step; so it may look at whatever
+/// it likes. The server's referee may refuse what it says.
+pub trait Resolve<S: Simulation>: Send + Sync + 'static {
+    /// The outcome, or `None`: then the server answers after a while.
+    fn resolve(
+        &mut self,
+        sim: &S,
+        rules: &S::Rules,
+        key: Key,
+        query: &S::Query,
+    ) -> Option<S::Outcome>;
+}
+
+impl<S: Simulation, F> Resolve<S> for F
+where
+    F: FnMut(&S, &S::Rules, Key, &S::Query) -> Option<S::Outcome> + Send + Sync + 'static,
+{
+    fn resolve(
+        &mut self,
+        sim: &S,
+        rules: &S::Rules,
+        key: Key,
+        query: &S::Query,
+    ) -> Option<S::Outcome> {
+        self(sim, rules, key, query)
+    }
+}
+
+/// The default: leave every answer to the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeaveToServer;
+
+impl<S: Simulation> Resolve<S> for LeaveToServer {
+    fn resolve(&mut self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {
+        None
+    }
+}
+
 /// The default speculation: wait for the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait;

@@ -14,6 +14,7 @@
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
 
 pub mod announced;
+mod answers;
 pub mod client;
 pub mod cues;
 pub mod hooks;
@@ -35,6 +36,6 @@ pub mod timeline;
 mod view;
 
 pub use client::Client;
-pub use hooks::{Guess, Speculate};
+pub use hooks::{Guess, Resolve, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};

@@ -62,6 +62,11 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
+    /// The turn of the next frame to arrive: all before it are here.
+    pub(crate) fn heard(&self) -> u32 {
+        self.heard.number
+    }
+
     /// A frame arrived, the next one: notes when its turn is complete.
     pub(crate) fn hear(&mut self, now: Duration, frame: &FrameData<S>) {
         let number = self.heard.number;

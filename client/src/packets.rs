@@ -6,7 +6,9 @@ use twinstep_core::bounds::PACKETS_PER_SEND_MAX;
 use twinstep_core::lane::{self, LaneAck};
 use twinstep_core::packet::batches::{self, BATCHES_MAX};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES, SLACK_UNIT_MS, down, inputs, kind, rare, up};
+use twinstep_core::packet::{
+    ByteCounts, LOAD_UNITS, OUTER_BYTES, SLACK_UNIT_MS, down, inputs, kind, rare, up,
+};
 use twinstep_core::wire::{Reader, WireError, Writer};
 use twinstep_core::{PlayerSet, Simulation, Tick};
 
@@ -256,7 +258,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let wanted = playing.inbox.next();
         out.tick16(wanted)?;
         out.u8((wanted - playing.timeline.authority().tick()).min(255) as u8)?;
-        out.u8(playing.meter.late_turns as u8)?;
+        let load = (self.load * LOAD_UNITS) as u8;
+        out.u8(load << 4 | playing.meter.late_turns as u8 & 15)?;
         count(out, &mut bytes.acks);
         if playing.lockstep.is_none() && write_inputs(playing, self.needed, wanted, out) {
             flags |= up::INPUTS;
@@ -288,6 +291,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             rare |= flag;
             out.u32(tick.0)?;
+        }
+        if let Some(answers) = &playing.answers {
+            let begun = rare != 0 || out.u8(0).is_ok();
+            if begun && answers.write(wanted, 0, out) {
+                rare |= rare::ANSWERS;
+            } else if rare == 0 {
+                out.truncate(rare_at);
+            }
         }
         if rare != 0 {
             flags |= up::RARE;

@@ -14,7 +14,8 @@ use twinstep_core::packet::hello::Welcome;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Simulation, Tick, codec};
 
-use crate::hooks::{Guess, Speculate};
+use crate::answers::Answers;
+use crate::hooks::{Guess, Resolve, Speculate};
 use crate::inbox::Inbox;
 use crate::lockstep::Lockstep;
 use crate::orders::Orders;
@@ -49,6 +50,9 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) pace: Option<Pace>,
     /// Instead of a prediction: the match has a command delay, or this is a spectator.
     pub(crate) lockstep: Option<Lockstep<S>>,
+    /// Where owners answer: what own players asked.
+    pub(crate) answers: Option<Answers<S>>,
+    rules: Arc<S::Rules>,
     pub(crate) meter: Meter,
     advanced_at: Option<Duration>,
     /// How long the caller was away before this `advance`.
@@ -72,6 +76,7 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
     pub(crate) rules: Arc<S::Rules>,
     pub(crate) guess: Box<dyn Guess<S>>,
     pub(crate) speculate: Box<dyn Speculate<S>>,
+    pub(crate) resolve: Box<dyn Resolve<S>>,
     pub(crate) show: V,
     pub(crate) smoothing: Smoothing,
     pub(crate) verify: bool,
@@ -98,9 +103,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             rules,
             guess,
             speculate,
+            resolve,
             verify,
             ..
         } = hooks;
+        let answers = welcome.owners_answer.then(|| Answers::new(resolve));
+        let read_only = rules.clone();
         Playing {
             delay: u32::from(world.turn().cadence.delay_ticks),
             timeline: match lockstep {
@@ -110,6 +118,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 }
             },
             lockstep,
+            answers,
+            rules: read_only,
             inbox,
             view,
             pace: None,
@@ -162,9 +172,11 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if self.lockstep.is_some() {
             let closed = self.play_out(now, rtt, input);
             self.view.cues.settle(self.timeline.authority().tick());
+            self.answer();
             return closed;
         }
         self.confirm(now);
+        self.answer();
         let sampled = self.sample(now, rtt, input)?;
         let target = self.predict(now, budget);
         if !self.timeline.is_stale() {
@@ -188,6 +200,16 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 let took = now.saturating_sub(at).as_millis() / 2;
                 self.meter.confirmed.add(took as i32);
             }
+        }
+    }
+
+    /// Answers what own players asked, where owners do.
+    fn answer(&mut self) {
+        if let Some(answers) = &mut self.answers
+            && self.differs.is_none()
+        {
+            let own = self.timeline.orders().players();
+            answers.look(self.timeline.authority(), &self.rules, own);
         }
     }
 

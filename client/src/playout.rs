@@ -24,6 +24,9 @@ const RATE_MAX: f64 = 0.05;
 const DEAD_BAND_MS: f64 = 12.0;
 /// A difference of this many milliseconds more steers at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
+/// A frame that comes this little too early counts: the next one would be a whole frame too late. And a turn
+/// that comes this little too late is no pause.
+const EARLY: Duration = Duration::from_millis(1);
 /// A turn that has waited here for this much longer than it needed is leapt to...
 const LEAP_MS: f64 = 600.0;
 /// ...so that this slack is left.
@@ -95,7 +98,7 @@ impl Playout {
 
     /// Whether the next tick's time has come.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
-        self.due.is_some_and(|due| now >= due)
+        self.due.is_some_and(|due| now + EARLY >= due)
     }
 
     /// A turn begins to run; the pause that it ends, if it was late.
@@ -116,10 +119,11 @@ impl Playout {
             self.slacks.push(slack);
         }
         self.steer();
-        (arrived > due).then(|| {
+        if arrived > due {
             self.due = Some(now);
-            Pause { late: now - due }
-        })
+        }
+        let late = now.saturating_sub(due);
+        (arrived > due + EARLY).then_some(Pause { late })
     }
 
     /// A tick ran.
@@ -135,7 +139,8 @@ impl Playout {
             (false, Some(up)) => up,
             (false, None) => down,
         };
-        let off = (down - up) / 2.0;
+        // Nobody can run ahead of what is here: then only the batches of this client would be less late.
+        let off = ((down - up) / 2.0).min(down.max(0.0));
         let beyond = (off.abs() - DEAD_BAND_MS).max(0.0).copysign(off);
         self.rate = 1.0 + (beyond / FULL_RATE_MS).clamp(-1.0, 1.0) * RATE_MAX;
     }
@@ -175,7 +180,7 @@ mod tests {
         let mut playout = Playout::new(false);
         playout.start(MS(100));
         playout.note_arrival(MS(90), 0);
-        assert!(!playout.is_due(MS(99)) && playout.is_due(MS(100)));
+        assert!(!playout.is_due(MS(98)) && playout.is_due(MS(100)));
         assert_eq!(playout.begin_turn(MS(100), 0), None);
         (0..3).for_each(|_| playout.step(TICK));
         assert!(playout.is_due(MS(250)));
@@ -183,7 +188,7 @@ mod tests {
         let pause = playout.begin_turn(MS(262), 1);
         assert_eq!(pause, Some(Pause { late: MS(12) }));
         playout.step(TICK);
-        assert!(!playout.is_due(MS(311)) && playout.is_due(MS(312)));
+        assert!(!playout.is_due(MS(310)) && playout.is_due(MS(312)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, diff, digest};
 
 use crate::cues::CueEvent;
-use crate::hooks::{Guess, Repeat, Speculate, Wait};
+use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
 use crate::playing::{Hooks, Playing};
 use crate::returning::Returning;
@@ -148,6 +148,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub guess: Box<dyn Guess<S>>,
     /// Guesses outcomes.
     pub speculate: Box<dyn Speculate<S>>,
+    /// Answers what own players ask, where owners do.
+    pub resolve: Box<dyn Resolve<S>>,
     /// What is drawn.
     pub show: V,
     /// How corrections are smoothed.
@@ -164,6 +166,7 @@ impl<S: Simulation> SessionConfig<S> {
             build: String::new(),
             guess: Box::new(Repeat),
             speculate: Box::new(Wait),
+            resolve: Box::new(LeaveToServer),
             show: Hidden,
             smoothing: Smoothing {
                 teleport: f32::INFINITY,
@@ -189,6 +192,13 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// Answers what own players ask, where owners do.
+    #[must_use]
+    pub fn resolve(mut self, resolve: impl Resolve<S>) -> Self {
+        self.resolve = Box::new(resolve);
+        self
+    }
+
     /// What is drawn, and how its corrections are smoothed.
     #[must_use]
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
@@ -197,6 +207,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             build,
             guess,
             speculate,
+            resolve,
             verify,
             ..
         } = self;
@@ -205,6 +216,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             build,
             guess,
             speculate,
+            resolve,
             show,
             smoothing,
             verify,
@@ -233,6 +245,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) next_seal: Tick,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
+    pub(crate) load: f32,
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
     pub(crate) sent_at: Option<Duration>,
@@ -269,6 +282,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             build,
             guess,
             speculate,
+            resolve,
             show,
             smoothing,
             verify,
@@ -280,6 +294,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     rules,
                     guess,
                     speculate,
+                    resolve,
                     show,
                     smoothing,
                     verify,
@@ -292,6 +307,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             run: RunReader::default(),
             next_seal: Tick(0),
             waiting: PlayerSet::default(),
+            load: 0.0,
             needed: Tick(0),
             sent_at: None,
             send_now: true,
@@ -567,6 +583,21 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     || playing.timeline.orders().unacknowledged().next().is_some()
             })
         })
+    }
+
+    /// Tells for what share of its time, 0..=1, this machine is busy with the game: the server may slow the
+    /// game for everybody rather than let it stumble (seed row 49). [`Client`](crate::Client) measures it.
+    pub fn note_load(&mut self, load: f32) {
+        self.load = load.clamp(0.0, 1.0);
+    }
+
+    /// In lockstep: turns that are here as a whole and have not run to their end. While nothing is late there
+    /// is at least one (seed row 17).
+    #[must_use]
+    pub fn turns_ahead(&self) -> Option<u32> {
+        let playing = self.playing()?;
+        let heard = playing.lockstep.as_ref()?.heard();
+        Some(heard - playing.timeline.authority().turn().number)
     }
 
     /// The players that the match waits for: for a sign beside their names.

@@ -71,6 +71,11 @@ pub const QUERIES_REFUSED_MAX: usize = 64;
 /// A query unanswered for so many ticks is answered `None`.
 pub const ANSWER_TICKS: u32 = 120;
 
+/// Where owners answer, the server answers itself after so many ticks without their word.
+pub const OWNER_TICKS: u32 = 60;
+/// Answers of one session that wait to be looked at; the client says the others again.
+pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
+
 /// Cues that wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
 /// How far a cue may move between a guess and the truth and still be the same one, in ticks.
@@ -110,6 +115,7 @@ pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
 /// A round trip that steers a policy is clipped to this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
+const _: () = assert!(OWNER_TICKS < ANSWER_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES_MAX / 2);
 const _: () = assert!(FRAME_BYTES_MAX * 2 <= PACKET_BYTES_MAX);

@@ -81,6 +81,10 @@ pub mod down {
 /// With a command delay, the server tells how early batches came in units of so many milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
 
+/// Clients tell in one byte their late turns (the low half, wrapping) and for what share of its time their
+/// machine is busy with the game, in units of one of so many.
+pub const LOAD_UNITS: f32 = 15.0;
+
 /// The low 2 bits of a packet's first byte.
 #[must_use]
 pub const fn kind(first: u8) -> u8 {

@@ -8,6 +8,8 @@ use core::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::PLAYERS_MAX;
+
 /// The number of one fixed step of the simulation, counted from 0; it never wraps (at 60 Hz: 2.2 years).
 ///
 /// Arithmetic saturates at both ends, so that `now - born` cannot panic in a game.
@@ -120,6 +122,14 @@ impl Key {
             of: 0xffff_ffff_ffff_ff00 | player.0 as u64,
             n,
         }
+    }
+
+    /// The player that this key names as the cause, if it is one.
+    #[must_use]
+    pub const fn owner(self) -> Option<PlayerId> {
+        let player = PlayerId(self.of as u8);
+        let is_player = self.of == Key::player(player, 0).of && player.index() < PLAYERS_MAX;
+        if is_player { Some(player) } else { None }
     }
 
     /// The `n`th thing caused by what this key names.

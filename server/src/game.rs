@@ -19,11 +19,11 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE,
-    PACKETS_PER_SEND_MAX, PLAYERS_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
+    PACKETS_PER_SEND_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
 };
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
-use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Perspective, PlayerSet};
 use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, down, message};
@@ -31,7 +31,7 @@ use twinstep_core::replay::Recorder;
 use twinstep_core::turn::Cadence;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
-use twinstep_core::{OpenQuery, PlayerId, RosterChange, Simulation, Tick};
+use twinstep_core::{Key, OpenQuery, PlayerId, RosterChange, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig, Spectators};
 use crate::down::{Telling, tell_lane};
@@ -48,6 +48,7 @@ use crate::up::{self, Asked};
 /// A dropped player's seat is freed after so many ticks (a minute at 60 Hz).
 const LEAVE_AFTER_TICKS: u32 = 3_600;
 
+mod answers;
 mod clock;
 mod evidence;
 mod resume;
@@ -82,6 +83,10 @@ pub struct MatchStats {
     pub queries: u64,
     /// Outcomes decided (`None`s not counted).
     pub outcomes: u64,
+    /// Outcomes that the client of the player who asked gave.
+    pub owner_answers: u64,
+    /// Answers of owners that the referee refused.
+    pub forged_answers: u64,
     /// Queries that stayed without an answer.
     pub unanswered: u64,
     /// Clients whose authority differed from the server's.
@@ -129,6 +134,8 @@ pub struct Match<S: Simulation> {
     watched: spectators::Watched,
     sealer: Sealer<S>,
     queries: Queries<S>,
+    /// Queries that their owners' clients are to answer.
+    owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
     recorder: Option<Recorder<S>>,
@@ -196,6 +203,7 @@ impl<S: Simulation> Match<S> {
             watched: spectators::Watched::default(),
             sealer: Sealer::default(),
             queries: Queries::default(),
+            owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
             recorder: None,
@@ -247,6 +255,23 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
+    /// Goes on by another configuration from the next turn on.
+    ///
+    /// # Errors
+    /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
+    /// is one of these (seed row 12).
+    pub fn reconfigure(&mut self, config: MatchConfig) -> Result<(), ConfigError> {
+        self.config.check_change(&config)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// How the match is run.
+    #[must_use]
+    pub fn config(&self) -> &MatchConfig {
+        &self.config
+    }
+
     /// The server's world: its tick is the next to be sealed.
     #[must_use]
     pub fn world(&self) -> &World<S> {
@@ -282,6 +307,15 @@ impl<S: Simulation> Match<S> {
             .get(player.index())
             .map(|seat| seat.stats)
             .unwrap_or_default()
+    }
+
+    /// With a command delay: batches of a player that wait for their turn, at most m (seed row 13).
+    #[must_use]
+    pub fn open_batches(&self, player: PlayerId) -> u32 {
+        let turn = self.world.turn().number;
+        self.seats
+            .get(player.index())
+            .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
     }
 
     /// Bytes sent to a session, with all headers, by kind.
@@ -424,6 +458,7 @@ impl<S: Simulation> Match<S> {
         }
         self.count_frame();
         self.resolve(|open| open.asked == tick);
+        self.answer_instead();
         if self.world.turn().began == self.world.tick() {
             self.end_turn();
         }
@@ -473,42 +508,6 @@ impl<S: Simulation> Match<S> {
                 &mut self.stats.unanswered
             };
             *count += 1;
-        }
-    }
-
-    /// Asks the resolver what is open and `due`.
-    fn resolve(&mut self, due: impl Fn(&OpenQuery<S::Query>) -> bool) {
-        let look = Look {
-            world: &self.world,
-            rules: &self.rules,
-            history: &self.history,
-            views: &self.views,
-        };
-        for open in self.world.open_queries().iter().filter(|open| due(open)) {
-            self.stats.queries += 1;
-            let resolver = &mut self.resolver;
-            let resolved = catch_unwind(AssertUnwindSafe(|| {
-                resolver.resolve(&look, open.key, &open.query)
-            }));
-            match resolved {
-                Ok(Resolution::Now(outcome)) => {
-                    self.queries.answer(open.asked, open.key, Some(outcome))
-                }
-                Ok(Resolution::Later(work)) => {
-                    let id = self.queries.defer(open.asked, open.key);
-                    self.outbox.push(Item::Job(id, work));
-                }
-                Ok(Resolution::Unanswered) => self.queries.answer(open.asked, open.key, None),
-                Err(panic) => {
-                    self.stats.panics += 1;
-                    if self.incidents.len() < INCIDENTS_MAX {
-                        let message = panic_message(&*panic);
-                        self.incidents
-                            .push(Incident::new(open.asked, Trouble::Resolver, message));
-                    }
-                    self.queries.answer(open.asked, open.key, None);
-                }
-            }
         }
     }
 

@@ -100,6 +100,20 @@ pub trait Referee<S: Simulation>: Send + 'static {
         claimed: bool,
     ) -> bool;
 
+    /// Under [`Resolves::Owner`](crate::config::Resolves::Owner): whether this answer of a player's own client
+    /// to its own `query` may stand. If not, the server's resolver answers.
+    fn admit_answer(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        key: Key,
+        query: &S::Query,
+        outcome: &S::Outcome,
+    ) -> bool {
+        let _ = (look, by, key, query, outcome);
+        true
+    }
+
     /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): what a player should have
     /// claimed `within` ticks ago and did not; asked once per tick and player.
     fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, within: u32) -> Option<S::Command> {

@@ -158,11 +158,12 @@ pub(crate) struct Peer {
     /// Pauses that the client told of and nobody looked at yet.
     pub(crate) pauses: u32,
     pauses_told: Option<u8>,
+    /// For what share of its time its machine is busy with the game, as it tells.
+    pub(crate) load: u8,
     /// How early the last batches came before their turn was due, in milliseconds, newest last.
     slacks: ArrayVec<i16, SLACKS>,
-    /// Since when it trails, or its machine cannot keep up.
+    /// Since when it trails.
     pub(crate) trails_since: Option<Duration>,
-    pub(crate) slow_since: Option<Duration>,
     held: Held,
     /// The first tick whose input came from this very session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
@@ -210,9 +211,9 @@ impl Peer {
             view: Tick(0),
             pauses: 0,
             pauses_told: None,
+            load: 0,
             slacks: ArrayVec::new(),
             trails_since: None,
-            slow_since: None,
             held: Held::default(),
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
@@ -249,10 +250,12 @@ impl Peer {
         self.progress_at = now;
     }
 
-    /// The client counts its pauses in a byte that wraps.
+    /// The client counts its pauses in half a byte that wraps, and tells its load in the other.
     pub(crate) fn note_pauses(&mut self, told: u8) {
+        self.load = told >> 4;
+        let told = told & 15;
         let before = self.pauses_told.replace(told).unwrap_or(told);
-        self.pauses += u32::from(told.wrapping_sub(before));
+        self.pauses += u32::from(told.wrapping_sub(before) & 15);
     }
 
     /// Notes how early a batch came, in milliseconds; late ones are below 0.

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    CLAIMS_PER_SECOND, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND, INPUT_WINDOW,
+    ANSWERS_MAX, CLAIMS_PER_SECOND, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND,
+    INPUT_WINDOW,
 };
-use twinstep_core::frame::Order;
+use twinstep_core::frame::{Answer, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 /// Commands in a row that may have been refused before a match was taken up again.
@@ -67,6 +68,8 @@ pub(crate) struct Seat<S: Simulation> {
     next_claim: u32,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
+    /// Answers to what this player asked, to be looked at.
+    pub(crate) answers: Vec<Answer<S::Outcome>>,
     command_rate: Bucket,
     claim_rate: Bucket,
     pub(crate) stats: SeatStats,
@@ -107,6 +110,7 @@ impl<S: Simulation> Seat<S> {
             next_claim: 0,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            answers: Vec::with_capacity(ANSWERS_MAX),
             command_rate: Bucket::new(COMMANDS_PER_SECOND, COMMANDS_PER_SECOND),
             claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
             stats: SeatStats::default(),
@@ -137,6 +141,7 @@ impl<S: Simulation> Seat<S> {
     pub(crate) fn purge(&mut self) -> usize {
         self.forget_inputs();
         self.awaited_from = u32::MAX;
+        self.answers.clear();
         self.claims.clear();
         let refused = self.commands.len();
         self.stats.refused += refused as u64;

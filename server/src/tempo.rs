@@ -3,12 +3,12 @@
 //! ```text
 //!  turn   raised   after 3 pauses within 5 s, by a quarter
 //!         lowered  by a tick after 5 quiet seconds, down to the round trip
-//!  tick   longer   by a tenth each half second while a machine cannot keep up
+//!  tick   longer   by a tenth each 2.5 s while a machine cannot keep up
 //!         shorter  by a twentieth after 5 s in which all could, down to its normal length
 //! ```
 //!
 //! Each lowering is a trial: if it brings back what the raise had cured, it is taken back, and the next
-//! trial waits twice as long (seed row 48: no oscillation). The times are this project's own choice, tuned
+//! trial waits twice as long; one that holds halves the wait again (seed row 48: no oscillation). The times are this project's own choice, tuned
 //! in virtual time; the mechanism is Stone Monarch's (seed rows 40, 47 to 49).
 
 use std::time::Duration;
@@ -22,13 +22,13 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// ...and so many of them are too many.
 const PAUSES_MAX: u32 = 3;
 /// What a change does is seen after this long.
-const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(2);
 /// The first trial of a lower value comes after this long...
 const PATIENCE_MIN: Duration = Duration::from_secs(5);
 /// ...and after trials that failed, at most after this long.
 const PATIENCE_MAX: Duration = Duration::from_secs(160);
-/// Ticks get longer at most so often.
-const SLOW_EVERY: Duration = Duration::from_millis(500);
+/// Ticks get longer at most so often: a machine's load is measured over two seconds.
+const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
 /// What was seen of the clients since the last turn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +41,8 @@ pub(crate) struct Seen {
     pub(crate) joined: bool,
     /// Whether a machine cannot keep up.
     pub(crate) slow: bool,
+    /// Whether all machines could do with shorter ticks.
+    pub(crate) roomy: bool,
 }
 
 /// Decides at each turn's beginning how it is clocked.
@@ -83,6 +85,13 @@ impl Trial {
 
     /// Whether it was quiet for long enough to try less.
     fn try_less(&mut self, now: Duration) -> bool {
+        if self
+            .lowered_at
+            .is_some_and(|at| now.saturating_sub(at) >= WINDOW)
+        {
+            self.lowered_at = None;
+            self.patience = (self.patience / 2).max(PATIENCE_MIN);
+        }
         let quiet = now.saturating_sub(self.quiet_since) >= self.patience;
         if quiet {
             self.quiet_since = now;
@@ -107,7 +116,7 @@ impl Tempo {
 
     /// How the turn that begins now is clocked.
     pub(crate) fn decide(&mut self, now: Duration, config: &MatchConfig, seen: Seen) -> Cadence {
-        self.decide_tick(now, config, seen.slow);
+        self.decide_tick(now, config, seen);
         self.decide_turn(now, config, seen);
         Cadence {
             turn_ticks: self.turn_ticks,
@@ -129,8 +138,9 @@ impl Tempo {
         } else {
             turn_of(seen.rtt, self.tick).clamp(min, max)
         };
-        if seen.joined {
-            self.turn_ticks = self.turn_ticks.max(floor);
+        if seen.joined && floor > self.turn_ticks {
+            self.turn_ticks = floor;
+            self.settle(now);
         }
         if now.saturating_sub(self.window_began) > WINDOW {
             self.window_began = now;
@@ -142,9 +152,7 @@ impl Tempo {
         }
         let wished = if self.pauses >= PAUSES_MAX {
             self.turns.fail(now);
-            self.pauses = 0;
-            // Pauses of the next second are still those of the shorter turn.
-            self.window_began = now + SETTLE;
+            self.settle(now);
             self.turn_ticks + (self.turn_ticks / 4).max(1)
         } else if self.turn_ticks > floor && self.turns.try_less(now) {
             self.turn_ticks - 1
@@ -157,7 +165,13 @@ impl Tempo {
         self.turn_ticks = wished.clamp(min, max);
     }
 
-    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, slow: bool) {
+    /// Pauses of the next moments are still those of the shorter turn.
+    fn settle(&mut self, now: Duration) {
+        self.pauses = 0;
+        self.window_began = now + SETTLE;
+    }
+
+    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, seen: Seen) {
         let max = match config.tick_length {
             TickLength::Fixed => {
                 self.tick = config.tick;
@@ -165,12 +179,14 @@ impl Tempo {
             }
             TickLength::Adaptive { max } => max,
         };
-        if slow {
+        if seen.slow {
             self.ticks.fail(now);
             if now.saturating_sub(self.slowed_at) >= SLOW_EVERY {
                 self.slowed_at = now;
                 self.tick = self.tick.mul_f64(1.1);
             }
+        } else if !seen.roomy {
+            self.ticks.quiet_since = now;
         } else if self.tick > config.tick && self.ticks.try_less(now) {
             self.tick = self.tick.mul_f64(0.95);
         }
@@ -219,6 +235,7 @@ mod tests {
                 rtt,
                 joined,
                 slow,
+                roomy: !slow,
             };
             cadence = tempo.decide(now, &config, seen);
             all.push(cadence);

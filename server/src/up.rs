@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW};
+use twinstep_core::bounds::{ANSWERS_MAX, COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
+use twinstep_core::frame::Answer;
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{WIRE_VERSION, batches, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
-use twinstep_core::{Simulation, Tick};
+use twinstep_core::{Key, Simulation, Tick};
 
 use crate::peer::{Peer, Stage};
 use crate::seat::{Arrival, BatchError, Seat};
@@ -203,12 +204,45 @@ fn play<S: Simulation>(
     } else {
         None
     };
+    if rare & rare::ANSWERS != 0 {
+        answers(peer, seats, wanted, packet)?;
+    }
     packet.end()?;
     Ok(match (heal, evidence) {
         (Some(tick), _) => Asked::Heal(tick),
         (_, Some(tick)) => Asked::Evidence(tick),
         _ => Asked::Nothing,
     })
+}
+
+/// Answers to queries, which wait with the seat of the player who asked until the match looks at them.
+fn answers<S: Simulation>(
+    peer: &Peer,
+    seats: &mut [Seat<S>],
+    near: Tick,
+    packet: &mut Reader<'_>,
+) -> Result<(), WireError> {
+    for _ in 0..packet.u8()? {
+        let asked = near.back(packet.u32()?);
+        let key: Key = packet.value()?;
+        let (outcome, bytes) = sized::<S::Outcome>(packet)?;
+        let owner = key
+            .owner()
+            .filter(|owner| peer.players.contains(owner))
+            .ok_or(WireError::Malformed("an answer to another one's query"))?;
+        if bytes > OUTCOME_BYTES_MAX {
+            return Err(WireError::Malformed("an outcome over its bound"));
+        }
+        let seat = &mut seats[owner.index()];
+        if seat.answers.len() < ANSWERS_MAX {
+            seat.answers.push(Answer {
+                asked,
+                key,
+                outcome: Some(outcome),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.

@@ -244,6 +244,14 @@ impl Play for History {
         Some(expected(*query))
     }
 
+    fn answer(_sim: &Self, _rules: &u32, query: &u32, forge: bool) -> Option<u32> {
+        Some(expected(*query) ^ u32::from(forge))
+    }
+
+    fn admit_answer(&self, query: &u32, outcome: &u32) -> bool {
+        *outcome == expected(*query)
+    }
+
     fn admit(&self, _rules: &u32, _by: PlayerId, command: &Command) -> bool {
         !matches!(command, Command::Note(n) if n % 17 == 3)
     }

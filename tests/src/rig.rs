@@ -68,6 +68,8 @@ pub struct RigClient<S: Play> {
     frame: Duration,
     next_frame: Duration,
     frozen_until: Duration,
+    busy: Duration,
+    busy_since: Duration,
     /// What a step costs its machine.
     pub step_cost: Duration,
     commanding: bool,
@@ -137,7 +139,7 @@ impl<S: Play> Rig<S> {
         let resolver = watched::<S>(&rules, config.seed, &resolver_count, &asked);
         let mut game = Match::new(config.policies.clone(), sim, rules.clone(), resolver)
             .expect("the game starts");
-        game.set_referee(referee::<S>());
+        game.set_referee(Judge);
         if config.journal {
             game.keep_journal().expect("a journal");
         }
@@ -225,6 +227,8 @@ impl<S: Play> Rig<S> {
             // Every client draws in a phase of its own.
             next_frame: self.now + frame * (peer.0 as u32 % 7) / 7,
             frozen_until: Duration::ZERO,
+            busy: Duration::ZERO,
+            busy_since: self.now,
             step_cost: self.config.step_cost,
             commanding: true,
             healed: 0,
@@ -247,9 +251,13 @@ impl<S: Play> Rig<S> {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
         };
+        let forge = self.config.forge;
         let mut config = SessionConfig::new(self.rules.clone())
             .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
                 S::speculate(sim, rules, query)
+            })
+            .resolve(move |sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
+                S::answer(sim, rules, query, forge)
             })
             .show(S::show(&self.rules), smoothing);
         config.verify = self.config.verify;
@@ -320,6 +328,22 @@ impl<S: Play> Rig<S> {
     pub fn command(&mut self, commanding: bool) {
         for client in &mut self.clients {
             client.commanding = commanding;
+        }
+    }
+
+    /// Queries that the server's own resolver was asked.
+    #[must_use]
+    pub fn resolved(&self) -> usize {
+        self.asked.count()
+    }
+
+    /// Runs for a while; `watch` sees the world after everything that happens.
+    pub fn watch(&mut self, time: Duration, mut watch: impl FnMut(&mut Self)) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = self.next_moment().min(end);
+            self.step();
+            watch(self);
         }
     }
 
@@ -475,7 +499,15 @@ impl<S: Play> Rig<S> {
             // A slow machine is away while it steps.
             let steps = client.authority_tick() - ticks_before;
             if ticks_before > Tick(0) && !client.step_cost.is_zero() {
-                client.frozen_until = client.frozen_until.max(now + client.step_cost * steps);
+                let busy = client.step_cost * steps;
+                client.frozen_until = client.frozen_until.max(now + busy);
+                client.busy += busy;
+            }
+            let measured = now - client.busy_since;
+            if measured >= Duration::from_secs(2) {
+                let load = client.busy.as_secs_f32() / measured.as_secs_f32();
+                client.session.note_load(load);
+                (client.busy, client.busy_since) = (Duration::ZERO, now);
             }
             if used {
                 client.decided = None;
@@ -532,9 +564,23 @@ impl<S: Play> Rig<S> {
     }
 }
 
-fn referee<S: Play>() -> impl Referee<S> {
-    |look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool| {
+/// Admits what the game says.
+struct Judge;
+
+impl<S: Play> Referee<S> for Judge {
+    fn admit(&mut self, look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool) -> bool {
         look.sim().admit(look.rules(), by, command)
+    }
+
+    fn admit_answer(
+        &mut self,
+        look: &Look<'_, S>,
+        _: PlayerId,
+        _: Key,
+        query: &S::Query,
+        outcome: &S::Outcome,
+    ) -> bool {
+        look.sim().admit_answer(query, outcome)
     }
 }
 

@@ -1,45 +1,420 @@
-//! Lockstep with a command delay: turns, batches, waiting, as the strategy preset plays them.
+//! Lockstep with a command delay: turns, batches, who is waited for, as Return to the Roots and Stone
+//! Monarch describe it.
 
 use std::time::Duration;
 
-use twinstep_core::simnet::LinkProfile;
-use twinstep_server::config::Sealing;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
+use twinstep_client::Closed;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{ConfigError, Sealing, TurnLength};
+use twinstep_tests::history::{Command, History};
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+/// What goes up is lost.
+const MUTE: LinkProfile = LinkProfile {
+    up: LegProfile::BLACKOUT,
+    down: LegProfile::PERFECT,
+};
+/// What comes down is lost.
+const DEAF: LinkProfile = LinkProfile {
+    up: LegProfile::PERFECT,
+    down: LegProfile::BLACKOUT,
+};
 
-fn rig(seed: u64, link: &str) -> Rig<History> {
-    Rig::new(RigConfig::strategy(seed, link.parse().expect("a link")))
+fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
+    let mut config = RigConfig::strategy(seed, link);
+    config.policies.command_delay = m;
+    config
+}
+
+/// A match that plays and gives no orders of its own.
+fn quiet(seed: u64, link: LinkProfile, m: u8) -> Rig<History> {
+    let mut config = config(seed, link, m);
+    config.sticks = Sticks::Still;
+    let mut rig = Rig::new(config);
+    rig.run(SECOND * 5);
+    assert!(rig.all_play());
+    rig
+}
+
+fn both(delay_ms: u64) -> LinkProfile {
+    LinkProfile::both(LegProfile {
+        delay: MS(delay_ms),
+        ..LegProfile::PERFECT
+    })
+}
+
+fn turn(rig: &Rig<History>) -> u32 {
+    rig.game.world().turn().number
 }
 
 #[test]
 fn four_players_stay_equal_over_a_common_line() {
-    let mut rig = rig(1, "wan");
-    rig.run(SECOND * 30);
-    assert!(rig.all_play());
-    for client in 0..4 {
-        let stats = rig.stats(client);
-        println!(
-            "{client}: A {} late {} paused {:.0} ms confirmed {} ms, slack {:.2}, sent {} executed {}",
-            stats.authority_tick,
-            stats.late_turns,
-            stats.paused_ms,
-            stats.confirmed_ms_p50,
-            stats.margin_ticks_now,
-            stats.commands_sent,
-            stats.commands_executed,
-        );
+    for m in 1..=4 {
+        let mut rig = Rig::<History>::new(config(1, LinkProfile::WAN, m));
+        rig.run(SECOND * 20);
+        rig.converge();
     }
-    println!("server at {}", rig.game.world().tick());
-    rig.converge();
 }
 
 #[test]
 fn deadlines_work_in_lockstep_too() {
-    let mut config = RigConfig::strategy(2, LinkProfile::BAD);
+    let mut config = config(2, LinkProfile::BAD, 2);
     config.policies.sealing = Sealing::Deadline;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 30);
     rig.converge();
+}
+
+/// Row 8: the match stops at the turn whose batch is missing, and everybody sees who is waited for.
+#[test]
+fn the_match_waits_for_whose_batch_is_missing_and_says_so() {
+    let mut rig = quiet(3, LinkProfile::LAN, 2);
+    let silent = rig.clients[2].session.seats()[0];
+    rig.relink(2, MUTE);
+    rig.run(SECOND);
+    let stopped = turn(&rig);
+    rig.run(SECOND * 3);
+    assert_eq!(turn(&rig), stopped, "it went on without a batch");
+    let only: PlayerSet = [silent].into_iter().collect();
+    assert_eq!(rig.game.waiting(), only);
+    assert_eq!(rig.clients[0].session.waiting(), only, "nobody is told");
+    assert!(rig.game.seat_stats(silent).awaited > 0);
+    rig.relink(2, LinkProfile::LAN);
+    rig.run(SECOND * 2);
+    assert!(turn(&rig) > stopped + 10);
+    assert_eq!(rig.game.waiting(), PlayerSet::default());
+    rig.converge();
+}
+
+/// Row 9: players who do nothing send a batch for every turn; that is not the same as sending none.
+#[test]
+fn an_idle_player_is_not_a_missing_one() {
+    let mut rig = quiet(4, LinkProfile::LAN, 2);
+    let before = turn(&rig);
+    rig.watch(SECOND * 10, |rig| {
+        assert_eq!(rig.game.waiting(), PlayerSet::default());
+    });
+    // Ten seconds of turns of 150 ms, and not a command in them.
+    assert!((65..=67).contains(&(turn(&rig) - before)));
+    assert!(rig.game.world().sim().log.is_empty());
+}
+
+/// Rows 11, 41 and 75: a command given before turn n runs leaves at once, runs in turn n + m and not
+/// before, and in its owner's own copy only when the server's word of it is there.
+#[test]
+fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
+    for m in 1..=4u8 {
+        let mut rig = quiet(5, LinkProfile::LAN, m);
+        let client = &mut rig.clients[0];
+        let at = client.session.authority().expect("it plays");
+        let (next, me) = (at.turn(), client.session.seats()[0]);
+        let closes = next.number + u32::from(at.tick() > next.began);
+        client
+            .session
+            .command(0, Command::Note(777))
+            .expect("it plays");
+        let mut buffer = [0; 1_200];
+        let sent = client.session.poll_transmit(rig.now, &mut buffer);
+        let sent = sent.expect("row 41: it leaves in its own frame");
+        rig.clients[0].net.up.send(rig.now, &buffer[..sent]);
+        rig.run(SECOND * 3);
+        let log = &rig.game.world().sim().log;
+        let [(ran, player, Command::Note(777))] = log[..] else {
+            panic!("expected one note, got {log:?}");
+        };
+        assert_eq!(player, me);
+        assert_eq!(ran, Tick((closes + u32::from(m)) * 3), "m = {m}");
+    }
+}
+
+/// Row 75: one's own command runs from the server's copy only.
+#[test]
+fn an_own_command_does_not_run_before_the_server_says_so() {
+    let mut rig = quiet(6, LinkProfile::LAN, 2);
+    rig.relink(0, DEAF);
+    rig.clients[0]
+        .session
+        .command(0, Command::Note(1))
+        .expect("it plays");
+    rig.run(SECOND * 2);
+    let own = rig.clients[0].session.authority().expect("it plays");
+    assert!(own.sim().log.is_empty(), "it ran from its own copy");
+    let others = rig.clients[1].session.authority().expect("it plays");
+    let ran = |log: &[(Tick, PlayerId, Command)]| log.iter().any(|c| c.2 == Command::Note(1));
+    // The server waits for a batch that its owner cannot close, but the command is there.
+    assert!(ran(&others.sim().log) || ran(&rig.game.world().sim().log));
+    rig.relink(0, LinkProfile::LAN);
+    rig.run(SECOND * 2);
+    let own = rig.clients[0].session.authority().expect("it plays");
+    assert!(ran(&own.sim().log));
+}
+
+/// Row 12: the command delay never changes during a match.
+#[test]
+fn another_command_delay_is_refused_in_play() {
+    let mut rig = quiet(7, LinkProfile::LAN, 2);
+    let other = MatchConfig {
+        command_delay: 3,
+        ..rig.game.config().clone()
+    };
+    let refused = rig.game.reconfigure(other);
+    assert_eq!(refused, Err(ConfigError::Fixed("the command delay")));
+    assert_eq!(rig.game.config().command_delay, 2);
+}
+
+/// Rows 13 and 17: at most m batches of a player wait at the server, at most m sealed turns at a client;
+/// and while nothing is late, a client always has the next turn.
+#[test]
+fn queues_are_bounded_by_the_delay_and_never_empty() {
+    for m in 1..=4u8 {
+        let mut rig = Rig::<History>::new(config(8, LinkProfile::LAN, m));
+        rig.run(SECOND * 5);
+        let (mut most_up, mut most_down) = (0, 0);
+        rig.watch(SECOND * 10, |rig| {
+            for client in &rig.clients {
+                let up = rig.game.open_batches(client.session.seats()[0]);
+                let down = client.session.turns_ahead().expect("lockstep");
+                most_up = most_up.max(up);
+                most_down = most_down.max(down);
+                assert!(down >= 1, "no turn to go on with");
+            }
+        });
+        assert!(most_up <= u32::from(m), "{most_up} batches at m = {m}");
+        // The turn that is running counts too.
+        assert!(most_down <= u32::from(m) + 1, "{most_down} at m = {m}");
+        assert_eq!(rig.stats(0).late_turns, 0);
+    }
+}
+
+/// Row 16: the word for turn n + m leaves when turn n is due, on a schedule without drift.
+#[test]
+fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
+    let mut rig = quiet(9, LinkProfile::LAN, 2);
+    let mut sealed = Vec::new();
+    let mut last = turn(&rig);
+    rig.watch(SECOND * 6, |rig| {
+        if turn(rig) != last {
+            assert_eq!(turn(rig), last + 1);
+            last = turn(rig);
+            sealed.push(rig.now);
+        }
+    });
+    let (first, end) = (sealed[0], sealed[sealed.len() - 1]);
+    let turns = sealed.len() as u32 - 1;
+    let off = (end - first).abs_diff(MS(150) * turns);
+    assert!(off < MS(6), "{off:?} off in {turns} turns");
+    // Whoever plays at this moment is m turns behind what is sealed, give or take the one that runs.
+    for client in &rig.clients {
+        let playing = client.session.authority().expect("it plays").turn().number;
+        assert!((1..=3).contains(&(turn(&rig) - playing)));
+    }
+}
+
+/// Row 18: a new length of ticks and turns begins at the same turn for everybody.
+#[test]
+fn a_new_cadence_begins_at_the_same_turn_for_all() {
+    let mut rig = quiet(10, LinkProfile::WAN, 2);
+    let slower = MatchConfig {
+        tick: MS(80),
+        turn: TurnLength::Fixed(5),
+        ..rig.game.config().clone()
+    };
+    rig.game.reconfigure(slower).expect("it may change in play");
+    let mut began = [None; 4];
+    rig.watch(SECOND * 5, |rig| {
+        for (i, client) in rig.clients.iter().enumerate() {
+            let turn = client.session.authority().expect("it plays").turn();
+            if turn.cadence.turn_ticks == 5 && began[i].is_none() {
+                assert_eq!(turn.cadence.tick(), MS(80));
+                began[i] = Some((turn.number, turn.began));
+            }
+        }
+    });
+    assert!(began[0].is_some() && began.iter().all(|b| *b == began[0]));
+    rig.converge();
+}
+
+/// Row 21: from the turn in which a player joins, m turns are sealed without a batch of it: its own answer
+/// and the m − 1 empty ones that the server supplies. Then it is waited for.
+#[test]
+fn a_joiner_is_supplied_with_empty_turns() {
+    for m in 1..=4u8 {
+        let mut config = config(11, LinkProfile::PERFECT, m);
+        config.clients = 1;
+        config.sticks = Sticks::Still;
+        let mut rig = Rig::<History>::new(config);
+        let mut joined = None;
+        rig.watch(SECOND * 5, |rig| {
+            let world = rig.game.world();
+            if joined.is_none() && world.presence(PlayerId(0)) == Presence::Present {
+                // The turn that told of it has just been sealed.
+                joined = Some(world.turn().number - 1);
+                rig.relink(0, MUTE);
+            }
+        });
+        let joined = joined.expect("it joins");
+        assert_eq!(turn(&rig), joined + u32::from(m), "m = {m}");
+        assert!(rig.game.waiting().contains(PlayerId(0)));
+        rig.relink(0, LinkProfile::PERFECT);
+        rig.run(SECOND);
+        assert!(turn(&rig) > joined + u32::from(m));
+    }
+}
+
+/// Row 22: who is silent for too long is removed, and the others go on at the very tick they stopped at.
+#[test]
+fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
+    let mut config = config(12, LinkProfile::LAN, 2);
+    config.policies.sealing = Sealing::WaitForAll {
+        kick_after: SECOND * 2,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let silent = rig.clients[1].session.seats()[0];
+    rig.relink(1, MUTE);
+    rig.run(SECOND);
+    let stopped = rig.game.world().tick();
+    rig.run(SECOND);
+    assert_eq!(rig.game.world().tick(), stopped);
+    rig.run(SECOND * 2);
+    assert!(rig.game.world().tick() > stopped + 10);
+    assert_eq!(rig.game.world().presence(silent), Presence::Absent);
+    assert_eq!(
+        rig.clients[1].session.closed(),
+        Some(Closed::Server(CloseCode::TooSlow)),
+        "it reads why"
+    );
+    rig.clients.remove(1);
+    rig.converge();
+}
+
+/// Row 42: what the server receives while turn 1 plays is sealed and sent when turn 2 is due, and runs in
+/// turn 3 (m = 1, sealed by deadline).
+#[test]
+fn received_in_one_turn_sent_in_the_next_run_in_the_one_after() {
+    let mut config = config(13, LinkProfile::PERFECT, 1);
+    config.policies.sealing = Sealing::Deadline;
+    config.sticks = Sticks::Still;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    // Wait for the middle of a turn.
+    let mut given = None;
+    rig.watch(SECOND, |rig| {
+        let session = &mut rig.clients[0].session;
+        let at = session.authority().expect("it plays");
+        if given.is_none() && at.tick() == at.turn().began + 1 {
+            given = Some(at.turn().number);
+            session.command(0, Command::Note(9)).expect("it plays");
+        }
+    });
+    rig.run(SECOND);
+    let (ran, ..) = rig.game.world().sim().log[0];
+    assert_eq!(ran.0 / 3, given.expect("a turn has a middle") + 2);
+}
+
+/// Row 43: a late turn pauses its client for its lateness, within a frame, and nobody else at all.
+#[test]
+fn a_late_turn_pauses_for_its_lateness_and_nobody_else() {
+    let frame = MS(17);
+    for extra in [160, 200, 250, 400] {
+        let mut config = config(14, LinkProfile::LAN, 1);
+        config.policies.sealing = Sealing::Deadline;
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 5);
+        // Whatever is sent to the first client now takes longer.
+        let slow = LinkProfile {
+            down: LegProfile {
+                delay: MS(extra),
+                fifo: true,
+                ..LegProfile::PERFECT
+            },
+            ..LinkProfile::LAN
+        };
+        rig.relink(0, slow);
+        let (mut at, mut ran_at) = (rig.clients[0].session.authority().unwrap().tick(), rig.now);
+        let mut whole_at = rig.now;
+        let (mut gap, mut late) = (Duration::ZERO, Duration::ZERO);
+        rig.watch(SECOND, |rig| {
+            let session = &rig.clients[0].session;
+            if session.turns_ahead().unwrap() > 0 && whole_at < ran_at {
+                whole_at = rig.now;
+            }
+            let tick = session.authority().unwrap().tick();
+            if tick != at {
+                let this = rig.now - ran_at;
+                if this > gap && tick == at + 1 {
+                    gap = this;
+                    late = whole_at.saturating_sub(ran_at + MS(50));
+                }
+                (at, ran_at) = (tick, rig.now);
+            }
+        });
+        let stats = rig.stats(0);
+        assert!(stats.late_turns >= 1, "nothing was late by {extra} ms");
+        let stood = gap - MS(50);
+        assert!(
+            stood.abs_diff(late) <= frame,
+            "late by {late:?}, stood {stood:?}"
+        );
+        let told = Duration::from_secs_f64(stats.pause_ms_max / 1e3);
+        assert!(
+            stood.abs_diff(told) <= frame,
+            "stood {stood:?}, told {told:?}"
+        );
+        for other in 1..4 {
+            assert_eq!(rig.stats(other).late_turns, 0);
+            assert_eq!(rig.stats(other).paused_ms, 0.0);
+        }
+    }
+}
+
+/// Row 74: turns of 150 ms and m = 2 hide up to 150 ms on each leg: no pause, no waiting. What a client
+/// needs until it looks at the network again comes on top: at 60 frames a second up to 17 ms a leg.
+#[test]
+fn a_turn_of_latency_on_each_leg_costs_no_pause() {
+    for (delay, fps) in [(5, 60), (50, 60), (100, 60), (130, 60), (150, 2_000)] {
+        let mut config = config(15, both(delay), 2);
+        config.fps = fps;
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 6);
+        let before: Vec<_> = (0..4).map(|i| rig.stats(i)).collect();
+        let began = turn(&rig);
+        rig.watch(SECOND * 20, |rig| {
+            assert_eq!(rig.game.world().turn().cadence.turn_ticks, 3);
+        });
+        for (i, before) in before.iter().enumerate() {
+            let paused = rig.stats(i).paused_ms - before.paused_ms;
+            assert!(paused < 1.0, "{delay} ms each way: paused {paused} ms");
+        }
+        assert!(turn(&rig) - began >= 132, "{} turns", turn(&rig) - began);
+    }
+}
+
+/// Row 76: a spike of 100 ms within a turn of slack pauses nobody.
+#[test]
+fn a_short_spike_is_absorbed() {
+    let mut rig = Rig::<History>::new(config(16, both(10), 2));
+    rig.run(SECOND * 6);
+    let before: Vec<_> = (0..4).map(|i| rig.stats(i).late_turns).collect();
+    for leg in [0, 1] {
+        let mut spike = both(10);
+        let slow = if leg == 0 {
+            &mut spike.up
+        } else {
+            &mut spike.down
+        };
+        slow.delay = MS(110);
+        rig.relink(0, spike);
+        rig.run(MS(150));
+        rig.relink(0, both(10));
+        rig.run(SECOND * 3);
+    }
+    for (i, before) in before.iter().enumerate() {
+        assert_eq!(rig.stats(i).late_turns, *before, "player {i} paused");
+    }
 }

@@ -16,6 +16,7 @@
 use super::*;
 use crate::config::{Laggards, Sealing};
 use crate::tempo::Seen;
+use twinstep_core::packet::LOAD_UNITS;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
 const REPEAT: Duration = Duration::from_millis(50);
@@ -23,10 +24,10 @@ const REPEAT: Duration = Duration::from_millis(50);
 const HURRY_TICKS: u32 = 8;
 /// A client trails if it is this many ticks behind what its round trip and one turn explain.
 const TRAIL_TICKS: u32 = 3;
-/// A machine cannot keep up if this many ticks wait there to be stepped, beyond those that are meant to.
-const BACKLOG_TICKS: u32 = 4;
-/// ...for so long.
-const BACKLOG_FOR: Duration = Duration::from_millis(500);
+/// A machine cannot keep up if it is busy with the game for this share of its time.
+const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
+/// It has room for shorter ticks up to this share; between the two nothing changes.
+const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 /// Pauses for one player are summed up over this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -360,12 +361,10 @@ impl<S: Simulation> Match<S> {
 
     /// What the adaptive policies must know of the last turn.
     pub(super) fn seen(&mut self) -> Seen {
-        let now = self.now;
-        let cadence = self.world.turn().cadence;
-        let ahead = (u32::from(self.config.command_delay) + 1) * u32::from(cadence.turn_ticks);
         let mut seen = Seen {
             joined: std::mem::take(&mut self.joined),
             pauses: std::mem::take(&mut self.paused),
+            roomy: true,
             ..Seen::default()
         };
         for peer in &mut self.peers {
@@ -377,11 +376,8 @@ impl<S: Simulation> Match<S> {
             seen.rtt = seen
                 .rtt
                 .max(peer.link.rtt().unwrap_or_default().min(RTT_MAX));
-            let behind = peer.wanted - peer.view > ahead + BACKLOG_TICKS;
-            peer.slow_since = behind.then(|| peer.slow_since.unwrap_or(now));
-            seen.slow |= peer
-                .slow_since
-                .is_some_and(|since| now.saturating_sub(since) >= BACKLOG_FOR);
+            seen.slow |= peer.load >= LOAD_SLOW;
+            seen.roomy &= peer.load <= LOAD_ROOMY;
         }
         seen
     }

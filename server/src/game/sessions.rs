@@ -204,6 +204,7 @@ impl<S: Simulation> Match<S> {
         for player in &peer.players {
             self.views[player.index()] = peer.view;
         }
+        let players = peer.players.clone();
         while let Ok(Some(told)) = peer.lane_in.poll_message() {
             let text: String = String::from_utf8_lossy(&told.bytes)
                 .chars()
@@ -219,6 +220,9 @@ impl<S: Simulation> Match<S> {
                     server_at_fault: peer.server_at_fault,
                 });
             }
+        }
+        for player in players {
+            self.take_answers(player);
         }
     }
 

@@ -22,6 +22,11 @@ struct AskedKeys {
 }
 
 impl Asked {
+    pub(super) fn count(&self) -> usize {
+        let keys = self.0.lock().expect("nothing panics under this lock");
+        keys.at.len()
+    }
+
     pub(super) fn note(&self, key: Key, tick: Tick) {
         let mut keys = self.0.lock().expect("nothing panics under this lock");
         if keys.settled.contains(&key) {
@@ -93,7 +98,7 @@ impl<S: Play> Rig<S> {
         let torn_bytes = self.journal.len() - resumed.keep_bytes as usize;
         self.journal.truncate(resumed.keep_bytes as usize);
         self.game = resumed.game;
-        self.game.set_referee(referee::<S>());
+        self.game.set_referee(Judge);
         let world = self.game.world();
         let resumed_at = world.tick();
         assert_eq!(

@@ -38,6 +38,19 @@ pub trait Play: Simulation {
     fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
     /// What clients speculate.
     fn speculate(sim: &Self, rules: &Self::Rules, query: &Self::Query) -> Option<Self::Outcome>;
+    /// What the client of the player who asked answers, where owners do; `forge`: it cheats.
+    fn answer(
+        _sim: &Self,
+        _rules: &Self::Rules,
+        _query: &Self::Query,
+        _forge: bool,
+    ) -> Option<Self::Outcome> {
+        None
+    }
+    /// Which answers of owners its referee admits.
+    fn admit_answer(&self, _query: &Self::Query, _outcome: &Self::Outcome) -> bool {
+        true
+    }
     /// What its referee admits.
     fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
     /// A player.
@@ -81,6 +94,8 @@ pub struct RigConfig {
     pub crowd: u16,
     /// How the match is run.
     pub policies: MatchConfig,
+    /// Where owners answer: whether clients cheat.
+    pub forge: bool,
     /// What a step costs each client's machine.
     pub step_cost: Duration,
     /// Frames that clients draw a second.
@@ -106,6 +121,7 @@ impl RigConfig {
             sticks: Sticks::Analog,
             crowd: 0,
             policies: MatchConfig::action(),
+            forge: false,
             step_cost: Duration::ZERO,
             fps: 120,
             budget: BUDGET_TICKS,

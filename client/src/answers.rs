@@ -1,0 +1,79 @@
+//! Answers of a client to what its own players asked, where the owner's client resolves (seed row 51).
+//!
+//! Invariants: only a query that stands in the confirmed world is answered, never a predicted one; each is
+//! computed once, outside of any step, and said in every packet until the confirmed world has an outcome.
+
+use twinstep_core::bounds::{OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::frame::Answer;
+use twinstep_core::wire::Writer;
+use twinstep_core::world::World;
+use twinstep_core::{PlayerSet, Simulation, Tick, codec};
+
+use crate::hooks::Resolve;
+
+/// What was computed, and is not in the confirmed world yet.
+pub(crate) struct Answers<S: Simulation> {
+    hook: Box<dyn Resolve<S>>,
+    given: Vec<Answer<S::Outcome>>,
+}
+
+impl<S: Simulation> Answers<S> {
+    pub(crate) fn new(hook: Box<dyn Resolve<S>>) -> Self {
+        let given = Vec::with_capacity(QUERIES_OPEN_MAX);
+        Answers { hook, given }
+    }
+
+    /// Looks at the confirmed world: answers what own players asked, forgets what is settled.
+    pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
+        let open = world.open_queries();
+        self.given
+            .retain(|a| open.iter().any(|o| (o.asked, o.key) == (a.asked, a.key)));
+        for query in open {
+            let mine = query.key.owner().is_some_and(|owner| own.contains(owner));
+            let known = |a: &Answer<S::Outcome>| (a.asked, a.key) == (query.asked, query.key);
+            if !mine || self.given.iter().any(known) {
+                continue;
+            }
+            let outcome = self
+                .hook
+                .resolve(world.sim(), rules, query.key, &query.query)
+                .filter(|o| codec::size(o).is_ok_and(|bytes| bytes <= OUTCOME_BYTES_MAX));
+            self.given.push(Answer {
+                asked: query.asked,
+                key: query.key,
+                outcome,
+            });
+        }
+    }
+
+    /// Writes as many as leave `room` bytes; whether there were any.
+    pub(crate) fn write(&self, near: Tick, room: usize, out: &mut Writer<'_>) -> bool {
+        let start = out.len();
+        if self.given.is_empty() || out.u8(0).is_err() {
+            return false;
+        }
+        let mut count = 0;
+        for answer in &self.given {
+            let end = out.len();
+            // What the hook does not know is the server's to answer.
+            let Some(outcome) = &answer.outcome else {
+                continue;
+            };
+            let written = out
+                .u32(near.0.wrapping_sub(answer.asked.0))
+                .and_then(|()| out.value(&answer.key))
+                .and_then(|()| out.value(outcome));
+            if written.is_err() || out.room() < room {
+                out.truncate(end);
+                break;
+            }
+            count += 1;
+        }
+        if count == 0 {
+            out.truncate(start);
+        } else {
+            out.patch(start, count);
+        }
+        count > 0
+    }
+}

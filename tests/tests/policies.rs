@@ -1,0 +1,335 @@
+//! Policies that adapt: turn length, tick length, laggards, and who resolves. Plots of each over a link that
+//! gets bad and heals are in `tests/golden/policies.txt`.
+
+use std::time::Duration;
+
+use twinstep_core::Key;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{Laggards, Resolves, Sealing, TickLength, TurnLength};
+use twinstep_tests::history::{Command, History};
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn both(delay_ms: u64, jitter_ms: u64) -> LinkProfile {
+    LinkProfile::both(LegProfile {
+        delay: MS(delay_ms),
+        jitter: MS(jitter_ms),
+        ..LegProfile::PERFECT
+    })
+}
+
+fn strategy(seed: u64, link: LinkProfile) -> RigConfig {
+    RigConfig::strategy(seed, link)
+}
+
+/// Row 40: of round trips of 40, 90 and 160 ms the longest makes the first turn.
+#[test]
+fn the_first_turns_are_as_long_as_the_longest_round_trip() {
+    let mut config = strategy(1, both(20, 0));
+    config.clients = 0;
+    config.policies.tick = MS(20);
+    config.policies.turn = TurnLength::Adaptive { min: 2, max: 16 };
+    let mut rig = Rig::<History>::new(config);
+    for (i, delay) in [20, 45, 80].into_iter().enumerate() {
+        let client = rig.join(&format!("at {delay} ms"));
+        assert_eq!(client, i);
+        rig.relink(client, both(delay, 0));
+    }
+    rig.run(SECOND * 4);
+    assert!(rig.all_play());
+    let turn = rig.game.world().turn().cadence.turn();
+    assert!(turn >= MS(160) && turn <= MS(200), "{turn:?}");
+}
+
+/// Rows 47 and 48: on a bad net turns get longer, for everybody at the same turn; when it heals they
+/// get shorter again, to the round trip, and stay there.
+#[test]
+fn turns_follow_the_net_and_do_not_swing() {
+    let mut config = strategy(2, both(30, 0));
+    config.policies.turn = TurnLength::Adaptive { min: 2, max: 12 };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 20);
+    let calm = rig.game.world().turn().cadence.turn_ticks;
+    assert!(calm <= 3, "{calm} ticks over a good net");
+    for client in 0..4 {
+        rig.relink(client, both(200, 150));
+    }
+    let mut switches: Vec<Vec<(u32, u8)>> = vec![Vec::new(); 4];
+    rig.watch(SECOND * 30, |rig| {
+        for (switches, client) in switches.iter_mut().zip(&rig.clients) {
+            let turn = client.session.authority().expect("it plays").turn();
+            let length = turn.cadence.turn_ticks;
+            if switches.last().is_none_or(|(_, last)| *last != length) {
+                switches.push((turn.number, length));
+            }
+        }
+    });
+    let rough = rig.game.world().turn().cadence.turn_ticks;
+    assert!(rough > calm + 1, "still {rough} ticks over a bad net");
+    let common = switches.iter().map(Vec::len).min().unwrap_or(0) - 1;
+    assert!(common >= 2);
+    for client in 1..4 {
+        assert_eq!(
+            switches[0][1..common],
+            switches[client][1..common],
+            "row 47"
+        );
+    }
+    for client in 0..4 {
+        rig.relink(client, both(30, 0));
+    }
+    rig.run(SECOND * 60);
+    let healed = rig.game.world().turn().cadence.turn_ticks;
+    assert!(healed <= calm, "{healed} ticks a minute after it healed");
+    let mut changes = 0;
+    let mut last = healed;
+    rig.watch(SECOND * 60, |rig| {
+        let now = rig.game.world().turn().cadence.turn_ticks;
+        changes += u32::from(now != last);
+        last = now;
+    });
+    assert_eq!(changes, 0, "it swings over a good net");
+    rig.converge();
+}
+
+/// Row 44: who had a spike trails a little, and pauses less over the same jitter.
+#[test]
+fn after_a_spike_a_client_pauses_less() {
+    let mut pauses = [0, 0];
+    for seed in 0..8 {
+        let mut config = strategy(seed, both(20, 0));
+        config.policies.command_delay = 1;
+        config.policies.sealing = Sealing::Deadline;
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 5);
+        let rough = LinkProfile {
+            down: LegProfile {
+                delay: MS(20),
+                jitter: MS(150),
+                ..LegProfile::PERFECT
+            },
+            ..both(20, 0)
+        };
+        rig.relink(0, rough);
+        for (i, counted) in pauses.iter_mut().enumerate() {
+            let before = rig.stats(0).late_turns;
+            // A hundred turns of 150 ms.
+            rig.run(SECOND * 15);
+            *counted += rig.stats(0).late_turns - before;
+            if i == 0 {
+                rig.relink(0, both(220, 0));
+                rig.run(MS(300));
+                rig.relink(0, rough);
+                rig.run(SECOND);
+            }
+        }
+    }
+    let [before, after] = pauses;
+    assert!(before >= 10, "{before} pauses: too few to tell");
+    assert!(
+        after * 3 < before * 2,
+        "{before} pauses before, {after} after"
+    );
+}
+
+/// Rows 45 and 46: clients tell how far they have come; the match holds for one that froze, within limits, and
+/// everybody comes together again.
+#[test]
+fn the_match_holds_for_who_trails_within_limits() {
+    for lockstep in [false, true] {
+        let mut config = if lockstep {
+            strategy(3, LinkProfile::LAN)
+        } else {
+            RigConfig::new(3, LinkProfile::LAN)
+        };
+        config.policies.sealing = Sealing::Deadline;
+        config.policies.laggards = Laggards::Hold {
+            at_once: MS(250),
+            per_minute: SECOND * 2,
+        };
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 6);
+        let peer = rig.clients[1].peer;
+        let close = rig.game.lag(peer).expect("it plays");
+        let held = rig.game.stats().held;
+        assert_eq!(held, Duration::ZERO, "nobody trailed");
+        rig.freeze(1, rig.now + MS(if lockstep { 900 } else { 300 }));
+        let mut farthest = 0;
+        let mut waited_for_it = false;
+        let frozen = rig.clients[1].session.seats()[0];
+        rig.watch(SECOND * 2, |rig| {
+            farthest = farthest.max(rig.game.lag(peer).expect("it plays"));
+            waited_for_it |= rig.game.waiting().contains(frozen);
+        });
+        assert!(farthest > close, "row 45: the server sees it trail");
+        assert!(waited_for_it, "nobody is told");
+        let held = rig.game.stats().held;
+        assert!(held > MS(30), "it was not held for");
+        assert!(
+            held <= MS(260),
+            "held for {held:?}: more than the limit at once"
+        );
+        rig.run(SECOND * 3);
+        assert!(rig.game.lag(peer).expect("it plays") <= close + 3);
+        // Again and again: not more than the limit a minute, then it is ignored.
+        for _ in 0..25 {
+            rig.freeze(1, rig.now + SECOND);
+            rig.run(SECOND * 2);
+        }
+        let all = rig.game.stats().held;
+        assert!(all <= SECOND * 2 + MS(300), "held for {all:?} in a minute");
+        rig.converge();
+    }
+}
+
+/// A client that trails for too long is removed, where that is the policy, and reads why.
+#[test]
+fn a_laggard_is_removed_where_that_is_the_policy() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.policies.laggards = Laggards::Kick { after: SECOND * 3 };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 4);
+    rig.freeze(2, rig.now + SECOND * 2);
+    rig.run(SECOND * 4);
+    assert!(rig.all_play(), "it was away for less than that");
+    rig.freeze(2, rig.now + SECOND * 6);
+    rig.run(SECOND * 8);
+    let closed = rig.clients[2].session.closed().expect("it is out");
+    assert!(closed.to_string().contains("waited for you"), "{closed}");
+}
+
+/// Row 49: a machine that needs 70 ms for a tick of 50 slows the game evenly; it does not pause it.
+#[test]
+fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
+    let play = |tick_length| {
+        let mut config = strategy(5, LinkProfile::LAN);
+        config.policies.tick_length = tick_length;
+        let mut rig = Rig::<History>::new(config);
+        rig.clients[3].step_cost = MS(70);
+        rig.run(SECOND * 40);
+        let before: Vec<_> = (0..3).map(|i| rig.stats(i).late_turns).collect();
+        rig.run(SECOND * 60);
+        let pauses: u64 = (0..3).map(|i| rig.stats(i).late_turns - before[i]).sum();
+        let tick = rig.game.world().turn().cadence.tick();
+        (pauses, tick)
+    };
+    let (paused, _) = play(TickLength::Fixed);
+    let (evenly, tick) = play(TickLength::Adaptive { max: MS(200) });
+    assert!(paused > 60, "{paused} pauses: the machine is not slow");
+    assert!(evenly * 10 <= paused, "{evenly} pauses of {paused}");
+    assert!(tick >= MS(65) && tick <= MS(95), "{tick:?}");
+}
+
+/// An input delay that grows and shrinks in play: nothing is repeated on the screen, nothing skipped, and
+/// no input is lost.
+#[test]
+fn the_input_delay_changes_in_play_without_a_hitch() {
+    let mut config = RigConfig::new(6, both(75, 0));
+    config.sticks = Sticks::Sticky;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let fills: u64 = (0..4).map(|i| rig.stats(i).fills).sum();
+    for delay_ticks in [6, 2, 5, 0] {
+        let next = MatchConfig {
+            delay_ticks,
+            ..rig.game.config().clone()
+        };
+        rig.game.reconfigure(next).expect("it may change in play");
+        let mut last = rig.stats(0).prediction_tick;
+        let (mut moved_at, mut longest) = (rig.now, Duration::ZERO);
+        rig.watch(SECOND * 6, |rig| {
+            let now = rig.stats(0).prediction_tick;
+            assert!(
+                now >= last && now - last <= 3,
+                "it leapt from {last} to {now}"
+            );
+            if now > last {
+                longest = longest.max(rig.now - moved_at);
+                moved_at = rig.now;
+            }
+            last = now;
+        });
+        assert!(longest < MS(60), "the picture stood for {longest:?}");
+        let stats = rig.stats(0);
+        let ahead = stats.input_tick - stats.prediction_tick;
+        assert_eq!(ahead, u32::from(delay_ticks));
+    }
+    let more = (0..4).map(|i| rig.stats(i).fills).sum::<u64>() - fills;
+    assert!(more <= 4, "{more} inputs came late");
+    rig.converge();
+}
+
+/// Row 51: where owners answer, the client of the player who asked runs the query, and nobody else.
+#[test]
+fn only_the_owner_answers_where_owners_do() {
+    for lockstep in [false, true] {
+        let mut rig = owners(lockstep, false);
+        rig.run(SECOND * 40);
+        let stats = rig.game.stats();
+        assert!(stats.queries > 20);
+        assert!(stats.owner_answers + 2 >= stats.queries, "{stats:?}");
+        assert_eq!(stats.forged_answers, 0);
+        assert_eq!(rig.resolved(), 0, "the server's resolver was asked");
+        rig.converge();
+    }
+}
+
+/// Row 52: what a client forges is refused, and the server decides; its headless world is everybody's.
+#[test]
+fn a_forged_answer_is_refused_and_the_server_decides() {
+    let mut rig = owners(false, true);
+    rig.run(SECOND * 40);
+    let stats = rig.game.stats();
+    assert!(stats.queries > 20);
+    assert_eq!(stats.owner_answers, 0, "a forged answer entered the game");
+    assert!(stats.forged_answers + 2 >= stats.queries, "{stats:?}");
+    assert!(rig.resolved() > 20);
+    rig.converge();
+}
+
+/// An owner that stays silent, or leaves, owes nothing for ever: the server answers.
+#[test]
+fn what_an_owner_owes_the_server_answers() {
+    let mut rig = owners(false, false);
+    rig.command(false);
+    rig.run(SECOND * 5);
+    for (gone, leave) in [(0, false), (1, true)] {
+        let asker = rig.clients[gone].session.seats()[0];
+        let number = 1_000 + gone as u32;
+        let session = &mut rig.clients[gone].session;
+        session.command(0, Command::Ask(number)).expect("it plays");
+        // It is asked, and then nothing more is heard.
+        let asked = Key::player(asker, number);
+        rig.watch(SECOND, |rig| {
+            let open = rig.game.world().open_queries();
+            if open.iter().any(|o| o.key == asked) {
+                let dead = LinkProfile::both(LegProfile::BLACKOUT);
+                rig.relink(gone, dead);
+                if leave {
+                    rig.hang_up(gone);
+                }
+            }
+        });
+        rig.run(SECOND * 2);
+        let answered = |rig: &Rig<History>| {
+            let answers = &rig.game.world().sim().answers;
+            answers.iter().any(|(_, key, _)| *key == asked)
+        };
+        assert!(answered(&rig), "nobody answered {asked}");
+    }
+    assert_eq!(rig.game.stats().owner_answers, 0);
+}
+
+fn owners(lockstep: bool, forge: bool) -> Rig<History> {
+    let mut config = if lockstep {
+        strategy(7, LinkProfile::WAN)
+    } else {
+        RigConfig::new(7, LinkProfile::WAN)
+    };
+    config.policies.resolves = Resolves::Owner;
+    config.forge = forge;
+    Rig::new(config)
+}
