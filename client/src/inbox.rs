@@ -100,3 +100,37 @@ impl<S: Simulation> Inbox<S> {
         (at == tick).then_some(digest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_core::turn::Cadence;
+
+    /// Row 15: commands alone let no turn run; its length comes with it, and all of it must be here.
+    #[test]
+    fn a_turn_runs_only_when_its_length_and_all_of_it_is_here() {
+        let cadence = |turn_ticks| Cadence {
+            turn_ticks,
+            ..Cadence::DEFAULT
+        };
+        let turn = Turn {
+            cadence: cadence(2),
+            ..Turn::default()
+        };
+        let mut inbox = Inbox::<Counter>::new(Tick(0));
+        assert!(!inbox.has_turn(turn, Tick(0)));
+        // The first frame says that this turn is of three ticks.
+        let mut frame = FrameData::empty(Tick(0));
+        frame.cadence = Some(cadence(3));
+        inbox.push(&frame);
+        for tick in 1..3 {
+            assert!(
+                !inbox.has_turn(turn, Tick(0)),
+                "{tick} ticks are not a turn"
+            );
+            inbox.push(&FrameData::empty(Tick(tick)));
+        }
+        assert!(inbox.has_turn(turn, Tick(0)));
+    }
+}

@@ -227,3 +227,49 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if fits { Ok(closed) } else { Err(InputTooLarge) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::Tick;
+    use twinstep_core::testing::doc::Counter;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn held() -> ArrayVec<<Counter as Simulation>::Input, SEATS_MAX> {
+        [Default::default()].into_iter().collect()
+    }
+
+    fn turn(number: u32) -> Turn {
+        Turn {
+            number,
+            began: Tick(number),
+            ..Turn::default()
+        }
+    }
+
+    /// Row 10: one batch for each turn, closed when the one m before it runs.
+    #[test]
+    fn each_turn_closes_one_batch() {
+        let mut lockstep = Lockstep::<Counter>::new(2, turn(7), false);
+        for number in 7..20 {
+            assert!(lockstep.close(NOW, number, held));
+            assert!(!lockstep.close(NOW, number, held), "it was closed before");
+            assert_eq!(lockstep.open_turn(), number + 3);
+        }
+        let closed: Vec<u32> = lockstep.batches.iter().map(|batch| batch.turn).collect();
+        assert_eq!(closed, Vec::from_iter(9..22));
+        lockstep.needed = 20;
+        assert_eq!(lockstep.unacknowledged(), (20, 2));
+    }
+
+    #[test]
+    fn a_jump_closes_what_the_match_may_wait_for() {
+        let mut lockstep = Lockstep::<Counter>::new(2, turn(0), false);
+        assert!(lockstep.close(NOW, 0, held));
+        lockstep.jump(NOW, turn(50), NOW);
+        assert_eq!(lockstep.open_turn(), 52, "as if turn 49 had run here");
+        assert!(lockstep.batch(50).is_some() && lockstep.batch(51).is_some());
+        assert!(lockstep.batches.len() <= BATCHES_MAX);
+    }
+}

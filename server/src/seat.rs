@@ -317,3 +317,40 @@ impl Bucket {
         has
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::testing::doc::Counter;
+
+    /// Rows 10 and 13: a batch may be repeated, but not changed; and no more than m are open.
+    #[test]
+    fn one_batch_for_a_turn_however_often_it_is_said() {
+        let pad = |n: u8| <Counter as Simulation>::Input::from(n);
+        for m in 1..=4u8 {
+            let mut seat = Seat::<Counter>::new();
+            let next = 100;
+            for turn in next..next + u32::from(m) {
+                assert_eq!(seat.offer_batch(next, m, turn, &pad(1)), Ok(true));
+                assert_eq!(seat.offer_batch(next, m, turn, &pad(1)), Ok(false));
+                let changed = seat.offer_batch(next, m, turn, &pad(2));
+                assert_eq!(changed, Err(BatchError::Changed));
+            }
+            let beyond = seat.offer_batch(next, m, next + u32::from(m), &pad(1));
+            assert_eq!(beyond, Err(BatchError::TooFar), "m = {m}");
+            seat.forget_batches(next + 1);
+            assert!(seat.batch(next).is_none());
+            let sealed = seat.offer_batch(next + 1, m, next + u32::from(m), &pad(1));
+            assert_eq!(sealed, Ok(true), "a turn was sealed: there is room again");
+        }
+    }
+
+    #[test]
+    fn a_batch_of_a_sealed_turn_is_late_and_not_held() {
+        let pad = <Counter as Simulation>::Input::default();
+        let mut seat = Seat::<Counter>::new();
+        assert_eq!(seat.offer_batch(10, 2, 8, &pad), Ok(true));
+        assert_eq!(seat.stats.late_batches, 1);
+        assert!(seat.batch(8).is_none());
+    }
+}

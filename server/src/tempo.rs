@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_as_long_as_the_largest_round_trip() {
-        // Seed row 25: 250 ms and ticks of 50 ms give 5 ticks. Row 40: of 40, 90 and 160 ms the largest.
+        // Row 25: 250 ms and ticks of 50 ms give 5 ticks. Row 40: of 40, 90 and 160 ms the largest.
         assert_eq!(turn_of(MS(250), MS(50)), 5);
         let largest = [40, 90, 160].map(MS).into_iter().max().unwrap();
         assert_eq!(turn_of(largest, MS(10)), 16);
@@ -285,6 +285,7 @@ mod tests {
 
     #[test]
     fn trials_that_fail_become_rare() {
+        // Row 48: no swinging.
         let mut tempo = Tempo::new(&config(), config().cadence());
         let all = play(&mut tempo, MS(0), MS(600_000), MS(100), |_, c| {
             (u32::from(c.turn_ticks < 5), false)
