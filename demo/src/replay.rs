@@ -39,6 +39,13 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     };
     if let Some(fault) = &fault {
         println!("{fault}");
+        let build = &replay.index().about.build;
+        if matches!(fault, ReplayError::Differs { .. }) && build != wiring::BUILD {
+            println!(
+                "It was begun by build {build:?}; this is {:?}.",
+                wiring::BUILD
+            );
+        }
         if let Ok(tick) = reach(&mut replay) {
             println!("It plays up to {tick}.");
         }

@@ -217,7 +217,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Starts: from here on it runs on two threads of its own. Port 0 takes a free one.
+    /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
     ///
     /// # Errors
     /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot

@@ -87,7 +87,9 @@ pub enum JournalFileError {
         source: JournalError,
     },
     /// Its match cannot be taken up again.
-    #[error("cannot take up the match of {path}: {source}")]
+    #[error(
+        "cannot take up the match of {path}: {source}; begin a new match, or move the file away"
+    )]
     Resume {
         /// Which file.
         path: PathBuf,
