@@ -22,7 +22,7 @@
 //! ```
 //! use twinstep_core::Tick;
 //! use twinstep_core::journal::{self, JournalWriter, Record, Start};
-//! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0 };
+//! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0, command_delay: 0 };
 //! let mut file = Vec::new();
 //! let mut writer = JournalWriter::start(&start, &mut file)?;
 //! writer.append(&Record::World { tick: Tick(0), bytes: b"world" }, &mut file)?;

@@ -10,7 +10,7 @@
 //!
 //! Outcomes come from the frames; nothing is resolved again (laws *One door*, *Journal first*). Law *Hostile
 //! wire*: a damaged file is an error that names the offset of the record where it begins, and all before it
-//! plays. Journals are read from memory; an hour of four players takes about 25 MB at most.
+//! plays. Journals are read from memory; an hour of four players takes about 5 MB.
 //!
 //! ```
 //! use twinstep_core::packet::hello::Hello;

@@ -260,7 +260,7 @@ pub mod doc {
         let mut file = Vec::new();
         let hello = Hello::of::<Counter>(&(), "doc").expect("rules without a NaN");
         let mut recorder =
-            Recorder::start(&hello, 0, &world, &mut file).expect("names of a few bytes");
+            Recorder::start(&hello, 0, 0, &world, &mut file).expect("names of a few bytes");
         for tick in (0..ticks).map(Tick) {
             let mut frame = FrameData::<Counter>::empty(tick);
             if tick == Tick(0) {

@@ -246,6 +246,7 @@ impl<S: Simulation> Match<S> {
         let recorder = Recorder::start(
             &self.hello,
             self.config.unix_time,
+            self.config.command_delay,
             &self.world,
             &mut self.outbox.bytes,
         )?;

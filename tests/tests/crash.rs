@@ -190,3 +190,18 @@ fn a_match_that_began_from_a_saved_world_is_taken_up_too() {
         game.digest_at(Tick(12_345))
     );
 }
+
+/// Row 12: the command delay is the journal's, whatever the next process was started with.
+#[test]
+fn the_command_delay_is_fixed_over_restarts_too() {
+    let mut rig = Rig::<History>::new(RigConfig::strategy(8, LinkProfile::LAN));
+    rig.run(SECOND * 3);
+    let delay = rig.game.config().command_delay;
+    assert!(delay > 0);
+    let mut other = rig.config.policies.clone();
+    other.command_delay = delay + 1;
+    let rules = std::sync::Arc::new(7);
+    let resolver = History::resolver(&rules, 1);
+    let resumed = twinstep_server::Match::resume(other, &rig.journal, rules, resolver).unwrap();
+    assert_eq!(resumed.game.config().command_delay, delay);
+}

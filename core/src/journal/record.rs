@@ -106,6 +106,8 @@ pub struct Start<'a> {
     pub build: &'a str,
     /// When the match began, in seconds since 1970, as the caller says.
     pub started_unix_s: u64,
+    /// The command delay in turns, which is fixed for a match, over its restarts too (seed row 12).
+    pub command_delay: u8,
 }
 
 /// The small fields that stand before the one long part of a payload.
@@ -149,6 +151,7 @@ impl<'a> Record<'a> {
                 fields.extend(varint::encode(u64::from(start.sim_version)));
                 fields.extend(start.rules_digest.to_le_bytes());
                 fields.extend(varint::encode(start.started_unix_s));
+                fields.push(start.command_delay);
                 fields.extend(varint::encode(start.game.len() as u64));
                 fields.extend(start.game.bytes());
                 start.build.as_bytes()
@@ -205,7 +208,7 @@ impl<'a> Record<'a> {
     /// The longest payload of a kind, in bytes; `None` for what is no kind.
     pub(super) fn payload_bytes_max(kind: u8) -> Option<usize> {
         let start_bytes_max =
-            MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
+            MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
         Some(match kind {
             0 => return None,
             START => start_bytes_max,
@@ -271,6 +274,8 @@ impl<'a> Start<'a> {
         let sim_version = varint::take_u32(&mut rest).ok()?;
         let rules_digest = take_u64(&mut rest)?;
         let started_unix_s = varint::take(&mut rest).ok()?;
+        let (&command_delay, behind) = rest.split_first()?;
+        rest = behind;
         let game_bytes = usize::try_from(varint::take(&mut rest).ok()?).ok()?;
         let (game, build) = rest.split_at_checked(game_bytes)?;
         if game.len() > GAME_BYTES_MAX || build.len() > BUILD_BYTES_MAX {
@@ -286,6 +291,7 @@ impl<'a> Start<'a> {
             rules_digest,
             build,
             started_unix_s,
+            command_delay,
         })
     }
 }

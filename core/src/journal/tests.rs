@@ -12,6 +12,7 @@ const START: Start<'static> = Start {
     rules_digest: 0x0123_4567_89ab_cdef,
     build: "1.2.3-dev",
     started_unix_s: 1_700_000_000,
+    command_delay: 2,
 };
 
 fn journal(records: &[Record<'_>]) -> Vec<u8> {
@@ -83,16 +84,16 @@ fn the_bytes_of_each_record_do_not_drift() {
 
 /// head · check · payload · check, of a start and of `ONE_OF_EACH`.
 const GOLDEN: &str = "\
-814c2f54774a0a0103efcdab896745230180e2cfaa0609706f776465726b6567312e322e332d6465764f2a7cc8
-820c6400776f726c64cec46bbc
-830ceb6672616d65739b89efe5
-04cd
-8514741032547698badcfeac0230841383
-8618a74d00000000000000616e6e610d7da81b
-870a4f02616e6e6169cbc40f
-880e93647261696e6564417d2d0f
-8914c2ace4cfaa06312e322e3475158fb0
-c80b4c6c617465729889a979
+814eea54774a0a0103efcdab896745230180e2cfaa060209706f776465726b6567312e322e332d6465765ba1654f
+820c8f00776f726c643eedb642
+830c2c6672616d6573aca30979
+0430
+8514901032547698badcfeac02977c20ed
+8618c04d00000000000000616e6e61b6c31fdd
+870a6302616e6e61dea23de1
+880e55647261696e656440cda080
+891456ace4cfaa06312e322e34f72af58c
+c80b1e6c61746572f7dd0566
 ";
 
 #[test]
@@ -204,6 +205,7 @@ fn the_largest_of_each_record_is_read_back() {
         rules_digest: u64::MAX,
         build: &text[..BUILD_BYTES_MAX],
         started_unix_s: u64::MAX,
+        command_delay: u8::MAX,
     };
     let mut bytes = Vec::new();
     let mut writer = JournalWriter::start(&start, &mut bytes).unwrap();

@@ -21,6 +21,8 @@ pub struct About {
     pub build: String,
     /// When the match began, in seconds since 1970.
     pub started_unix_s: u64,
+    /// The command delay in turns; 0: no lockstep.
+    pub command_delay: u8,
 }
 
 /// A world record.
@@ -220,6 +222,7 @@ impl About {
             rules_digest: start.rules_digest,
             build: start.build.into(),
             started_unix_s: start.started_unix_s,
+            command_delay: start.command_delay,
         })
     }
 }

@@ -41,13 +41,14 @@ pub struct Recorder<S: Simulation> {
 }
 
 impl<S: Simulation> Recorder<S> {
-    /// Begins a journal with the world that the match starts from.
+    /// Begins a journal with the world that the match starts from, played with a command delay of so many turns.
     ///
     /// # Errors
     /// A name in `hello` that is too long.
     pub fn start(
         hello: &Hello,
         now_unix_s: u64,
+        command_delay: u8,
         world: &World<S>,
         out: &mut Vec<u8>,
     ) -> Result<Self, WriteError> {
@@ -57,6 +58,7 @@ impl<S: Simulation> Recorder<S> {
             rules_digest: hello.rules,
             build: &hello.build,
             started_unix_s: now_unix_s,
+            command_delay,
         };
         Recorder::with(JournalWriter::start(&start, out)?, world, out)
     }

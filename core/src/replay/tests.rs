@@ -37,7 +37,7 @@ impl Server {
         };
         let world = World::new(Echo::default(), tick).clocked(cadence);
         let mut file = Vec::new();
-        let recorder = Recorder::start(&hello(), 7, &world, &mut file).unwrap();
+        let recorder = Recorder::start(&hello(), 7, 0, &world, &mut file).unwrap();
         Server {
             digests: Vec::from([world.digest().unwrap()]),
             world,

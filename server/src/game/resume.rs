@@ -77,7 +77,8 @@ pub(super) struct Return {
 }
 
 impl<S: Simulation> Match<S> {
-    /// Takes a match up again at the last turn of its journal. `config.start` is ignored. Costs the steps of
+    /// Takes a match up again at the last turn of its journal. `config.start` and
+    /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
     /// some 400 to 1,000 ticks at 60 Hz, whatever the match's length.
     ///
     /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
@@ -105,6 +106,8 @@ impl<S: Simulation> Match<S> {
         let keep_bytes = index.sound_bytes();
         let sound = &journal[..keep_bytes as usize];
         let past = Past::<S>::of(sound, &rules, &hello, &index)?;
+        // Fixed for the match (seed row 12), whatever this process was started with.
+        config.command_delay = index.about.command_delay;
         config.check().map_err(StartError::from)?;
         config.start = past.world.tick();
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
