@@ -10,6 +10,7 @@
 mod view;
 
 use std::error::Error;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,6 +108,7 @@ struct Player {
 
 /// So many bots join.
 fn bots(
+    count: u8,
     server: &Running<Skirmish>,
     rules: &Arc<Rules>,
     args: &Args,
@@ -121,7 +123,7 @@ fn bots(
             ended: None,
         })
     };
-    (1..=args.bots).map(player).collect()
+    (1..=count).map(player).collect()
 }
 
 impl Player {
@@ -166,26 +168,19 @@ impl Player {
             per_second(stats.up.total()),
             per_second(stats.down_bytes),
         );
-        let ended = self.ended.map(|ended| ended.to_string());
-        let faults = [
-            (self.ended.is_some(), format!("it is out: {ended:?}")),
-            (
-                digest.is_none() || digest != truth,
-                format!("its digest of {tick} is wrong"),
-            ),
-            (
-                stats.commands_sent != fates,
-                format!("{} orders, {fates} fates", stats.commands_sent),
-            ),
-            (
-                stats.commands_executed == 0,
-                "none of its orders ran".to_owned(),
-            ),
-        ];
-        let faults = faults.into_iter().filter(|fault| fault.0);
-        Ok(faults
-            .map(|fault| format!("{}: {}", self.name, fault.1))
-            .collect())
+        let mut faults = Vec::new();
+        let mut check = |good: bool, what: String| {
+            if !good {
+                faults.push(format!("{}: {what}", self.name));
+            }
+        };
+        check(self.ended.is_none(), format!("out: {:?}", self.ended));
+        let equal = digest.is_some() && digest == truth;
+        check(equal, format!("its digest of {tick} is wrong"));
+        let given = stats.commands_sent;
+        check(given == fates, format!("{given} orders, {fates} fates"));
+        check(stats.commands_executed > 0, "no order ran".to_owned());
+        Ok(faults)
     }
 }
 
@@ -193,7 +188,7 @@ impl Player {
 fn watch(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
     let rules = Arc::new(Rules::default());
     let server = serve(&rules)?;
-    let mut players = bots(&server, &rules, args)?;
+    let mut players = bots(args.bots, &server, &rules, args)?;
     let length = Duration::from_secs(args.seconds.into());
     while players[0].client.now() < length {
         let orders = players[0].client.now() + QUIET < length;
@@ -213,24 +208,23 @@ fn watch(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
         faults.extend(player.report(&server, args.seconds)?);
         player.client.leave();
     }
-    println!(
-        "{}",
-        if faults.is_empty() {
-            "all digests are equal"
-        } else {
-            "not as it must be"
-        }
-    );
+    if faults.is_empty() {
+        println!("all digests are equal");
+    }
     server.shutdown();
     Ok(faults)
 }
 
 /// You against the bots. They keep playing whatever this thread does.
 fn play(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
+    if !io::stdout().is_terminal() {
+        return Err("--play needs a terminal; leave it away to watch bots".into());
+    }
     let rules = Arc::new(Rules::default());
     let server = serve(&rules)?;
     let mut client = join(&server, &rules, "you", (args.link, args.seed))?;
-    let mut bots = bots(&server, &rules, args)?;
+    // Four towns have room on the map.
+    let mut bots = bots(args.bots.min(3), &server, &rules, args)?;
     let over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         scope.spawn(|| {

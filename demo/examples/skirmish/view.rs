@@ -20,6 +20,8 @@ use twinstep_core::PlayerId;
 
 const COLORS: [Color; 4] = [Color::Green, Color::Red, Color::Blue, Color::Yellow];
 const FRAME: Duration = Duration::from_millis(33);
+/// How long a key is waited for.
+const PATIENCE: Duration = Duration::from_millis(4);
 const KEYS: [&str; 6] = [
     "arrows  aim",
     "v       villager, 20 gold",
@@ -31,50 +33,50 @@ const KEYS: [&str; 6] = [
 
 /// Plays on this terminal until the player quits or the session ends.
 pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Option<Ended>> {
-    let mut terminal = ratatui::try_init()?;
     let mut cursor = Point::field(rules.fields.0 / 2, rules.fields.1 / 2);
     let mut next_frame = Duration::ZERO;
-    let ended = loop {
-        if let Err(ended) = client.advance(|_| ()) {
-            break Some(ended);
+    // Whatever ends the loop, the terminal is given back.
+    ratatui::run(|terminal| {
+        loop {
+            if let Err(ended) = client.advance(|_| ()) {
+                return Ok(Some(ended));
+            }
+            while client.session.poll_cue().is_some() {}
+            while client.session.poll_event().is_some() {}
+            if client.now() >= next_frame {
+                next_frame = client.now() + FRAME;
+                terminal.draw(|frame| draw(frame, &client.session, rules, cursor))?;
+            }
+            if !event::poll(PATIENCE)? {
+                continue;
+            }
+            let Event::Key(key) = event::read()? else {
+                continue;
+            };
+            if key.kind == KeyEventKind::Release {
+                continue;
+            }
+            let (right, down) = match key.code {
+                KeyCode::Left => (-STEPS, 0),
+                KeyCode::Right => (STEPS, 0),
+                KeyCode::Up => (0, -STEPS),
+                KeyCode::Down => (0, STEPS),
+                _ => (0, 0),
+            };
+            let (x, y) = (cursor.x + right, cursor.y + down);
+            cursor = rules.clamp(Point { x, y });
+            let order = match key.code {
+                KeyCode::Char('q') => return Ok(None),
+                KeyCode::Char('v') => Command::Train(Kind::Villager),
+                KeyCode::Char('s') => Command::Train(Kind::Soldier),
+                KeyCode::Char('g') => Command::Send(cursor),
+                KeyCode::Char('b') => Command::Bomb(cursor),
+                _ => continue,
+            };
+            // An order too many is an order not given.
+            let _ = client.session.command(0, order);
         }
-        while client.session.poll_cue().is_some() {}
-        while client.session.poll_event().is_some() {}
-        if client.now() >= next_frame {
-            next_frame = client.now() + FRAME;
-            terminal.draw(|frame| draw(frame, &client.session, rules, cursor))?;
-        }
-        if !event::poll(Duration::from_millis(4))? {
-            continue;
-        }
-        let Event::Key(key) = event::read()? else {
-            continue;
-        };
-        if key.kind == KeyEventKind::Release {
-            continue;
-        }
-        let (right, down) = match key.code {
-            KeyCode::Left => (-STEPS, 0),
-            KeyCode::Right => (STEPS, 0),
-            KeyCode::Up => (0, -STEPS),
-            KeyCode::Down => (0, STEPS),
-            _ => (0, 0),
-        };
-        let (x, y) = (cursor.x + right, cursor.y + down);
-        cursor = rules.clamp(Point { x, y });
-        let order = match key.code {
-            KeyCode::Char('q') => break None,
-            KeyCode::Char('v') => Command::Train(Kind::Villager),
-            KeyCode::Char('s') => Command::Train(Kind::Soldier),
-            KeyCode::Char('g') => Command::Send(cursor),
-            KeyCode::Char('b') => Command::Bomb(cursor),
-            _ => continue,
-        };
-        // An order too many is an order not given.
-        let _ = client.session.command(0, order);
-    };
-    ratatui::try_restore()?;
-    Ok(ended)
+    })
 }
 
 fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, cursor: Point) {
