@@ -202,6 +202,42 @@ fn the_order_of_arrival_changes_nothing() {
     }
 }
 
+/// Row 7: turns of 5, 7, 3 and 20 ticks in one match: every client switches where the server does, and stays
+/// equal (as the rig checks at every tick), with prediction and in lockstep.
+#[test]
+fn turns_of_any_spacing_stay_in_step() {
+    let deadline = RigConfig::new(7, LinkProfile::WAN);
+    for config in [deadline, RigConfig::strategy(7, LinkProfile::WAN)] {
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 4);
+        let mut turns = std::collections::BTreeMap::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for ticks in [5, 7, 3, 20].into_iter().cycle().take(12) {
+            let mut policies = rig.game.config().clone();
+            policies.turn = TurnLength::Fixed(ticks);
+            rig.game.reconfigure(policies).unwrap();
+            let until = rig.now + SECOND * 3;
+            while rig.now < until {
+                rig.run(Duration::from_millis(5));
+                let world = rig.game.world();
+                turns.insert(world.tick(), world.turn());
+                for client in &rig.clients {
+                    let world = client.session.authority().unwrap();
+                    if let Some(turn) = turns.get(&world.tick()) {
+                        assert_eq!(&world.turn(), turn, "at {}", world.tick());
+                        seen.insert((client.peer, turn.cadence.turn_ticks));
+                    }
+                }
+            }
+        }
+        for ticks in [5, 7, 3, 20] {
+            let clients = seen.iter().filter(|(_, of)| *of == ticks).count();
+            assert_eq!(clients, 4, "turns of {ticks} ticks");
+        }
+        rig.converge();
+    }
+}
+
 /// Row 19: one value of one client differs: it is found when the next turn arrives, and the server knows whose.
 #[test]
 fn a_flipped_value_is_found_at_the_next_turn() {
