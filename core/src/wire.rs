@@ -66,6 +66,12 @@ impl<'a> Writer<'a> {
         self.out.len() - self.at
     }
 
+    /// What was written from byte `at` on.
+    #[must_use]
+    pub fn since(&self, at: usize) -> &[u8] {
+        self.out.get(at..self.at).unwrap_or_default()
+    }
+
     /// Takes back all but the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.at = self.at.min(len);

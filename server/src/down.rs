@@ -3,6 +3,7 @@
 //! Every send repeats all that is unacknowledged, split over at most four packets, each decodable alone;
 //! so no packet ever needs to be sent again, and any newest one makes the older ones superfluous.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX};
@@ -37,6 +38,49 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) seats: &'a [Seat<S>],
     pub(crate) before: &'a mut FrameData<S>,
     pub(crate) frame: &'a mut FrameData<S>,
+    pub(crate) views: &'a mut Views,
+}
+
+/// Runs of frames as those see them who only watch: alike for all who lack the same ones, so written once for all of
+/// them. What a spectator costs is then little more than the copy of a packet.
+#[derive(Default)]
+pub(crate) struct Views {
+    runs: Vec<View>,
+    bytes: Vec<u8>,
+}
+
+struct View {
+    from: Tick,
+    /// Up to where it was to reach, and up to where it does.
+    next: Tick,
+    reached: Tick,
+    at: Range<usize>,
+    spent: ByteCounts,
+}
+
+impl Views {
+    /// Forgets all runs: others are sealed by now.
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.bytes.clear();
+    }
+
+    fn find(&self, from: Tick, next: Tick) -> Option<&View> {
+        let alike = |view: &&View| view.from == from && view.next == next;
+        self.runs.iter().find(alike)
+    }
+
+    fn keep(&mut self, from: Tick, next: Tick, reached: Tick, bytes: &[u8], spent: ByteCounts) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.runs.push(View {
+            from,
+            next,
+            reached,
+            at: start..self.bytes.len(),
+            spent,
+        });
+    }
 }
 
 impl<S: Simulation> Telling<'_, S> {
@@ -116,7 +160,10 @@ impl<S: Simulation> Telling<'_, S> {
         let mut reached = from;
         if from < self.next {
             flags |= down::FRAMES;
-            reached = self.frames(peer, out, from, &mut bytes)?;
+            reached = match peer.is_spectator() {
+                true => self.view(peer, out, from, &mut bytes)?,
+                false => self.frames(peer, out, from, &mut bytes)?,
+            };
             at = out.len();
             if reached == self.next
                 && peer.stage == Stage::Playing
@@ -172,6 +219,30 @@ impl<S: Simulation> Telling<'_, S> {
             .map(|player| self.seats[player.index()].next_batch.saturating_sub(turn))
             .min();
         (slack, held.unwrap_or(0).min(255) as u8)
+    }
+
+    /// As [`frames`](Telling::frames), for who only watches.
+    fn view(
+        &mut self,
+        peer: &Peer,
+        out: &mut Writer<'_>,
+        from: Tick,
+        bytes: &mut ByteCounts,
+    ) -> Result<Tick, WireError> {
+        if let Some(view) = self.views.find(from, self.next)
+            && view.at.len() <= out.room()
+        {
+            out.bytes(&self.views.bytes[view.at.clone()])?;
+            *bytes += view.spent;
+            return Ok(view.reached);
+        }
+        let start = out.len();
+        let mut spent = ByteCounts::default();
+        let reached = self.frames(peer, out, from, &mut spent)?;
+        self.views
+            .keep(from, self.next, reached, out.since(start), spent);
+        *bytes += spent;
+        Ok(reached)
     }
 
     fn frames(

@@ -34,7 +34,7 @@ use twinstep_core::world::{Presence, Stepper, World};
 use twinstep_core::{Key, OpenQuery, PlayerId, RosterChange, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig, Spectators};
-use crate::down::{Telling, tell_lane};
+use crate::down::{Telling, Views, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
@@ -132,6 +132,7 @@ pub struct Match<S: Simulation> {
     peers: Vec<Peer>,
     standings: Standings,
     watched: spectators::Watched,
+    views_of_spectators: Views,
     sealer: Sealer<S>,
     queries: Queries<S>,
     /// Queries that their owners' clients are to answer.
@@ -201,6 +202,7 @@ impl<S: Simulation> Match<S> {
             peers: Vec::new(),
             standings: Standings::default(),
             watched: spectators::Watched::default(),
+            views_of_spectators: Views::default(),
             sealer: Sealer::default(),
             queries: Queries::default(),
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),

@@ -123,6 +123,7 @@ pub struct Rig<S: Play> {
     resolver_count: Arc<AtomicU64>,
     asked: Arc<Asked>,
     recorded: Option<Recorded>,
+    worked: Duration,
 }
 
 impl<S: Play> Rig<S> {
@@ -162,6 +163,7 @@ impl<S: Play> Rig<S> {
             resolver_count,
             asked,
             recorded: None,
+            worked: Duration::ZERO,
             config,
         };
         for i in 0..rig.config.clients {
@@ -319,6 +321,13 @@ impl<S: Play> Rig<S> {
         self.clients[client].frame = Duration::from_secs(1) / fps;
     }
 
+    /// What the match's own work has taken on this machine so far: `handle`, `advance` and drain. Nothing depends
+    /// on it.
+    #[must_use]
+    pub fn worked(&self) -> Duration {
+        self.worked
+    }
+
     /// Changes a client's links.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         self.clients[client].net.set_profile(link);
@@ -393,8 +402,13 @@ impl<S: Play> Rig<S> {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "says what the match costs here; nothing depends on it"
+    )]
     fn step_server(&mut self) {
         let now = self.now;
+        let began = std::time::Instant::now();
         for client in &mut self.clients {
             while let Some(bytes) = client.net.up.poll(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
@@ -416,6 +430,7 @@ impl<S: Play> Rig<S> {
         self.game.advance(now);
         self.drain();
         self.counts.server += (self.counter)() - before;
+        self.worked += began.elapsed();
         if self.observed {
             assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
         }
@@ -604,6 +619,11 @@ fn watched<S: Play>(
 }
 
 impl<S: Play> RigClient<S> {
+    /// Draws so many frames a second from now on.
+    pub fn draws(&mut self, fps: u32) {
+        self.frame = Duration::from_secs(1) / fps;
+    }
+
     fn authority_tick(&self) -> Tick {
         self.session.authority().map_or(Tick(0), World::tick)
     }

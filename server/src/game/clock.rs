@@ -288,7 +288,9 @@ impl<S: Simulation> Match<S> {
             seats: &self.seats,
             before,
             frame,
+            views: &mut self.views_of_spectators,
         };
+        telling.views.clear();
         let newest = telling.next;
         let delay = self.config.spectators.delay_ticks;
         for peer in &mut self.peers {
@@ -301,10 +303,13 @@ impl<S: Simulation> Match<S> {
                 let quiet = slow || again && peer.wanted >= newest;
                 if !quiet || silent {
                     telling.next = newest;
+                    telling.waiting = waiting;
                     telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
                 }
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
+                // Who is waited for now is no news of then.
+                telling.waiting = PlayerSet::default();
                 telling.tell(peer, 1, &mut self.outbox);
             }
         }

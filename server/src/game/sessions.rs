@@ -9,6 +9,7 @@
 //!
 //! A joiner costs the others nothing: its player joins only when its authority has caught up.
 
+use super::spectators::VIEWS_AT_ONCE;
 use super::*;
 use crate::config::{Resolves, Sealing};
 
@@ -54,6 +55,20 @@ impl<S: Simulation> Match<S> {
         let joined = Peer::new(peer, identity.to_owned(), players, standing, now);
         self.peers.push(joined);
         Ok(())
+    }
+
+    /// The sessions that are in the match.
+    #[must_use]
+    pub fn playing(&self) -> Vec<PeerId> {
+        let playing = self.peers.iter().filter(|p| p.stage == Stage::Playing);
+        playing.map(|p| p.id).collect()
+    }
+
+    /// Whether those in the match have heard all that is not said by turns: tickets, for example.
+    #[must_use]
+    pub fn is_all_heard(&self) -> bool {
+        let mut playing = self.peers.iter().filter(|p| p.stage == Stage::Playing);
+        playing.all(|p| p.lane_out.is_idle())
     }
 
     /// Whether nobody is there and nobody's seat is kept: all have left.
@@ -136,7 +151,11 @@ impl<S: Simulation> Match<S> {
         while !self.peers.is_empty() {
             self.close_peer(0, code);
         }
-        self.journal(|recorder, out| recorder.end(&code.to_string(), out));
+        let reason = match code {
+            CloseCode::Moved => MOVED.to_owned(),
+            code => code.to_string(),
+        };
+        self.journal(|recorder, out| recorder.end(&reason, out));
         self.closed = Some(code);
     }
 
@@ -236,8 +255,17 @@ impl<S: Simulation> Match<S> {
         let world = if resumed {
             None
         } else {
+            // Nobody who comes to play waits for those who come to watch.
+            let watches = self.peers[at].is_spectator();
+            let alike = |p: &&Peer| p.is_spectator() == watches;
             let loading = |p: &&Peer| p.stage == Stage::Loading && !p.resumed;
-            let busy = self.peers.iter().filter(loading).count() >= JOINS_AT_ONCE;
+            let loads = self.peers.iter().filter(alike).filter(loading).count();
+            let busy = loads
+                >= if watches {
+                    VIEWS_AT_ONCE
+                } else {
+                    JOINS_AT_ONCE
+                };
             if busy || !self.peers[at].may_join(now) {
                 return; // The client repeats its hello.
             }

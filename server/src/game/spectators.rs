@@ -21,6 +21,9 @@ use super::*;
 /// A world is kept for delayed spectators each time that so many ticks have passed.
 const WORLD_EVERY: u32 = 300;
 
+/// Worlds on their way to spectators at once, beside those to players.
+pub(super) const VIEWS_AT_ONCE: usize = 8;
+
 /// Worlds of long ago, as bytes.
 #[derive(Default)]
 pub(super) struct Watched {

@@ -1,0 +1,270 @@
+//! Who only watches: live or from a distance in time, in no policy, heard by nobody, at no cost to the players.
+
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_client::session::CommandError;
+use twinstep_client::{Closed, Progress};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::{ByteCounts, up};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::config::Spectators;
+use twinstep_server::peer::Stage;
+use twinstep_tests::history::{Command, History};
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+/// Five seconds.
+const DELAY: u32 = 300;
+
+fn with_room(mut config: RigConfig, max: usize, delay_ticks: u32) -> RigConfig {
+    config.policies.spectators = Spectators { max, delay_ticks };
+    config
+}
+
+/// A match of four, and a spectator who came after ten seconds.
+fn watched<S: Play>(config: RigConfig) -> Rig<S> {
+    let mut rig = Rig::<S>::new(config);
+    rig.run(10 * SECOND);
+    assert_eq!(rig.join_with("watcher", 0), Ok(4));
+    rig
+}
+
+fn tick<S: Play>(rig: &Rig<S>, client: usize) -> u32 {
+    let world = rig.clients[client].session.authority();
+    world.map_or(0, |world| world.tick().0)
+}
+
+#[test]
+fn a_live_spectator_sees_every_turn_and_is_nobody() {
+    let wan = "rtt=60,jitter=10,loss=2".parse().unwrap();
+    let mut rig = watched::<Game>(with_room(RigConfig::new(1, wan), 16, 0));
+    rig.run(10 * SECOND);
+    let watcher = &rig.clients[4];
+    assert_eq!(rig.game.stage(watcher.peer), Some(Stage::Playing));
+    assert!(watcher.session.seats().is_empty());
+    assert_eq!(rig.game.world().present().len(), 4, "no player of its own");
+    assert_eq!(rig.game.spectators(), 1);
+    // It plays out a moment after what came; the rig compares each of its worlds with the server's.
+    let behind = rig.game.world().tick().0 - tick(&rig, 4);
+    assert!(behind <= 18, "{behind} ticks behind");
+    let before = tick(&rig, 4);
+    rig.run(SECOND);
+    assert!((58..=62).contains(&(tick(&rig, 4) - before)));
+    let down = rig.bytes_down(4);
+    assert_eq!(down.announcements, 0, "nothing is told ahead");
+    assert_eq!(rig.stats(4).up.inputs, 0, "and it says nothing");
+}
+
+#[test]
+fn there_is_room_for_sixteen_live_ones() {
+    let mut rig = Rig::<Game>::new(with_room(RigConfig::new(2, LinkProfile::LAN), 16, 0));
+    rig.run(SECOND);
+    for n in 0..16 {
+        assert!(rig.join_with(&format!("watcher {n}"), 0).is_ok());
+    }
+    assert_eq!(rig.join_with("one more", 0), Err(CloseCode::Full));
+    rig.run(12 * SECOND);
+    assert!(rig.all_play());
+    let mut closed = Rig::<Game>::new(RigConfig::new(2, LinkProfile::LAN));
+    assert_eq!(closed.join_with("watcher", 0), Err(CloseCode::Full));
+}
+
+#[test]
+fn a_delayed_spectator_is_never_shown_what_is_younger_than_the_delay() {
+    let wan: LinkProfile = "rtt=60,jitter=10,loss=2".parse().unwrap();
+    let mut rig = watched::<Game>(with_room(RigConfig::new(3, wan), 512, DELAY));
+    let mut seen = 0;
+    for _ in 0..3_000 {
+        rig.run(5 * MS);
+        let server = rig.game.world().tick().0;
+        assert!(
+            tick(&rig, 4) + DELAY <= server,
+            "{} of {server}",
+            tick(&rig, 4)
+        );
+        seen = seen.max(tick(&rig, 4));
+    }
+    let server = rig.game.world().tick().0;
+    assert!(
+        seen + DELAY + 30 >= server,
+        "it keeps up: {seen} of {server}"
+    );
+    // Ten packets a second, and a ticket now and then.
+    let before = rig.bytes_down(4);
+    rig.run(10 * SECOND);
+    let packets = rig.bytes_down(4).packets - before.packets;
+    assert!((80..=106).contains(&packets), "{packets} packets in 10 s");
+    assert_eq!(rig.bytes_down(4).announcements, 0);
+}
+
+#[test]
+fn who_comes_before_the_delay_has_passed_begins_with_the_first_world() {
+    let mut rig = Rig::<Game>::new(with_room(RigConfig::new(4, LinkProfile::LAN), 8, DELAY));
+    rig.run(SECOND);
+    rig.join_with("watcher", 0).unwrap();
+    rig.run(3 * SECOND);
+    assert_eq!(tick(&rig, 4), 0);
+    assert!(rig.clients[4].session.authority().is_some());
+    rig.run(6 * SECOND);
+    let server = rig.game.world().tick().0;
+    assert!(tick(&rig, 4) + DELAY <= server && tick(&rig, 4) + DELAY + 30 >= server);
+}
+
+#[test]
+fn a_delayed_spectator_that_differs_gets_no_world_of_today() {
+    let mut rig = watched::<Game>(with_room(RigConfig::new(5, LinkProfile::LAN), 8, DELAY));
+    rig.run(5 * SECOND);
+    rig.flip(4);
+    rig.run(2 * SECOND);
+    let said = Closed::Server(CloseCode::Desync);
+    assert_eq!(rig.clients[4].session.closed(), Some(said));
+    assert_eq!(rig.game.stats().heals, 0);
+}
+
+#[test]
+fn a_spectator_returns_as_a_spectator() {
+    for delay in [0, DELAY] {
+        let mut rig = watched::<Game>(with_room(RigConfig::new(6, LinkProfile::LAN), 8, delay));
+        rig.run(8 * SECOND);
+        assert!(rig.clients[4].tickets > 0);
+        rig.cut(4);
+        rig.run(2 * SECOND);
+        rig.redial(4);
+        rig.run(2 * SECOND);
+        assert_eq!(rig.returns(4), (1, 0));
+        assert_eq!(rig.game.spectators(), 1, "the old session is taken over");
+        let behind = rig.game.world().tick().0 - delay - tick(&rig, 4);
+        assert!(behind <= 40, "{behind} ticks behind");
+    }
+}
+
+/// One who watches and one who plays may bear the same name.
+#[test]
+fn a_player_may_watch_too() {
+    let mut rig = watched::<Game>(with_room(RigConfig::new(7, LinkProfile::LAN), 8, 0));
+    rig.join_with("player 0", 0).unwrap();
+    rig.run(3 * SECOND);
+    assert!(rig.all_play());
+    assert!(rig.clients.iter().all(|c| c.session.closed().is_none()));
+}
+
+/// Law Hostile wire: whatever a spectator sends, no frame has anything of it.
+#[test]
+fn nothing_that_a_spectator_sends_reaches_a_frame() {
+    let mut rig = watched::<History>(with_room(RigConfig::new(8, LinkProfile::LAN), 8, 0));
+    rig.run(5 * SECOND);
+    let refused = rig.clients[4].session.command(0, Command::Note(7));
+    assert_eq!(refused, Err(CommandError::NoSeat));
+    let strikes = rig.game.stats().malformed;
+    let peer = rig.clients[4].peer;
+    // A packet as a player would send it: link, acks, one command of seat 0.
+    let mut forged = vec![up::PLAY | up::COMMANDS];
+    forged.extend(30_000u16.to_le_bytes());
+    forged.extend([0, 0, 255]);
+    forged.extend((rig.game.world().tick().0 as u16).to_le_bytes());
+    forged.extend([0, 1, 0, 0, 0, 0, 0, 7]);
+    rig.game.handle(rig.now, peer, &forged);
+    assert_eq!(rig.game.stats().malformed, strikes + 1, "a strike");
+    let given = rig.game.world().sim().ran().unwrap().len();
+    rig.command(false);
+    rig.run(3 * SECOND);
+    let ran = rig.game.world().sim().ran().unwrap();
+    assert!(
+        ran.iter().all(|(_, command)| *command != Command::Note(7)),
+        "{given}"
+    );
+    rig.command(true);
+}
+
+/// A spectator is in no policy: not even where everybody waits for everybody.
+#[test]
+fn nobody_waits_for_a_spectator() {
+    let room = with_room(RigConfig::strategy(9, LinkProfile::LAN), 8, 0);
+    let mut rig = watched::<History>(room);
+    rig.run(6 * SECOND);
+    let before = rig.game.world().tick();
+    rig.freeze(4, rig.now + 5 * SECOND);
+    rig.run(5 * SECOND);
+    let ticks = rig.game.world().tick() - before;
+    assert!((99..=101).contains(&ticks), "{ticks} ticks in 5 s");
+    for client in 0..4 {
+        assert_eq!(rig.stats(client).paused_ms, 0.0);
+    }
+    rig.run(3 * SECOND);
+    let behind = rig.game.world().tick().0 - tick(&rig, 4);
+    assert!(behind <= 16, "and it catches up: {behind} ticks behind");
+}
+
+#[test]
+fn progress_of_a_spectators_join_is_told_too() {
+    let slow = "rtt=60,kbit=400".parse().unwrap();
+    let mut config = with_room(RigConfig::new(10, "rtt=60".parse().unwrap()), 8, DELAY);
+    config.crowd = 200;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(10 * SECOND);
+    let watcher = rig.join_with("watcher", 0).unwrap();
+    rig.relink(watcher, slow);
+    let mut bytes = 0;
+    for _ in 0..600 {
+        rig.run(5 * MS);
+        if let Some(Progress::World { received_bytes, .. }) =
+            rig.clients[watcher].session.progress()
+        {
+            assert!(received_bytes >= bytes);
+            bytes = received_bytes;
+        }
+    }
+    assert!(bytes > 5_000, "{bytes} bytes");
+    assert!(tick(&rig, watcher) > 0);
+}
+
+/// What four players paid in 20 s, and what the match's own work took on this machine.
+fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
+    let wan: LinkProfile = "rtt=100".parse().unwrap();
+    let mut config = with_room(RigConfig::new(11, wan), 512, DELAY);
+    config.verify = false;
+    config.sticks = Sticks::Sticky;
+    config.journal = false;
+    let mut rig = Rig::<Game>::new(config);
+    rig.observe(false);
+    for n in 0..spectators {
+        rig.join_with(&format!("watcher {n}"), 0).unwrap();
+        // They draw ten frames a second here: only what they are sent is of interest.
+        rig.clients[4 + n].draws(10);
+    }
+    rig.run(60 * SECOND);
+    let playing = (4..4 + spectators)
+        .filter(|i| rig.game.stage(rig.clients[*i].peer) == Some(Stage::Playing));
+    assert_eq!(playing.count(), spectators, "all are in");
+    let before: Vec<ByteCounts> = (0..4).map(|i| rig.bytes_down(i)).collect();
+    let stalls: f64 = (0..4).map(|i| rig.stats(i).stall_ms).sum();
+    let (worked, ticks) = (rig.worked(), rig.game.world().tick());
+    rig.run(20 * SECOND);
+    let mut bytes = ByteCounts::default();
+    for (i, before) in before.into_iter().enumerate() {
+        bytes += rig.bytes_down(i) - before;
+    }
+    let stalled = (0..4).map(|i| rig.stats(i).stall_ms).sum::<f64>() - stalls;
+    let ticks = f64::from(rig.game.world().tick() - ticks);
+    (
+        bytes,
+        stalled,
+        (rig.worked() - worked).as_secs_f64() * 1e6 / ticks,
+    )
+}
+
+#[test]
+fn two_hundred_delayed_spectators_cost_the_players_nothing() {
+    let (alone, alone_stalls, alone_us) = cost(0);
+    let (crowd, crowd_stalls, crowd_us) = cost(200);
+    println!(
+        "players' bytes down in 20 s: {} alone, {} with 200 who watch; the match's work: {alone_us:.0} and {crowd_us:.0} us a tick",
+        alone.total(),
+        crowd.total()
+    );
+    let more = crowd.total() as f64 / alone.total() as f64 - 1.0;
+    assert!(more.abs() < 0.01, "{:.2} % more bytes", more * 100.0);
+    assert_eq!((alone_stalls, crowd_stalls), (0.0, 0.0));
+}
