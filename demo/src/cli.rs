@@ -125,6 +125,18 @@ pub(crate) struct ServeArgs {
     /// so many ticks later the server)
     #[arg(long, value_name = "WHO", default_value = "owner-only", value_parser = claims)]
     pub(crate) claims: Claims,
+    /// How many may watch: up to 16, or 512 with a delay
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) spectators: u16,
+    /// How many seconds behind the match they are: 0, or 3 to 20
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
+    pub(crate) spectator_delay: u32,
+    /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// Take over the match of the server on this machine whose --admin address this is; its players follow
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["journal", "new_match"])]
+    pub(crate) take_over: Option<SocketAddr>,
 }
 
 /// Reads who decides claims.

@@ -197,7 +197,7 @@ fn beside_ticket(ticket: &Path) -> PathBuf {
 fn returned(kept: &Path, rules: &Arc<Rules>, stop: &AtomicBool) -> Option<Client<Game, GameShow>> {
     let ticket = Ticket::load(kept).ok()?;
     let mut client = wiring::client(&ticket, rules, None).ok()?;
-    while client.session.seats().is_empty() {
+    while client.session.authority().is_none() {
         if client.advance(|_| Pad::default()).is_err() || stop.load(Ordering::Relaxed) {
             return None;
         }

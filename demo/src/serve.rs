@@ -18,6 +18,8 @@ use crate::wiring::{self, unix_now};
 
 /// The match that a server runs.
 const MATCH: u64 = 1;
+/// Of the action preset.
+const TICKS_PER_SECOND: u32 = 60;
 /// A ticket can be used for a day.
 const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 /// A session is over after so long a silence.
@@ -30,10 +32,20 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.max_players.into())
         .claims(args.claims)
+        .spectators(
+            args.spectators.into(),
+            args.spectator_delay * TICKS_PER_SECOND,
+        )
         .key(key)
         .consumed_file(beside(&args.key_file));
     if let Some(public) = args.public {
         server = server.public(public);
+    }
+    if let Some(admin) = args.admin {
+        server = server.admin(admin);
+    }
+    if let Some(other) = args.take_over {
+        server = server.take_over(other);
     }
     if let Some(folder) = &args.journal {
         make_folder(folder)?;

@@ -113,10 +113,6 @@ impl Drop for Folder {
 }
 
 /// The first address on this machine that is said.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a process is listened to beside the test"
-)]
 fn address(said: impl Read + Send + 'static) -> String {
     let mut lines = BufReader::new(said).lines().map_while(Result::ok);
     let address = lines.find_map(|line| {
@@ -124,9 +120,17 @@ fn address(said: impl Read + Send + 'static) -> String {
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("127.0.0.1:{port}"))
     });
-    // What else is said must go somewhere, or the process would wait.
-    std::thread::spawn(move || lines.for_each(drop));
+    listen_on(lines);
     address.expect("it says where it listens")
+}
+
+/// What else is said must go somewhere, or the process would wait.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process is listened to beside the test"
+)]
+fn listen_on(lines: impl Iterator<Item = String> + Send + 'static) {
+    std::thread::spawn(move || lines.for_each(drop));
 }
 
 fn mode(path: &str) -> u32 {
@@ -242,4 +246,62 @@ fn a_server_that_is_asked_twice_ends_at_once() {
     std::thread::sleep(Duration::from_millis(400));
     assert!(server.has_ended(), "it waits for who does not answer");
     player.signal("CONT");
+}
+
+/// The second process asks the first one for its match, and says for how long its players saw it stand still.
+#[test]
+fn a_server_hands_its_match_over_to_another_one() {
+    let folder = Folder::with_a_key("handover");
+    let (key, journals) = (folder.file("key"), folder.file("journals"));
+    let at = |admin: &str, more: &[&str]| {
+        let serve = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--key-file",
+            &key,
+            "--admin",
+            admin,
+        ];
+        Process::start(&[&serve[..], more].concat())
+    };
+    let admin = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = admin.local_addr().unwrap().to_string();
+    drop(admin);
+    let mut old = at(&port, &["--journal", &journals]);
+    let mut log = BufReader::new(old.0.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let listening = log
+        .find(|line| line.contains("Powderkeg is served"))
+        .unwrap();
+    let (_, address) = listening.split_once("127.0.0.1:").unwrap();
+    let address: String = address.chars().take_while(char::is_ascii_digit).collect();
+    let ticket = folder.ticket(&format!("127.0.0.1:{address}"), "anna");
+    let player = Process::start(&["join", &ticket, "--bot"]);
+    within(|| Path::new(&format!("{ticket}.rejoin")).exists());
+
+    let mut new = at("127.0.0.1:0", &["--take-over", &port]);
+    let mut log = BufReader::new(new.0.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    // Its clock stands still until who played is back.
+    let mut followed = false;
+    let pause = log.find(|line| {
+        followed |= line.contains("anna");
+        line.contains("pause_ms")
+    });
+    println!("{}", pause.expect("it says how long"));
+    assert!(followed, "the player follows");
+    listen_on(log);
+    assert!(old.end().0.success());
+    std::thread::sleep(Duration::from_millis(500));
+    player.signal("TERM");
+    let (status, said) = player.end();
+    assert!(
+        status.success() && said.contains("played to tick"),
+        "{said}"
+    );
+    new.signal("TERM");
+    assert!(new.end().0.success());
 }

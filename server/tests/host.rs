@@ -221,7 +221,7 @@ async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
     assert!(ended.to_string().contains("other rules"), "{ended}");
 
     let lost = client(&ticket(&host, &key, "anna", 9));
-    assert_eq!(end_of(lost).await, said(CloseCode::MatchOver));
+    assert_eq!(end_of(lost).await, said(CloseCode::NoMatch));
 
     let mut inside = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
     play(&mut inside, all_beyond(Tick(0))).await.unwrap();

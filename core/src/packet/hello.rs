@@ -187,6 +187,11 @@ pub enum CloseCode {
     /// The others waited for this client for too long.
     #[error("the others waited for you for too long")]
     TooSlow,
+    /// The server runs no such match.
+    #[error(
+        "the match that the ticket is for does not run on this server (any more): ask for a new ticket"
+    )]
+    NoMatch,
     /// The player was removed.
     #[error("you were removed from the match")]
     Kicked,

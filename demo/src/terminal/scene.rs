@@ -241,6 +241,7 @@ impl Scene {
             return Some("out of step with the server: being healed".to_owned());
         }
         match me {
+            None if session.seats().is_empty() => None,
             None => Some("joining the match ...".to_owned()),
             Some(me) if me.health == 0.0 => Some("you died: back in a moment".to_owned()),
             Some(_) => None,

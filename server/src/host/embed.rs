@@ -24,7 +24,7 @@ use twinstep_udp::{Key, SESSIONS_MAX, Ticket, TicketError, TicketSpec};
 
 use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
-    StopSignal, unix_now,
+    StopSignal, admin, bind, public_of, unix_now,
 };
 use crate::config::{Claims, MatchConfig, Spectators};
 use crate::game::Match;
@@ -36,6 +36,8 @@ const MATCH: u64 = 1;
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Whether a match that was taken over goes on is looked at so often.
+const PAUSE_LOOK: Duration = Duration::from_millis(2);
 /// Whether a server is done is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -54,6 +56,7 @@ pub struct Server<S: Simulation> {
     durability: Durability,
     on_journal_failure: OnJournalFailure,
     incidents: Option<PathBuf>,
+    admin: Option<SocketAddr>,
 }
 
 /// Which journal is kept.
@@ -62,6 +65,8 @@ enum Keep {
     New(PathBuf),
     /// The one that the match is taken up from.
     Resume(PathBuf),
+    /// The one that the process with this admin port hands over.
+    TakeOver(SocketAddr),
 }
 
 /// What is done to the match before it starts.
@@ -106,6 +111,7 @@ impl<S: Simulation> Server<S> {
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
             incidents: None,
+            admin: None,
         }
     }
 
@@ -217,6 +223,21 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// Where operators, and the server process that takes over, may ask; an address on loopback.
+    #[must_use]
+    pub fn admin(mut self, address: SocketAddr) -> Self {
+        self.admin = Some(address);
+        self
+    }
+
+    /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
+    /// its journal goes on here. Rules, key and seats must be the same.
+    #[must_use]
+    pub fn take_over(mut self, admin: SocketAddr) -> Self {
+        self.journal = Some(Keep::TakeOver(admin));
+        self
+    }
+
     /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
     ///
     /// # Errors
@@ -235,8 +256,24 @@ impl<S: Simulation> Server<S> {
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
+        // Before anything is asked of another process: a server that cannot start takes nothing over.
+        let socket = bind(listen)?;
         let mut used_tickets = self.used_tickets;
-        let (mut game, resumed, new) = match self.journal {
+        let mut stopped_unix_ms = None;
+        let keep = match self.journal {
+            Some(Keep::TakeOver(admin)) => {
+                let bound = socket.local_addr().unwrap_or(listen);
+                let public = public_of(bound, self.public.clone());
+                let handed = admin::take_over(admin, &public)?;
+                let moved = handed.into_iter().find(|moved| moved.id == MATCH);
+                let moved = moved.ok_or(HostError::NothingToTakeOver(admin))?;
+                stopped_unix_ms = Some(moved.stopped_unix_ms);
+                Some(Keep::Resume(moved.journal))
+            }
+            keep => keep,
+        };
+        let (mut game, resumed, new) = match keep {
+            Some(Keep::TakeOver(_)) => unreachable!("it became a journal above"),
             Some(Keep::Resume(path)) => {
                 let (game, journal, used) =
                     Journal::resume(path, config, self.rules, self.resolver)?;
@@ -258,6 +295,7 @@ impl<S: Simulation> Server<S> {
             used_tickets,
             incidents: self.incidents,
             sessions_max,
+            admin: self.admin,
             ..HostConfig::new(S::NAME, listen, key.clone())
         };
         if let Some(set) = self.set_referee {
@@ -270,7 +308,7 @@ impl<S: Simulation> Server<S> {
             .build()
             .map_err(HostError::Threads)?;
         let (host, game) = runtime.block_on(async {
-            let host = Host::start(host).await?;
+            let host = Host::start_on(socket, host).await?;
             // Only once the address is ours: a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
@@ -281,12 +319,35 @@ impl<S: Simulation> Server<S> {
             let game = host.add_match(MATCH, game, journal).await?;
             Ok::<_, HostError>((host, game))
         })?;
+        if let Some(since) = stopped_unix_ms {
+            runtime.spawn(tell_pause(game.clone(), since));
+        }
         Ok(Running {
             key,
             host: Some(host),
             game,
             runtime: Some(runtime),
         })
+    }
+}
+
+/// Says for how long the players of a match that was taken over saw it stand still.
+async fn tell_pause<S: Simulation>(game: MatchHandle<S>, stopped_unix_ms: u64) {
+    let tick = async |game: &MatchHandle<S>| game.inspect(|game| game.world().tick()).await;
+    let Ok(taken_up) = tick(&game).await else {
+        return;
+    };
+    while let Ok(now) = tick(&game).await {
+        if now > taken_up {
+            let pause_ms = (unix_now().as_millis() as u64).saturating_sub(stopped_unix_ms);
+            tracing::info!(
+                tick = taken_up.0,
+                pause_ms,
+                "the match was taken over and goes on"
+            );
+            return;
+        }
+        tokio::time::sleep(PAUSE_LOOK).await;
     }
 }
 
@@ -303,6 +364,12 @@ impl<S: Simulation> Running<S> {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.host().local_addr()
+    }
+
+    /// Where its admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.host().admin_addr()
     }
 
     /// A ticket for one player, good for an hour, once. The same name later gets the same seat.

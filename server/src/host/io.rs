@@ -8,8 +8,9 @@
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost.
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
@@ -23,6 +24,7 @@ use twinstep_udp::{
     TransportCounters,
 };
 
+use super::admin::Beat;
 use super::{Clock, RESERVED};
 use crate::peer::PeerId;
 
@@ -77,6 +79,9 @@ struct Io {
     matches: BTreeMap<u64, Sender<Heard>>,
     routes: BTreeMap<SessionId, Route>,
     recorder: Option<Sender<(SessionId, TicketClaims)>>,
+    /// Matches that went to another process.
+    moved: BTreeSet<u64>,
+    beat: Arc<Beat>,
     draining: Option<CloseCode>,
     lost: Lost,
     lost_before: (Lost, TransportCounters),
@@ -102,6 +107,7 @@ pub(super) fn start(
     orders: Receiver<Told>,
     told: Sender<Told>,
     consumed: Option<ConsumedTickets>,
+    beat: Arc<Beat>,
 ) -> impl Future<Output = ()> {
     let recorder = consumed.map(|file| record_tickets(file, told));
     let counters = endpoint.counters();
@@ -112,6 +118,8 @@ pub(super) fn start(
         matches: BTreeMap::new(),
         routes: BTreeMap::new(),
         recorder,
+        moved: BTreeSet::new(),
+        beat,
         draining: None,
         lost: Lost::default(),
         lost_before: (Lost::default(), counters),
@@ -192,6 +200,7 @@ impl Io {
 
     fn pass_time(&mut self) {
         let now = self.clock.now();
+        self.beat.beat(now);
         self.endpoint.advance(now);
         let over: Vec<SessionId> = self
             .routes
@@ -249,7 +258,11 @@ impl Io {
         }
         let id = ticket.match_id;
         let Some(game) = self.matches.get(&id) else {
-            return self.say_goodbye(session, CloseCode::MatchOver);
+            let code = match self.moved.contains(&id) {
+                true => CloseCode::Moved,
+                false => CloseCode::NoMatch,
+            };
+            return self.say_goodbye(session, code);
         };
         match game.try_send(Heard::Connected(PeerId(session.0), ticket)) {
             Ok(()) => {
@@ -286,6 +299,13 @@ impl Io {
             }
             Told::Over(id, code) => {
                 self.matches.remove(&id);
+                if code == CloseCode::Moved {
+                    self.moved.insert(id);
+                    if self.matches.is_empty() {
+                        // The file of used tickets is the other process's from now on.
+                        self.recorder = None;
+                    }
+                }
                 let left: Vec<SessionId> = self
                     .routes
                     .iter()

@@ -23,6 +23,7 @@ use super::incidents::IncidentFiles;
 use super::io::Told;
 use super::jobs;
 use super::runner::Runner;
+use crate::game::Match;
 use crate::incident::{Incident, Trouble, panic_message};
 
 /// The watch looks so often.
@@ -35,14 +36,51 @@ const SAME_BEATS_MAX: u32 = 10;
 pub(super) struct Pulse {
     beats: AtomicU64,
     tick: AtomicU32,
+    players: AtomicU32,
+    spectators: AtomicU32,
+    lateness_us: AtomicU32,
     condemned: AtomicBool,
 }
 
+/// What a match last showed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Its next tick.
+    pub(super) tick: Tick,
+    /// Players who are there.
+    pub(super) players: u32,
+    /// Who watches.
+    pub(super) spectators: u32,
+    /// By how much its last tick was late.
+    pub(super) lateness: Duration,
+}
+
 impl Pulse {
-    /// Shows that the match is alive, and where it is.
-    pub(super) fn beat(&self, tick: Tick) {
-        self.tick.store(tick.0, Ordering::Relaxed);
+    /// Shows that the match is alive, and how it is.
+    pub(super) fn beat<S: Simulation>(&self, game: &Match<S>) {
+        let world = game.world();
+        self.tick.store(world.tick().0, Ordering::Relaxed);
+        let players = world.present().len() as u32;
+        self.players.store(players, Ordering::Relaxed);
+        let spectators = game.spectators() as u32;
+        self.spectators.store(spectators, Ordering::Relaxed);
         self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Shows by how much a tick was late.
+    pub(super) fn note_lateness(&self, lateness: Duration) {
+        let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+        self.lateness_us.store(us, Ordering::Relaxed);
+    }
+
+    /// What the match last showed.
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            tick: Tick(self.tick.load(Ordering::Relaxed)),
+            players: self.players.load(Ordering::Relaxed),
+            spectators: self.spectators.load(Ordering::Relaxed),
+            lateness: Duration::from_micros(self.lateness_us.load(Ordering::Relaxed).into()),
+        }
     }
 
     /// Whether the match was declared over while it stood still: then it must touch nothing any more.

@@ -15,6 +15,7 @@
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
 //! them, and a session is admitted only after its ticket was written down.
 
+mod admin;
 mod embed;
 mod incidents;
 mod io;
@@ -43,12 +44,14 @@ use twinstep_udp::{
 };
 
 use crate::game::{Match, StartError};
+use admin::{Beat, Known, Register};
 use incidents::IncidentFiles;
 use io::Told;
 use isolation::Pulse;
 use rejoin::RejoinTickets;
 use runner::{Ends, Errand, Runner};
 
+pub use admin::{AdminError, HandedOver, take_over};
 pub use embed::{Running, Server};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
@@ -84,6 +87,8 @@ pub struct HostConfig {
     pub incidents: Option<PathBuf>,
     /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
     pub sessions_max: usize,
+    /// Where operators and the next server process ask; an address on loopback.
+    pub admin: Option<SocketAddr>,
 }
 
 impl HostConfig {
@@ -99,6 +104,7 @@ impl HostConfig {
             used_tickets: Vec::new(),
             incidents: None,
             sessions_max: 64,
+            admin: None,
         }
     }
 }
@@ -150,6 +156,12 @@ pub enum HostError {
     /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,
+    /// The admin port, or what another process said through its own.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The other process has no such match.
+    #[error("the server whose admin port is at {0} runs no match that could be taken over")]
+    NothingToTakeOver(SocketAddr),
     /// No thread for the runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),
@@ -171,6 +183,9 @@ pub struct Host {
     told: mpsc::Sender<Told>,
     closing: watch::Sender<Option<CloseCode>>,
     matches: Mutex<BTreeMap<u64, JoinHandle<()>>>,
+    /// The matches as the admin port sees them.
+    register: Register,
+    admin: Option<(SocketAddr, JoinHandle<()>)>,
     io: JoinHandle<()>,
 }
 
@@ -183,21 +198,29 @@ impl Host {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(config: HostConfig) -> Result<Host, HostError> {
+        let socket = bind(config.listen)?;
+        Host::start_on(socket, config).await
+    }
+
+    /// As [`start`](Host::start), on a socket that is bound already; `config.listen` is ignored.
+    ///
+    /// # Errors
+    /// As [`start`](Host::start).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_on(
+        socket: std::net::UdpSocket,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
         let listen = config.listen;
-        let socket = UdpSocket::bind(listen).await.map_err(|source| {
-            if source.kind() == std::io::ErrorKind::AddrInUse {
-                HostError::PortInUse { address: listen }
-            } else {
-                HostError::Listen {
-                    address: listen,
-                    source,
-                }
-            }
-        })?;
-        let address = socket.local_addr().map_err(|source| HostError::Listen {
+        let failed = |source| HostError::Listen {
             address: listen,
             source,
-        })?;
+        };
+        let address = socket.local_addr().map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = Clock::start();
         let now_unix = unix_now();
         let mut used = config.used_tickets;
@@ -209,10 +232,7 @@ impl Host {
                 Some(file)
             }
         };
-        let public = match config.public.is_empty() {
-            false => config.public,
-            true => guess_public(address),
-        };
+        let public = public_of(address, config.public);
         let server = ServerConfig {
             keys: &config.keys,
             public_addresses: &public,
@@ -224,7 +244,20 @@ impl Host {
         };
         let endpoint = ServerEndpoint::new(server, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
-        let io = io::start(socket, endpoint, clock, orders, told.clone(), consumed);
+        let (beat, register) = (Arc::new(Beat::default()), Register::default());
+        let admin = match config.admin {
+            None => None,
+            Some(at) => Some(admin::start(at, clock, beat.clone(), register.clone()).await?),
+        };
+        let io = io::start(
+            socket,
+            endpoint,
+            clock,
+            orders,
+            told.clone(),
+            consumed,
+            beat,
+        );
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -236,6 +269,8 @@ impl Host {
             told,
             closing: watch::Sender::new(None),
             matches: Mutex::default(),
+            register,
+            admin,
             io: tokio::spawn(io),
         })
     }
@@ -244,6 +279,12 @@ impl Host {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|(address, _)| *address)
     }
 
     /// What tickets should name.
@@ -285,6 +326,7 @@ impl Host {
         let opened = self.told.send(Told::Open(id, hear)).await;
         opened.map_err(|_| HostError::Stopped)?;
         let pulse = Arc::new(Pulse::default());
+        let (move_to, moves) = mpsc::channel(1);
         let ends = Ends {
             clock: self.clock,
             heard,
@@ -292,6 +334,7 @@ impl Host {
             told: self.told.clone(),
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
+            moves,
         };
         let tickets = RejoinTickets {
             key: self.key.clone(),
@@ -302,6 +345,15 @@ impl Host {
         let tick = game.world().tick().0;
         let runner = Runner::new(id, game, journal, tickets, files.clone(), ends);
         let end = isolation::start(id, runner).map_err(HostError::Threads)?;
+        let known = Known {
+            pulse: pulse.clone(),
+            moves: move_to,
+        };
+        let register = &self.register;
+        register
+            .lock()
+            .expect("nothing panics under this lock")
+            .insert(id, known);
         let (over, is_over) = watch::channel(false);
         let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
         let task = tokio::spawn(watching);
@@ -336,6 +388,9 @@ impl Host {
             .is_err()
         {
             abort.abort();
+        }
+        if let Some((_, admin)) = self.admin {
+            admin.abort();
         }
         tracing::info!(reason = %code, "shut down");
     }
@@ -392,6 +447,28 @@ impl<S: Simulation> MatchHandle<S> {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.errands.is_closed() || *self.over.borrow()
+    }
+}
+
+/// Binds the socket of a host.
+fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
+    std::net::UdpSocket::bind(listen).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::AddrInUse {
+            HostError::PortInUse { address: listen }
+        } else {
+            HostError::Listen {
+                address: listen,
+                source,
+            }
+        }
+    })
+}
+
+/// What players dial.
+fn public_of(bound: SocketAddr, said: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    match said.is_empty() {
+        false => said,
+        true => guess_public(bound),
     }
 }
 

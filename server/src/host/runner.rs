@@ -16,6 +16,7 @@ use twinstep_core::replay::ReplayError;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
+use super::admin::{Move, Moved};
 use super::incidents::IncidentFiles;
 use super::io::{Heard, Told};
 use super::isolation::Pulse;
@@ -36,6 +37,8 @@ type Fold = (PeerId, Tick, Result<Folded, ReplayError>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
+/// A match that is handed over waits at most so long for its clients to have their tickets.
+const MOVE_PATIENCE: Duration = Duration::from_secs(1);
 /// That a match has no journal is said so often.
 const LAMENT_EVERY: Duration = Duration::from_secs(60);
 
@@ -47,6 +50,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) told: Sender<Told>,
     pub(super) closing: watch::Receiver<Option<CloseCode>>,
     pub(super) pulse: Arc<Pulse>,
+    pub(super) moves: Receiver<Move>,
 }
 
 /// A match and all that it is connected to.
@@ -61,6 +65,8 @@ pub(super) struct Runner<S: Simulation> {
     /// Folds of the journal that were asked for: one at a time.
     folds: (Sender<Fold>, Receiver<Fold>),
     folding: bool,
+    /// The match is to go to another process by then at the latest.
+    moving: Option<(Duration, Move)>,
     /// What is to be told when the journal is settled.
     orders: Vec<Told>,
     /// When it was last said that the match goes on without a journal.
@@ -87,6 +93,7 @@ impl<S: Simulation> Runner<S> {
             jobs: Jobs::new(),
             folds: channel(1),
             folding: false,
+            moving: None,
             orders: Vec::new(),
             lamented: None,
             lost: 0,
@@ -120,6 +127,7 @@ impl<S: Simulation> Runner<S> {
                 biased;
                 () = tokio::time::sleep_until(due) => {}
                 Ok(()) = self.ends.closing.changed() => {}
+                Some(order) = self.ends.moves.recv() => self.begin_to_move(order),
                 Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
                 Some((peer, tick, folded)) = self.folds.1.recv() => {
                     self.folding = false;
@@ -136,6 +144,8 @@ impl<S: Simulation> Runner<S> {
             }
             let now = self.ends.clock.now();
             if now >= self.game.next_due() {
+                let lateness = now.saturating_sub(self.game.next_due());
+                self.ends.pulse.note_lateness(lateness);
                 self.game.advance(now);
                 self.tell_reports();
                 self.give_up_jobs(now);
@@ -143,17 +153,53 @@ impl<S: Simulation> Runner<S> {
             if self.ends.pulse.is_condemned() {
                 return CloseCode::Fault;
             }
+            let moves = self.moving.as_ref();
+            if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
+                self.game.close(CloseCode::Moved);
+            }
             self.carry_out();
-            self.ends.pulse.beat(self.game.world().tick());
+            self.ends.pulse.beat(&self.game);
         }
+        let stopped = unix_now();
         self.write_incidents();
-        if let Some(journal) = self.journal.take()
+        let journal = self.journal.take();
+        let path = journal.as_ref().map(|journal| journal.path().to_owned());
+        if let Some(journal) = journal
             && let Err(error) = journal.finish()
         {
             tracing::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
+        if let (Some((_, order)), Some(path)) = (self.moving.take(), path) {
+            let moved = Moved {
+                // The other process may stand in another folder.
+                journal: path.canonicalize().unwrap_or(path),
+                tick: self.game.world().tick().0,
+                stopped_unix_ms: stopped.as_millis() as u64,
+            };
+            let _ = order.done.send(Ok(moved));
+        }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(reason)
+    }
+
+    /// The match is to go to another process: its clients get tickets that lead there, and play on until they have
+    /// them.
+    fn begin_to_move(&mut self, order: Move) {
+        let refused = match (&self.journal, &self.moving) {
+            (None, _) => Some("it has no journal; start the server with one"),
+            (_, Some(_)) => Some("it is being handed over already"),
+            _ => None,
+        };
+        if let Some(why) = refused {
+            let _ = order.done.send(Err(why));
+            return;
+        }
+        self.tickets.servers.clone_from(&order.to);
+        for peer in self.game.playing() {
+            self.hand_ticket(peer);
+        }
+        let by = self.ends.clock.now() + MOVE_PATIENCE;
+        self.moving = Some((by, order));
     }
 
     /// What a job came to.

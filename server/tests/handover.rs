@@ -1,0 +1,205 @@
+//! One server process hands its match over to another one, and its clients follow. Over real sockets on loopback.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_core::Tick;
+use twinstep_core::testing::doc::Counter;
+use twinstep_server::host::{AdminError, HostError, Running, Server};
+use twinstep_udp::{Key, Ticket};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of one test's own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn server(key: &Key, folder: &Folder) -> Server<Counter> {
+    Server::action(Counter::default(), ())
+        .players(4)
+        .spectators(4, 0)
+        .key(key.clone())
+        .consumed_file(folder.0.join("used"))
+        .admin(loopback())
+}
+
+struct Player {
+    client: Client<Counter>,
+    tickets: std::sync::mpsc::Receiver<Ticket>,
+    events: Vec<Event>,
+}
+
+fn join(ticket: &Ticket) -> Player {
+    let (send, tickets) = std::sync::mpsc::sync_channel(64);
+    let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
+    Player {
+        client: client.keeping(move |ticket| drop(send.try_send(ticket.clone()))),
+        tickets,
+        events: Vec::new(),
+    }
+}
+
+impl Player {
+    fn tick(&self) -> Tick {
+        let authority = self.client.session.authority();
+        authority.map_or(Tick(0), |world| world.tick())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn play(players: &mut [Player], mut done: impl FnMut(&mut [Player]) -> bool) {
+    let began = Instant::now();
+    while !done(players) {
+        assert!(began.elapsed() < PATIENCE, "nothing came of it");
+        for player in &mut *players {
+            player.client.advance(|_| Default::default()).unwrap();
+            let events = std::iter::from_fn(|| player.client.session.poll_event());
+            player.events.extend(events);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The answer to a request as it is typed.
+fn http(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{request}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn is_over(server: &Running<Counter>) -> bool {
+    server.inspect(|_| ()).is_err()
+}
+
+#[test]
+fn a_match_moves_to_another_server_and_its_clients_follow() {
+    let (key, folder) = (Key::generate(), Folder::new("moves"));
+    let old = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let old = old.listen("127.0.0.1:0").unwrap();
+    let mut players = [
+        join(&old.ticket("anna").unwrap()),
+        join(&old.ticket("bob").unwrap()),
+        join(&old.spectator_ticket("watcher").unwrap()),
+    ];
+    play(&mut players, |players| {
+        players.iter().all(|player| player.tick() > Tick(60))
+    });
+    let seats: Vec<_> = players
+        .iter()
+        .map(|player| player.client.session.seats().to_vec())
+        .collect();
+
+    // The other process asks from a thread of its own, while the clients play on.
+    let admin = old.admin_addr().unwrap();
+    let new = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| server(&key, &folder).take_over(admin).listen("127.0.0.1:0"));
+        play(&mut players, |_| taking.is_finished());
+        taking.join().unwrap().unwrap()
+    });
+    play(&mut players, |players| {
+        let back = |event: &Event| matches!(event, Event::Reconnected { .. });
+        players.iter().all(|p| p.events.iter().any(back))
+    });
+    assert!(is_over(&old));
+    let seen = players[0].tick();
+    play(&mut players, |players| {
+        players.iter().all(|player| player.tick() > seen + 60)
+    });
+    for (player, seats) in players.iter().zip(seats) {
+        let resumed = Event::Reconnected {
+            resumed: true,
+            lost_ticks: 0,
+        };
+        assert!(player.events.contains(&resumed), "{:?}", player.events);
+        assert_eq!(player.client.session.seats(), seats);
+    }
+    let (tick, ours) = {
+        let world = players[0].client.session.authority().unwrap();
+        (world.tick(), world.digest().unwrap())
+    };
+    let theirs = new.inspect(move |game| game.digest_at(tick)).unwrap();
+    assert_eq!(theirs, Some(ours));
+    // From here on tickets name the new server.
+    let newest = players[0].tickets.try_iter().last().unwrap();
+    assert_eq!(newest.servers().collect::<Vec<_>>(), [new.local_addr()]);
+    new.shutdown();
+    old.shutdown();
+}
+
+#[test]
+fn a_match_without_a_journal_stays_where_it_is() {
+    let (key, folder) = (Key::generate(), Folder::new("stays"));
+    let old = server(&key, &folder).listen("127.0.0.1:0").unwrap();
+    let admin = old.admin_addr().unwrap();
+    let refused = server(&key, &folder).take_over(admin).listen("127.0.0.1:0");
+    let error = refused.err().unwrap();
+    assert!(matches!(
+        error,
+        HostError::Admin(AdminError::Refused { .. })
+    ));
+    assert!(error.to_string().contains("no journal"), "{error}");
+    assert!(!is_over(&old), "it plays on");
+    old.shutdown();
+}
+
+#[test]
+fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
+    let (key, folder) = (Key::generate(), Folder::new("admin"));
+    let running = server(&key, &folder).listen("127.0.0.1:0").unwrap();
+    let mut players = [join(&running.ticket("anna").unwrap())];
+    play(&mut players, |players| players[0].tick() > Tick(60));
+    let admin = running.admin_addr().unwrap();
+    assert!(http(admin, "GET /livez HTTP/1.1").starts_with("HTTP/1.1 200"));
+    let listed = http(admin, "GET /matches HTTP/1.1");
+    for part in [
+        "\"id\":1",
+        "\"players\":1",
+        "\"spectators\":0",
+        "\"lateness_ms\":",
+    ] {
+        assert!(listed.contains(part), "{part} in {listed}");
+    }
+    let page = "GET /matches HTTP/1.1\r\nOrigin: https://example.org";
+    assert!(http(admin, page).starts_with("HTTP/1.1 403"));
+    let drain = http(admin, "POST /drain?to=nowhere HTTP/1.1");
+    assert!(drain.starts_with("HTTP/1.1 400") && drain.contains("203.0.113.7"));
+    assert!(!is_over(&running));
+    running.shutdown();
+
+    let open = server(&key, &folder).admin("0.0.0.0:0".parse().unwrap());
+    let error = open.listen("127.0.0.1:0").err().unwrap();
+    assert!(matches!(
+        error,
+        HostError::Admin(AdminError::NotLoopback(_))
+    ));
+    let nobody = server(&key, &folder).take_over("127.0.0.1:9".parse().unwrap());
+    let error = nobody.listen("127.0.0.1:0").err().unwrap();
+    assert!(
+        matches!(error, HostError::Admin(AdminError::Ask { .. })),
+        "{error}"
+    );
+}
