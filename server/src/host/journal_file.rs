@@ -21,10 +21,11 @@ use crate::hooks::Resolver;
 /// What a journal is to survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, however it ends. Costs a system call a turn.
+    /// The end of the process, however it ends. Costs a system call a turn (measured: under 1 us).
     #[default]
     Process,
-    /// The loss of power too. Costs a wait for the disk a turn, before its packets go.
+    /// The loss of power too. Costs a wait for the disk a turn, before its packets go (measured on a virtual
+    /// disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
     Power,
 }
 
