@@ -411,11 +411,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Goes on from the server's world, which may be older than ours.
     pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
         let at = world.tick();
+        let went_back = at < self.timeline.authority().tick();
         self.differs = None;
         self.evidence = None;
         self.inbox.restart(at);
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
+        if went_back {
+            // What was sampled for ticks that did not happen would be too far ahead: begin anew.
+            self.pace = None;
+            self.timeline.orders_mut().skip_to(at);
+        }
         self.restart_playout();
         self.resume(welcome);
     }

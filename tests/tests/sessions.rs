@@ -482,3 +482,45 @@ fn sessions_survive_a_killed_server() {
         rig.converge();
     }
 }
+
+/// Without fsync a loss of power takes turns back that clients have seen. They go back too, and are told how far.
+#[test]
+fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
+    let mut rig = Rig::<Game>::new(lan(30));
+    rig.run(7 * SECOND);
+    let kept = rig.journal.len();
+    rig.run(2 * SECOND);
+    for client in 0..4 {
+        // Until it is back its authority is one that no server has.
+        rig.flip_excuse(client);
+    }
+    let seen = rig.stats(0).authority_tick;
+    rig.lose_power(kept);
+    let next = rig.game.world().tick().0;
+    assert!(
+        (115..=125).contains(&(seen - next)),
+        "{seen} was seen, {next} is next"
+    );
+    for client in 0..4 {
+        rig.redial(client);
+    }
+    rig.run(2 * SECOND);
+    for client in 0..4 {
+        let lost = rig.clients[client]
+            .events
+            .iter()
+            .find_map(|event| match event {
+                Event::Reconnected {
+                    resumed: false,
+                    lost_ticks,
+                } => Some(*lost_ticks),
+                _ => None,
+            });
+        let lost = lost.expect("it came back by a world");
+        assert!(lost > 0 && lost <= seen + 2 - next, "{lost} ticks");
+        rig.clients[client].flipped = false;
+    }
+    rig.run(4 * SECOND);
+    assert!(rig.all_play());
+    rig.converge();
+}

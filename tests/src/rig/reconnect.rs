@@ -50,6 +50,33 @@ impl<S: Play> Rig<S> {
         client.restarted = true;
     }
 
+    /// The server loses its power, and with it all of the journal but the first `kept` bytes: clients may have seen
+    /// what did not happen. Every transport is dead; another server takes the match up at once.
+    ///
+    /// # Panics
+    /// If that part of a journal cannot be taken up.
+    pub fn lose_power(&mut self, kept: usize) {
+        let resolver = watched::<S>(
+            &self.rules,
+            self.config.seed,
+            &self.resolver_count,
+            &self.asked,
+        );
+        let policies = self.config.policies.clone();
+        let journal = &self.journal[..kept];
+        let resumed = Match::resume(policies, journal, self.rules.clone(), resolver)
+            .expect("a journal that was cut off can be taken up");
+        self.journal.truncate(resumed.keep_bytes as usize);
+        self.game = resumed.game;
+        self.game.set_referee(Judge);
+        let next = self.game.world().tick();
+        self.digests.truncate(next.0 as usize + 1);
+        self.jobs.clear();
+        for client in 0..self.clients.len() {
+            self.cut(client);
+        }
+    }
+
     /// What the ticket of a client says: its identity, and how many seats it has.
     fn ticket_of(&self, client: usize) -> (String, usize) {
         let client = &self.clients[client];
