@@ -196,8 +196,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                     self.meter.pause_max = self.meter.pause_max.max(pause.late);
                 }
                 if let Some(batch) = lockstep.batch(turn.number) {
-                    let took = now.saturating_sub(batch.at).as_millis() / 2;
-                    self.meter.confirmed.add(took as i32);
+                    self.meter.note_confirmed(now.saturating_sub(batch.at));
                 }
                 let seats = self.timeline.orders().seats().len();
                 if seats > 0 {

@@ -197,8 +197,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             }
             let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
             if sampled == tick {
-                let took = now.saturating_sub(at).as_millis() / 2;
-                self.meter.confirmed.add(took as i32);
+                self.meter.note_confirmed(now.saturating_sub(at));
             }
         }
     }
@@ -445,6 +444,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
         stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;
         stats.confirmed_ms_p50 = 2 * meter.confirmed.median();
+        stats.confirmed_ms_sum = meter.confirmed_time.as_secs_f64() * 1e3;
+        stats.confirmed_inputs = meter.confirmed_inputs;
         stats.shed_ms = meter.shed.as_secs_f64() * 1e3;
         stats.late_ms = meter.late.as_secs_f64() * 1e3;
         stats.lead_ticks_mean = meter.lead.get();

@@ -192,6 +192,17 @@ pub(crate) struct Meter {
     pub(crate) pause_max: Duration,
     /// From sampling to the authority's step, in units of 2 ms.
     pub(crate) confirmed: Counts,
+    pub(crate) confirmed_time: Duration,
+    pub(crate) confirmed_inputs: u64,
+}
+
+impl Meter {
+    /// An own input ran in the authority so long after it was sampled.
+    pub(crate) fn note_confirmed(&mut self, took: Duration) {
+        self.confirmed.add((took.as_millis() / 2) as i32);
+        self.confirmed_time += took;
+        self.confirmed_inputs += 1;
+    }
 }
 
 impl Default for Meter {
@@ -216,6 +227,8 @@ impl Default for Meter {
             paused: Duration::ZERO,
             pause_max: Duration::ZERO,
             confirmed: Counts::from(0),
+            confirmed_time: Duration::ZERO,
+            confirmed_inputs: 0,
         }
     }
 }
@@ -259,6 +272,10 @@ pub struct SessionStats {
     pub pause_ms_max: f64,
     /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
+    /// Those times added up, in ms, and how many they are: for means over a while.
+    pub confirmed_ms_sum: f64,
+    /// Own inputs (in lockstep: batches) that ran in the authority.
+    pub confirmed_inputs: u64,
     /// Mean of P − A, in ticks.
     pub lead_ticks_mean: f64,
     /// Mean of I − A, in ticks.
