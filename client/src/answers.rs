@@ -23,7 +23,7 @@ impl<S: Simulation> Answers<S> {
         Answers { hook, given }
     }
 
-    /// Looks at the confirmed world: answers what own players asked, forgets what is settled.
+    /// Looks at the confirmed world after each of its ticks: answers what own players asked, forgets what is settled.
     pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
         let open = world.open_queries();
         self.given

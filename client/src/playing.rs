@@ -172,11 +172,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if self.lockstep.is_some() {
             let closed = self.play_out(now, rtt, input);
             self.view.cues.settle(self.timeline.authority().tick());
-            self.answer();
             return closed;
         }
         self.confirm(now);
-        self.answer();
         let sampled = self.sample(now, rtt, input)?;
         let target = self.predict(now, budget);
         if !self.timeline.is_stale() {
@@ -240,6 +238,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             Err(_) => self.differs = Some(tick),
         }
         self.inbox.recycle(frame);
+        self.answer();
         self.differs.is_none()
     }
 

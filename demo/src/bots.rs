@@ -19,6 +19,7 @@ use twinstep_client::{Client, Event};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, Tick};
+use twinstep_server::MatchConfig;
 use twinstep_server::PeerId;
 use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
@@ -49,6 +50,8 @@ pub struct BotsOptions {
     pub link: LinkProfile,
     /// The seed of game, bots and networks.
     pub seed: u64,
+    /// How the match is run.
+    pub policies: MatchConfig,
     /// How they move.
     pub sticks: Sticks,
     /// A new file for the journal.
@@ -211,7 +214,8 @@ struct Moment {
 /// # Errors
 /// What cannot start. That something went wrong while playing stands in the report.
 pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<Report, Failure> {
-    let mut server = wiring::server(rules, options.seed, options.players);
+    let mut server =
+        wiring::server(rules, options.seed, options.players).policies(options.policies.clone());
     if let Some(path) = &options.journal {
         server = server.journal(path);
     }

@@ -14,12 +14,12 @@ use tracing_subscriber::EnvFilter;
 use twinstep_client::client::{Ended, StartError};
 use twinstep_core::replay::ReplayError;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::config::Claims;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{CIPHER_LOG_TARGET, KeyError, LINK_LOG_TARGET, TicketError};
 
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
+use crate::policies::PolicyArgs;
 use crate::terminal::TerminalError;
 use crate::{play, replay, serve, wiring};
 
@@ -121,10 +121,6 @@ pub(crate) struct ServeArgs {
     /// The seed of the match [default: the clock]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
-    /// so many ticks later the server)
-    #[arg(long, value_name = "WHO", default_value = "owner-only", value_parser = claims)]
-    pub(crate) claims: Claims,
     /// How many may watch: up to 16, or 512 with a delay
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) spectators: u16,
@@ -137,18 +133,8 @@ pub(crate) struct ServeArgs {
     /// Take over the match of the server on this machine whose --admin address this is; its players follow
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["journal", "new_match"])]
     pub(crate) take_over: Option<SocketAddr>,
-}
-
-/// Reads who decides claims.
-fn claims(text: &str) -> Result<Claims, String> {
-    match text.split_once(':') {
-        None if text == "owner-only" => Ok(Claims::OwnerOnly),
-        Some(("owner-within", ticks)) => match ticks.parse() {
-            Ok(ticks @ 1..=60) => Ok(Claims::OwnerWithin(ticks)),
-            _ => Err(format!("expected 1 to 60 ticks, got {ticks:?}")),
-        },
-        _ => Err("expected owner-only or owner-within:TICKS".to_owned()),
-    }
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -220,6 +206,8 @@ struct BotsArgs {
     /// Where to keep the match's journal
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
+    #[command(flatten)]
+    policies: PolicyArgs,
     /// How to print what was measured
     #[arg(long, value_enum, default_value = "text")]
     report: Format,
@@ -382,6 +370,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
         seconds: args.seconds,
         link: link(&args.link)?,
         seed: args.seed,
+        policies: args.policies.config(),
         sticks: match args.sticks {
             SticksArg::Analog => Sticks::Analog,
             SticksArg::Sticky => Sticks::Sticky,

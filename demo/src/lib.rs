@@ -15,6 +15,7 @@ pub mod cli;
 pub mod game;
 pub mod game_show;
 pub mod play;
+mod policies;
 mod replay;
 pub mod report;
 pub mod serve;

@@ -12,6 +12,7 @@ use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed};
 use twinstep_core::Mwc;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_server::MatchConfig;
 use twinstep_server::host::{Running, StopSignal};
 use twinstep_udp::{Key, Ticket};
 
@@ -129,6 +130,7 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
         seconds: args.seconds,
         link: link(&args.link)?,
         seed: args.seed,
+        policies: MatchConfig::action(),
         sticks: Sticks::Analog,
         journal: None,
     };

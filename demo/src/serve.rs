@@ -31,7 +31,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let rules = wiring::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.max_players.into())
-        .claims(args.claims)
+        .policies(args.policies.config())
         .spectators(
             args.spectators.into(),
             args.spectator_delay * TICKS_PER_SECOND,

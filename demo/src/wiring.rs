@@ -58,6 +58,9 @@ pub fn client(
         .speculate(|game: &Game, rules: &Rules, _: Key, query: &Query| {
             game::speculate(game, rules, query)
         })
+        .resolve(|game: &Game, rules: &Rules, _: Key, query: &Query| {
+            game::speculate(game, rules, query)
+        })
         .show(GameShow::new(rules.clone()), GameShow::SMOOTHING);
     config.build = BUILD.to_owned();
     Client::connect_through(ticket, config, move |transport: UdpClient| match link {

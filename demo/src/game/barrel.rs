@@ -61,6 +61,16 @@ impl Barrel {
         Key::new(super::cause::BARREL | u64::from(n), self.life)
     }
 
+    /// The name under which it asks whom its blast hits: that of who lit it, so that its own client may answer
+    /// where owners do, else its own.
+    #[must_use]
+    pub fn question(&self, n: u8) -> Key {
+        match self.by {
+            Some(player) => Key::player(player, u32::from(n) << 24 | self.life & 0xff_ffff),
+            None => self.key(n),
+        }
+    }
+
     /// Whether something solid is here.
     #[must_use]
     pub fn stands(&self) -> bool {
@@ -128,7 +138,7 @@ impl Game {
         };
         barrel.stage = Stage::Blasting;
         fx.ask(
-            barrel.key(n),
+            barrel.question(n),
             Query::Blast {
                 barrel: n,
                 at: Point::of(*at),
@@ -139,7 +149,7 @@ impl Game {
 
     /// The answers that this frame brings.
     pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        for (key, query, outcome) in frame.outcomes() {
+        for (_, query, outcome) in frame.outcomes() {
             let Query::Blast {
                 barrel: n, asked, ..
             } = *query;
@@ -147,7 +157,7 @@ impl Game {
                 continue;
             };
             barrel.stage = Stage::Gone;
-            let by = barrel.by;
+            let (key, by) = (barrel.key(n), barrel.by);
             self.timers.at(
                 frame.tick() + frame.rules().tuning.barrel_return_ticks,
                 key,
@@ -245,7 +255,7 @@ mod tests {
             }
             asks.extend(game.step().asks().iter().map(|(key, _)| *key));
         }
-        assert_eq!(asks, [game.sim().barrels[usize::from(N)].key(N)]);
+        assert_eq!(asks, [game.sim().barrels[usize::from(N)].question(N)]);
     }
 
     #[test]
@@ -257,7 +267,8 @@ mod tests {
         assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Blasting);
         assert_eq!(game.sim().enemies[1].health, Kind::of(1).health());
         game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
-        assert!(game.effects().cues().contains(&(key, Cue::Blast(N))));
+        let barrel = game.sim().barrels[usize::from(N)].key(N);
+        assert!(game.effects().cues().contains(&(barrel, Cue::Blast(N))));
         assert!(!game.sim().enemies[1].is_alive());
         assert_eq!(player(&game).kills, 1, "the credit is his who lit it");
         assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Gone);
@@ -297,7 +308,7 @@ mod tests {
             .collect();
         assert_eq!(
             open,
-            [2, 3].map(|n: u8| game.sim().barrels[usize::from(n)].key(n))
+            [2, 3].map(|n: u8| game.sim().barrels[usize::from(n)].question(n))
         );
     }
 
@@ -306,7 +317,8 @@ mod tests {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         game.refuse(key).step();
-        assert_eq!(game.effects().cues(), [(key, Cue::Fizzle(N))]);
+        let barrel = game.sim().barrels[usize::from(N)].key(N);
+        assert_eq!(game.effects().cues(), [(barrel, Cue::Fizzle(N))]);
         game.run(rules().tuning.barrel_return_ticks);
         let barrel = game.sim().barrels[usize::from(N)];
         assert_eq!((barrel.stage, barrel.life), (Stage::Whole, 1));

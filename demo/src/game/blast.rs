@@ -103,6 +103,18 @@ impl Outcome {
         }
         Outcome::Blast { hits }
     }
+
+    /// Whether another answer names the same bodies, at the same distances to within an 8th of a unit.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Outcome) -> bool {
+        let (Outcome::Blast { hits }, Outcome::Blast { hits: others }) = (self, other);
+        let known = |hit: &Hit| {
+            others.iter().any(|other| {
+                hit.body == other.body && hit.distance_8ths.abs_diff(other.distance_8ths) <= 1
+            })
+        };
+        hits.len() == others.len() && hits.iter().all(known)
+    }
 }
 
 /// Everybody whom a blast at `center` may reach: body, place and radius. Walls are not asked.

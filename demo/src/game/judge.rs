@@ -1,4 +1,4 @@
-//! The server's referee: it admits orders and claims, and may claim what an owner owes.
+//! The server's referee: it admits orders, claims and answers, and may claim what an owner owes.
 //!
 //! ```text
 //!   Claims::OwnerOnly            an owner's screen alone decides its death; the server tests nobody (row 64)
@@ -8,10 +8,10 @@
 //!
 //! Either way the death enters as a claim of a frame, so `step` is one function on all sides.
 
-use twinstep_core::PlayerId;
+use twinstep_core::{Key, PlayerId};
 use twinstep_server::{Look, Referee};
 
-use super::{Command, Game, admit};
+use super::{Command, Game, Outcome, Query, admit, speculate};
 
 /// Powderkeg's referee.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +26,23 @@ impl Referee<Game> for Judge {
         _claimed: bool,
     ) -> bool {
         admit(look.sim(), look.rules(), by, command).is_ok()
+    }
+
+    /// Where the client of who lit a barrel answers: admits what the cheap estimate agrees with, to within an
+    /// 8th of a unit; otherwise the physics decides.
+    fn admit_answer(
+        &mut self,
+        look: &Look<'_, Game>,
+        _by: PlayerId,
+        _key: Key,
+        query: &Query,
+        outcome: &Outcome,
+    ) -> bool {
+        let Query::Blast { asked, .. } = *query;
+        let estimate = look
+            .at(asked + 1)
+            .and_then(|game| speculate(game, look.rules(), query));
+        estimate.is_some_and(|estimate| estimate.agrees_with(outcome))
     }
 
     /// Looks at each tick once, `within` ticks after it was sealed.

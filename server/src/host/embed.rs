@@ -26,7 +26,7 @@ use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
     StopSignal, admin, bind, public_of, unix_now,
 };
-use crate::config::{Claims, MatchConfig, Spectators};
+use crate::config::{MatchConfig, Spectators};
 use crate::game::Match;
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
@@ -95,6 +95,11 @@ impl<S: Simulation> Server<S> {
         Server::with(MatchConfig::action(), sim, rules)
     }
 
+    /// A strategy game that begins from `sim`: see [`MatchConfig::strategy`].
+    pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Server::with(MatchConfig::strategy(), sim, rules)
+    }
+
     /// A match of any configuration that begins from `sim`.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Server {
@@ -129,10 +134,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Who decides what a player claims of itself; its own client alone if nothing is said.
+    /// How the match is run; what was said of its seats and its build stays.
     #[must_use]
-    pub fn claims(mut self, claims: Claims) -> Self {
-        self.config.claims = claims;
+    pub fn policies(mut self, policies: MatchConfig) -> Self {
+        self.config = MatchConfig {
+            players_max: self.config.players_max,
+            build: self.config.build,
+            ..policies
+        };
         self
     }
 

@@ -1,0 +1,202 @@
+//! The policies of a match, as flags of `serve`.
+
+use std::time::Duration;
+
+use clap::Args;
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{
+    Announce, Claims, Laggards, Resolves, Sealing, TickLength, TurnLength,
+};
+
+/// The game is made for 60 ticks a second; whatever else is chosen, it keeps them.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Policies of the match")]
+pub(crate) struct PolicyArgs {
+    /// deadline (nobody waits), or wait-for-all[:SECONDS] (who is silent for so long is removed [default: 20]);
+    /// waiting for all needs a command delay
+    #[arg(long, value_name = "HOW", default_value = "deadline", value_parser = sealing)]
+    sealing: Sealing,
+    /// Turns between an order and its execution, 1 to 4: lockstep without prediction. 0: clients predict
+    #[arg(long, value_name = "M", default_value_t = 0)]
+    command_delay: u8,
+    /// Ticks that are sent at once: N, or MIN..MAX to adapt
+    #[arg(long, value_name = "N|MIN..MAX", default_value = "2", value_parser = turn)]
+    turn: TurnLength,
+    /// Lets ticks get longer for a slow machine, up to so many milliseconds
+    #[arg(long, value_name = "MS")]
+    slowest_tick: Option<u64>,
+    /// What becomes of clients that trail: ignore, hold (up to 250 ms at once and 2 s a minute), or
+    /// kick[:SECONDS] [default seconds: 10]
+    #[arg(long, value_name = "WHAT", default_value = "ignore", value_parser = laggards)]
+    laggards: Laggards,
+    /// Ticks between the sampling of controls and their use, 0 to 32
+    #[arg(long, value_name = "TICKS", default_value_t = 0)]
+    input_delay: u8,
+    /// Who decides blasts: server, or owner (the client of who lit the barrel, checked by the server)
+    #[arg(long, value_name = "WHO", default_value = "server", value_parser = resolves)]
+    resolves: Resolves,
+    /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
+    /// so many ticks later the server)
+    #[arg(long, value_name = "WHO", default_value = "owner-only", value_parser = claims)]
+    claims: Claims,
+    /// Does not tell players ahead what others hold
+    #[arg(long)]
+    no_announcements: bool,
+}
+
+impl PolicyArgs {
+    /// The configuration that the flags say; whether it can be run is for the server to say.
+    pub(crate) fn config(&self) -> MatchConfig {
+        let action = MatchConfig::action();
+        let slowest = self.slowest_tick.map(Duration::from_millis);
+        MatchConfig {
+            sealing: self.sealing,
+            command_delay: self.command_delay,
+            turn: self.turn,
+            tick_length: slowest.map_or(TickLength::Fixed, |max| TickLength::Adaptive { max }),
+            laggards: self.laggards,
+            delay_ticks: self.input_delay,
+            resolves: self.resolves,
+            claims: self.claims,
+            announce: if self.no_announcements || self.command_delay > 0 {
+                Announce::Never
+            } else {
+                Announce::Ahead
+            },
+            ..action
+        }
+    }
+}
+
+/// A word, and what stands behind a colon.
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        None => (text, None),
+        Some((word, rest)) => (word, Some(rest)),
+    }
+}
+
+fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
+    let parsed = text.parse();
+    parsed.map_err(|_| format!("expected a number of {what}, got {text:?}"))
+}
+
+fn sealing(text: &str) -> Result<Sealing, String> {
+    match split(text) {
+        ("deadline", None) => Ok(Sealing::Deadline),
+        ("wait-for-all", seconds) => Ok(Sealing::WaitForAll {
+            kick_after: Duration::from_secs(number(seconds.unwrap_or("20"), "seconds")?),
+        }),
+        _ => Err("expected deadline or wait-for-all[:SECONDS]".to_owned()),
+    }
+}
+
+fn turn(text: &str) -> Result<TurnLength, String> {
+    match text.split_once("..") {
+        None => Ok(TurnLength::Fixed(number(text, "ticks")?)),
+        Some((min, max)) => Ok(TurnLength::Adaptive {
+            min: number(min, "ticks")?,
+            max: number(max, "ticks")?,
+        }),
+    }
+}
+
+fn laggards(text: &str) -> Result<Laggards, String> {
+    match split(text) {
+        ("ignore", None) => Ok(Laggards::Ignore),
+        ("hold", None) => Ok(Laggards::Hold {
+            at_once: Duration::from_millis(250),
+            per_minute: Duration::from_secs(2),
+        }),
+        ("kick", seconds) => Ok(Laggards::Kick {
+            after: Duration::from_secs(number(seconds.unwrap_or("10"), "seconds")?),
+        }),
+        _ => Err("expected ignore, hold or kick[:SECONDS]".to_owned()),
+    }
+}
+
+fn resolves(text: &str) -> Result<Resolves, String> {
+    match text {
+        "server" => Ok(Resolves::Server),
+        "owner" => Ok(Resolves::Owner),
+        _ => Err("expected server or owner".to_owned()),
+    }
+}
+
+fn claims(text: &str) -> Result<Claims, String> {
+    match split(text) {
+        ("owner-only", None) => Ok(Claims::OwnerOnly),
+        ("owner-within", Some(ticks)) => match ticks.parse() {
+            Ok(ticks @ 1..=60) => Ok(Claims::OwnerWithin(ticks)),
+            _ => Err(format!("expected 1 to 60 ticks, got {ticks:?}")),
+        },
+        _ => Err("expected owner-only or owner-within:TICKS".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        policies: PolicyArgs,
+    }
+
+    fn config(flags: &str) -> Result<MatchConfig, clap::Error> {
+        let words = ["serve"].into_iter().chain(flags.split_whitespace());
+        Ok(Flags::try_parse_from(words)?.policies.config())
+    }
+
+    #[test]
+    fn without_flags_it_is_the_action_preset() {
+        assert_eq!(config("").unwrap(), MatchConfig::action());
+    }
+
+    #[test]
+    fn every_policy_has_a_flag() {
+        let all = config(
+            "--sealing wait-for-all:5 --command-delay 2 --turn 2..9 --slowest-tick 40 --laggards hold \
+             --resolves owner --claims owner-within:9",
+        )
+        .unwrap();
+        assert!(all.check().is_ok());
+        assert_eq!(
+            all.sealing,
+            Sealing::WaitForAll {
+                kick_after: Duration::from_secs(5)
+            }
+        );
+        assert_eq!((all.command_delay, all.resolves), (2, Resolves::Owner));
+        assert_eq!(all.turn, TurnLength::Adaptive { min: 2, max: 9 });
+        assert_eq!(all.claims, Claims::OwnerWithin(9));
+        assert_eq!(config("--input-delay 4").unwrap().delay_ticks, 4);
+        let quiet = config("--no-announcements").unwrap();
+        assert_eq!(quiet.announce, Announce::Never);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_words() {
+        for flags in [
+            "--sealing sometimes",
+            "--turn long",
+            "--turn 2..",
+            "--laggards beat",
+            "--claims owner-within:0",
+        ] {
+            let error = config(flags).unwrap_err().to_string();
+            assert!(error.contains("expected"), "{flags}: {error}");
+        }
+        // What only makes no sense together is the server's to refuse.
+        let alone = config("--sealing wait-for-all").unwrap();
+        assert!(
+            alone
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("command delay")
+        );
+    }
+}
