@@ -1,5 +1,6 @@
 //! A server that is killed at any moment: what was told stays true, and everybody plays on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use powderkeg::game::Game;
@@ -85,6 +86,41 @@ fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
     assert!(all.iter().any(|crash| crash.torn_bytes > 0));
     assert!(all.iter().any(|crash| crash.open > 0));
     assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
+}
+
+/// A claim that was sealed when the server died, and of which its owner had not heard, is said again: it must
+/// not count twice.
+#[test]
+fn claims_are_not_admitted_twice_over_a_crash() {
+    let mut all = 0;
+    for seed in 20..26 {
+        let mut rig = Rig::<History>::new(RigConfig::new(seed, LinkProfile::WAN));
+        rig.run(SECOND * 3);
+        for _ in 0..8 {
+            rig.run(Duration::from_millis(700));
+            let down = Duration::from_millis(200);
+            rig.crash(down);
+            rig.run(down);
+            (0..4).for_each(|client| rig.redial(client));
+            rig.run(SECOND * 2);
+        }
+        rig.converge();
+        let hello = Hello::of::<History>(&7, "").unwrap();
+        let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+        let mut claimed = BTreeSet::new();
+        while replay.step().unwrap() {
+            for claim in &replay.frame().claims {
+                assert!(
+                    claimed.insert((claim.player, claim.seq)),
+                    "seed {seed}: {} claimed twice what it did at {}",
+                    claim.player,
+                    claim.seq
+                );
+            }
+        }
+        all += claimed.len();
+    }
+    assert!(all > 50, "{all} claims: too few to tell");
 }
 
 #[test]

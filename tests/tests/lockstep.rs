@@ -91,6 +91,24 @@ fn the_match_waits_for_whose_batch_is_missing_and_says_so() {
     rig.converge();
 }
 
+/// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is
+/// a world that lies ahead: the turns between never run there, and their batches must be closed all the same.
+#[test]
+fn a_healed_client_is_not_waited_for_for_ever() {
+    let mut rig = quiet(17, LinkProfile::WAN, 2);
+    rig.flip(1);
+    rig.run(SECOND * 3);
+    assert_eq!(rig.stats(1).heals, 1);
+    let healed = turn(&rig);
+    rig.run(SECOND * 5);
+    assert!(
+        turn(&rig) > healed + 25,
+        "the match stands at {}",
+        turn(&rig)
+    );
+    rig.converge();
+}
+
 /// Row 9: players who do nothing send a batch for every turn; that is not the same as sending none.
 #[test]
 fn an_idle_player_is_not_a_missing_one() {

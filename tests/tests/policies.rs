@@ -262,6 +262,38 @@ fn the_input_delay_changes_in_play_without_a_hitch() {
     rig.converge();
 }
 
+/// Ticks may get longer in play for those who predict too: clocks follow, and nobody's inputs come late.
+#[test]
+fn a_new_tick_length_costs_those_who_predict_nothing() {
+    let mut config = RigConfig::new(8, both(50, 0));
+    config.sticks = Sticks::Sticky;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 6);
+    for tick_ms in [20, 25, 20, 16] {
+        let before: Vec<_> = (0..4).map(|i| rig.stats(i)).collect();
+        let slower = MatchConfig {
+            tick: MS(tick_ms),
+            ..rig.game.config().clone()
+        };
+        rig.game.reconfigure(slower).expect("it may change in play");
+        rig.run(SECOND * 8);
+        for (i, before) in before.iter().enumerate() {
+            let now = rig.stats(i);
+            assert!(
+                now.fills - before.fills <= 2,
+                "{:?}",
+                now.fills - before.fills
+            );
+            assert_eq!(now.stall_ms, before.stall_ms);
+            let off = (now.margin_ticks_now - now.margin_ticks_target).abs();
+            assert!(off <= 1.0, "{off} ticks off at {tick_ms} ms");
+            let world = rig.clients[i].session.authority().expect("it plays");
+            assert_eq!(world.turn().cadence.tick(), MS(tick_ms));
+        }
+    }
+    rig.converge();
+}
+
 /// Row 51: where owners answer, the client of the player who asked runs the query, and nobody else.
 #[test]
 fn only_the_owner_answers_where_owners_do() {

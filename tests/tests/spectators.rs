@@ -57,6 +57,37 @@ fn a_live_spectator_sees_every_turn_and_is_nobody() {
     assert_eq!(rig.stats(4).up.inputs, 0, "and it says nothing");
 }
 
+/// A strategy match waits for its players, and never for who watches.
+#[test]
+fn a_spectator_of_a_match_that_waits_for_all_is_not_waited_for() {
+    for (max, delay_ticks) in [(16, 0), (512, 180)] {
+        let config = with_room(RigConfig::strategy(5, LinkProfile::LAN), max, delay_ticks);
+        let mut rig = watched::<History>(config);
+        rig.run(20 * SECOND);
+        assert_eq!(rig.game.stage(rig.clients[4].peer), Some(Stage::Playing));
+        let behind = rig.game.world().tick().0 - tick(&rig, 4);
+        assert!(behind <= delay_ticks + 24, "{behind} ticks behind");
+        rig.freeze(4, rig.now + 5 * SECOND);
+        rig.watch(5 * SECOND, |rig| {
+            assert!(rig.game.waiting().is_empty(), "it is waited for");
+        });
+        rig.clients.pop();
+        rig.converge();
+    }
+}
+
+/// Two players of one screen, in lockstep: two inputs in each batch, one session.
+#[test]
+fn a_session_of_two_seats_closes_batches_for_both() {
+    let mut rig = Rig::<History>::new(RigConfig::strategy(6, LinkProfile::WAN));
+    assert_eq!(rig.join_with("a pair", 2), Ok(4));
+    rig.run(20 * SECOND);
+    assert!(rig.all_play());
+    assert_eq!(rig.clients[4].session.seats().len(), 2);
+    assert_eq!(rig.game.world().present().len(), 6);
+    rig.converge();
+}
+
 #[test]
 fn there_is_room_for_sixteen_live_ones() {
     let mut rig = Rig::<Game>::new(with_room(RigConfig::new(2, LinkProfile::LAN), 16, 0));

@@ -192,6 +192,7 @@ fn member(member: &Member) -> Line<'static> {
     let name = format!("{mark}{:<3} ", member.id.to_string());
     let full = (member.health * HEALTH_CELLS as f32).ceil() as usize;
     let (bar, color) = match full {
+        _ if member.is_late => ("late ".to_owned(), Color::Yellow),
         _ if member.is_away => ("away ".to_owned(), Color::DarkGray),
         0 => ("dead ".to_owned(), Color::Red),
         full => {

@@ -79,6 +79,8 @@ pub struct Member {
     pub is_local: bool,
     /// Whether its controls are cut off.
     pub is_away: bool,
+    /// Whether the match waits for it (seed row 8).
+    pub is_late: bool,
     /// Of full health, 0 ..= 1; 0 is dead.
     pub health: f32,
     /// How often it has appeared.
@@ -191,6 +193,7 @@ impl Scene {
                 id: *id,
                 is_local: session.seats().contains(id),
                 is_away: player.is_away,
+                is_late: session.waiting().contains(*id),
                 health: f32::from(player.health.max(0)) / full,
                 lives: player.lives,
                 kills: player.kills,
