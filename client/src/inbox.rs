@@ -63,6 +63,11 @@ impl<S: Simulation> Inbox<S> {
         self.frames.front()
     }
 
+    /// All frames that wait, oldest first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &FrameData<S>> {
+        self.frames.iter()
+    }
+
     /// Takes the oldest frame out; give it back by [`recycle`](Inbox::recycle).
     pub(crate) fn pop(&mut self) -> Option<FrameData<S>> {
         self.frames.pop_front()

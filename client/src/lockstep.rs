@@ -89,6 +89,16 @@ impl<S: Simulation> Lockstep<S> {
     /// The session goes on from another world: what arrives now continues that. The turns before it need not
     /// run here, so their batches are closed by what is held: the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
+        if self.open > at.number + self.delay {
+            // Back to before what was closed: the server lost those turns, and what was closed for them.
+            self.open = at.number;
+            let held = self.batches.back().map(|newest| newest.inputs.clone());
+            self.batches.clear();
+            if let Some(inputs) = held {
+                let (turn, at) = (at.number.saturating_sub(1), now);
+                self.batches.push_back(Closed { turn, inputs, at });
+            }
+        }
         if let (Some(newest), Some(last)) =
             (self.batches.back(), (at.number + self.delay).checked_sub(1))
         {

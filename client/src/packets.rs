@@ -372,6 +372,9 @@ fn write_batches<S: Simulation, V: Show<S>>(
     };
     let seats = playing.timeline.orders().seats().len();
     let (first, count) = lockstep.unacknowledged();
+    // No more than the server takes: when it lost turns, older batches than its own may be remembered.
+    let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
+    let count = count.min(open as usize);
     let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));
     let neutral = S::Input::default();
     let input = |seat, turn| lockstep.input(seat, turn).unwrap_or(&neutral);

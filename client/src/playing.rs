@@ -357,6 +357,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.meter.commands_executed += self.timeline.jump(world) as u64;
         self.meter.heals += 1;
         self.restart_playout();
+        // Turns beyond that world may have come while it was on its way.
+        if let Some(lockstep) = &mut self.lockstep {
+            let now = self.advanced_at.unwrap_or_default();
+            for frame in self.inbox.frames() {
+                lockstep.hear(now, frame);
+            }
+        }
     }
 
     /// In lockstep: the clock starts anew, with half of a command's delay as slack.

@@ -597,7 +597,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.playing()?;
         let heard = playing.lockstep.as_ref()?.heard();
-        Some(heard - playing.timeline.authority().turn().number)
+        Some(heard.saturating_sub(playing.timeline.authority().turn().number))
     }
 
     /// The players that the match waits for: for a sign beside their names.

@@ -309,6 +309,8 @@ impl<S: Simulation> Telling<'_, S> {
     fn announce(&self, own: PlayerSet, out: &mut Writer<'_>) -> Result<bool, WireError> {
         match self.announce {
             Announce::Never => return Ok(false),
+            // Orders for turns to come are nobody else's business.
+            Announce::Ahead if self.turn.is_some() => return Ok(false),
             Announce::Ahead => {}
         }
         // The last frame written is the one that the announcements continue.

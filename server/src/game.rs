@@ -258,7 +258,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Goes on by another configuration from the next turn on.
+    /// Goes on by another configuration: lengths and delays from the next turn on, all else at once.
     ///
     /// # Errors
     /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay

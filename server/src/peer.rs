@@ -26,6 +26,8 @@ const TELLINGS: usize = 256;
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// A ticket to return with is due when a session plays, and every so often from then on.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
+/// Pauses for one player are summed up over this time.
+const MINUTE: Duration = Duration::from_secs(60);
 /// Identities whose standing is remembered while they are away.
 const STANDINGS_MAX: usize = 256;
 
@@ -63,6 +65,7 @@ pub(crate) struct Standing {
     strikes: u32,
     strikes_since: Duration,
     joined_at: Option<Duration>,
+    held: Held,
     /// Refused orders of which it has not heard: player, whether a claim, sequence.
     untold: Vec<(PlayerId, bool, u32)>,
 }
@@ -164,7 +167,6 @@ pub(crate) struct Peer {
     slacks: ArrayVec<i16, SLACKS>,
     /// Since when it trails.
     pub(crate) trails_since: Option<Duration>,
-    held: Held,
     /// The first tick whose input came from this very session, per seat.
     pub(crate) first_input: [Tick; SEATS_MAX],
     pub(crate) refusals: Vec<Refusal>,
@@ -214,7 +216,6 @@ impl Peer {
             load: 0,
             slacks: ArrayVec::new(),
             trails_since: None,
-            held: Held::default(),
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
             acks_told_in: None,
@@ -273,26 +274,31 @@ impl Peer {
     }
 
     /// Whether the match may stand still for this session, within limits at once and a minute.
-    pub(crate) fn may_be_held_for(&self, at_once: Duration, per_minute: Duration) -> bool {
-        self.held.now < at_once && self.held.minute < per_minute
+    pub(crate) fn may_be_held_for(
+        &self,
+        now: Duration,
+        at_once: Duration,
+        per_minute: Duration,
+    ) -> bool {
+        let held = &self.standing.held;
+        let spent = now.saturating_sub(held.since) < MINUTE && held.minute >= per_minute;
+        held.now < at_once && !spent
     }
 
     /// The match stood still for this session.
-    pub(crate) fn note_held(&mut self, now: Duration, time: Duration, minute: Duration) {
-        if now.saturating_sub(self.held.since) >= minute {
-            self.held = Held {
-                since: now,
-                ..self.held
-            };
-            self.held.minute = Duration::ZERO;
+    pub(crate) fn note_held(&mut self, now: Duration, time: Duration) {
+        let held = &mut self.standing.held;
+        if now.saturating_sub(held.since) >= MINUTE {
+            held.since = now;
+            held.minute = Duration::ZERO;
         }
-        self.held.now += time;
-        self.held.minute += time;
+        held.now += time;
+        held.minute += time;
     }
 
     /// It does not trail any more: another pause may begin.
     pub(crate) fn note_close(&mut self) {
-        self.held.now = Duration::ZERO;
+        self.standing.held.now = Duration::ZERO;
     }
 
     /// Counts a protocol error; whether it was one too many.
@@ -330,7 +336,11 @@ impl Peer {
     /// Tells the owner of an order that it is refused, until it has heard it.
     pub(crate) fn refuse(&mut self, player: PlayerId, claim: bool, seq: u32) {
         let seat = self.players.iter().position(|p| *p == player);
-        if let Some(seat) = seat
+        let known = |seat: usize| {
+            let same = |r: &Refusal| (usize::from(r.seat), r.claim, r.seq) == (seat, claim, seq);
+            self.refusals.iter().any(same)
+        };
+        if let Some(seat) = seat.filter(|seat| !known(*seat))
             && self.refusals.len() < 2 * COMMANDS_OPEN_MAX
         {
             self.refusals.push(Refusal {

@@ -17,6 +17,9 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 /// Commands in a row that may have been refused before a match was taken up again.
 const SKIP_MAX: u32 = 1 << 16;
 
+/// A claim may be said again for so many ticks.
+const CLAIM_AGE_MAX: u32 = 4 * INPUT_WINDOW;
+
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
     /// The tick, or with a command delay the turn, from which on it may run.
@@ -65,6 +68,8 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) next_seq: u32,
     /// The next command may be a later one than expected: refused ones leave gaps of which a journal knows nothing.
     may_skip: bool,
+    /// Claims of earlier ticks are from before a restart.
+    claims_from: u32,
     next_claim: u32,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
@@ -107,6 +112,7 @@ impl<S: Simulation> Seat<S> {
             changed: None,
             next_seq: 0,
             may_skip: false,
+            claims_from: 0,
             next_claim: 0,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
@@ -127,6 +133,7 @@ impl<S: Simulation> Seat<S> {
     /// Claims that were emitted before tick `seq` were sealed already.
     pub(crate) fn expect_claims_from(&mut self, seq: u32) {
         self.next_claim = seq;
+        self.claims_from = seq;
     }
 
     /// Forgets the inputs that are held, as its player comes back: from now on they are the new session's.
@@ -243,7 +250,6 @@ impl<S: Simulation> Seat<S> {
         if seq != self.next_seq && !skips {
             return Arrival::Known;
         }
-        self.may_skip = false;
         self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX || !self.command_rate.take(now) {
             self.stats.refused += 1;
@@ -265,9 +271,14 @@ impl<S: Simulation> Seat<S> {
         &mut self,
         now: Duration,
         player: PlayerId,
+        next: Tick,
         seq: u32,
         command: S::Command,
     ) -> Arrival {
+        // Of claims from before a restart nobody knows which were sealed; of very old ones, nobody cares.
+        if seq < self.claims_from || next - Tick(seq) > CLAIM_AGE_MAX {
+            return Arrival::Refused;
+        }
         if seq < self.next_claim {
             return Arrival::Known;
         }

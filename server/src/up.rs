@@ -177,7 +177,8 @@ fn play<S: Simulation>(
             if bytes > COMMAND_BYTES_MAX || tick > next + INPUT_WINDOW {
                 return Err(WireError::Malformed("a claim over its bound"));
             }
-            if seats[player.index()].offer_claim(now, player, tick.0, command) == Arrival::Refused {
+            let seat = &mut seats[player.index()];
+            if seat.offer_claim(now, player, next, tick.0, command) == Arrival::Refused {
                 peer.refuse(player, true, tick.0);
             }
         }

@@ -436,3 +436,44 @@ fn a_short_spike_is_absorbed() {
         assert_eq!(rig.stats(i).late_turns, *before, "player {i} paused");
     }
 }
+
+/// A server that lost its power goes on at an older turn; clients have closed batches beyond it, and must
+/// neither be taken for cheaters nor leave older ones open.
+#[test]
+fn after_a_loss_of_power_batches_begin_anew() {
+    for lost in [SECOND, SECOND * 6] {
+        let mut rig = Rig::<History>::new(config(18, LinkProfile::LAN, 2));
+        rig.run(SECOND * 10);
+        let kept = rig.journal.len();
+        rig.run(lost);
+        for client in 0..4 {
+            // Until it is back its authority is one that no server has.
+            rig.flip_excuse(client);
+        }
+        rig.lose_power(kept);
+        let next = turn(&rig);
+        (0..4).for_each(|client| rig.redial(client));
+        rig.run(SECOND * 3);
+        for client in &mut rig.clients {
+            client.flipped = false;
+        }
+        rig.run(SECOND * 5);
+        assert!(rig.all_play());
+        assert!(turn(&rig) > next + 30, "it stands at {}", turn(&rig));
+    }
+}
+
+/// A server whose process stood still while it waited does not blame who was waited for.
+#[test]
+fn a_server_that_stood_still_removes_nobody_for_it() {
+    let mut rig = quiet(19, LinkProfile::LAN, 2);
+    rig.relink(1, MUTE);
+    rig.run(SECOND);
+    assert!(!rig.game.waiting().is_empty());
+    rig.relink(1, LinkProfile::LAN);
+    // Longer than anybody is waited for.
+    rig.stall(rig.now + SECOND * 30);
+    rig.run(SECOND * 33);
+    assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
+    rig.converge();
+}

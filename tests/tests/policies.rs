@@ -181,8 +181,30 @@ fn the_match_holds_for_who_trails_within_limits() {
         }
         let all = rig.game.stats().held;
         assert!(all <= SECOND * 2 + MS(300), "held for {all:?} in a minute");
+        // A minute later it is held for again.
+        rig.run(SECOND * 61);
+        rig.freeze(1, rig.now + SECOND);
+        rig.run(SECOND * 2);
+        assert!(rig.game.stats().held > all, "a budget for ever is none");
         rig.converge();
     }
+}
+
+/// However long turns are, everybody hears of the server ten times a second: silence means that it is lost.
+#[test]
+fn long_turns_are_no_silence() {
+    let mut config = RigConfig::new(9, LinkProfile::LAN);
+    config.policies.tick = MS(50);
+    config.policies.turn = TurnLength::Fixed(20);
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 8);
+    assert!(rig.all_play());
+    rig.watch(SECOND * 10, |rig| {
+        for client in &rig.clients {
+            let heard = client.session.heard_at().expect("it plays");
+            assert!(rig.now - heard < MS(250), "silence since {heard:?}");
+        }
+    });
 }
 
 /// A client that trails for too long is removed, where that is the policy, and reads why.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Tick;
-use crate::bounds::{COMMAND_DELAY_MAX, SEATS_MAX};
+use crate::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use crate::wire::{Reader, WireError, Writer};
 
 /// Batches of one packet: those of two command delays, and as many again.
@@ -73,7 +73,11 @@ pub fn read<I: DeserializeOwned + Default>(
         let changes = packet.u8()?;
         for (seat, held) in held.iter_mut().enumerate() {
             if changes >> seat & 1 != 0 {
+                let before = packet.rest().len();
                 *held = packet.value()?;
+                if before - packet.rest().len() > INPUT_BYTES_MAX {
+                    return Err(WireError::Malformed("an input over its bound"));
+                }
             }
             each(seat, turn, held)?;
         }
@@ -115,6 +119,21 @@ mod tests {
         let mut out = Writer::new(&mut bytes);
         write(&mut out, 5, 4, 1, |_, _| &0u8).unwrap();
         assert_eq!(out.len(), 2 + 1 + 4);
+    }
+
+    #[test]
+    fn an_input_over_its_bound_is_refused() {
+        let read_one = |len: usize| {
+            let held: Vec<u8> = (0..len as u8).collect();
+            let mut bytes = [0; 64];
+            let mut out = Writer::new(&mut bytes);
+            write(&mut out, 5, 1, 1, |_, _| &held).unwrap();
+            let len = out.len();
+            read::<Vec<u8>>(&mut Reader::new(&bytes[..len]), 5, 1, |_, _, _| Ok(()))
+        };
+        // A byte of it tells the length.
+        assert!(read_one(INPUT_BYTES_MAX - 1).is_ok());
+        assert!(read_one(INPUT_BYTES_MAX).is_err());
     }
 
     #[test]

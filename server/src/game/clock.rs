@@ -22,14 +22,14 @@ use twinstep_core::packet::LOAD_UNITS;
 const REPEAT: Duration = Duration::from_millis(50);
 /// How late a deadline may be met before the match's clock gives way instead of hurrying after, in ticks.
 const HURRY_TICKS: u32 = 8;
+/// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
+const STOOD: Duration = Duration::from_millis(500);
 /// A client trails if it is this many ticks behind what its round trip and one turn explain.
 const TRAIL_TICKS: u32 = 3;
 /// A machine cannot keep up if it is busy with the game for this share of its time.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
 /// It has room for shorter ticks up to this share; between the two nothing changes.
 const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
-/// Pauses for one player are summed up over this time.
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// The schedule of a match.
 #[derive(Default)]
@@ -40,6 +40,9 @@ pub(super) struct Clock {
     ahead: VecDeque<Duration>,
     /// Since when the match waits.
     waiting_since: Option<Duration>,
+    /// When the match was last found waiting: what passed since then was waited.
+    waited_at: Option<Duration>,
+    advanced_at: Option<Duration>,
     told_at: Duration,
 }
 
@@ -70,12 +73,7 @@ impl<S: Simulation> Match<S> {
             return self.now;
         };
         let waits = due <= self.now && self.wait().is_some();
-        let repeats = waits || self.config.command_delay > 0;
-        let repeat = if repeats {
-            self.clock.told_at + REPEAT
-        } else {
-            Duration::MAX
-        };
+        let repeat = self.clock.told_at + self.repeat_every();
         if waits { repeat } else { due.min(repeat) }
     }
 
@@ -113,8 +111,7 @@ impl<S: Simulation> Match<S> {
             }
             self.go_on(now);
         }
-        let repeats = self.config.command_delay > 0 || self.clock.waiting_since.is_some();
-        if repeats && self.closed.is_none() && now >= self.clock.told_at + REPEAT {
+        if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
             self.tell(true);
         }
         for peer in &mut self.peers {
@@ -123,15 +120,36 @@ impl<S: Simulation> Match<S> {
         self.look_after_peers(now);
     }
 
+    /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
+    /// server that is lost.
+    fn repeat_every(&self) -> Duration {
+        if self.config.command_delay > 0 || self.clock.waiting_since.is_some() {
+            REPEAT
+        } else {
+            KEEP_ALIVE
+        }
+    }
+
     /// This process stood still: nobody else is to blame for that time, and it is not made up for.
     fn give_way(&mut self, now: Duration) {
         let Some(due) = self.clock.due else { return };
+        let before = self.clock.advanced_at.replace(now).unwrap_or(now);
+        if self.clock.waiting_since.is_some() && now - before > STOOD {
+            // Not the one who is waited for: what it said may lie in the socket.
+            let stood = now - before;
+            self.clock.due = Some(due + stood);
+            return self.excuse(stood);
+        }
         let slack = self.world.turn().cadence.tick() * HURRY_TICKS;
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
         let slip = now - due;
         self.clock.due = Some(now);
+        self.excuse(slip);
+    }
+
+    fn excuse(&mut self, slip: Duration) {
         self.stats.slipped += slip;
         for peer in &mut self.peers {
             peer.progress_at += slip;
@@ -169,7 +187,9 @@ impl<S: Simulation> Match<S> {
             let trailing: PlayerSet = self
                 .peers
                 .iter()
-                .filter(|peer| self.trails(peer) && peer.may_be_held_for(at_once, per_minute))
+                .filter(|peer| {
+                    self.trails(peer) && peer.may_be_held_for(self.now, at_once, per_minute)
+                })
                 .flat_map(|peer| peer.players.iter().copied())
                 .collect();
             if !trailing.is_empty() {
@@ -200,21 +220,24 @@ impl<S: Simulation> Match<S> {
             (Wait::Return(_), _) => self.clock.due = Some(now),
             (Wait::Laggards(players), _) => {
                 // The schedule moves on with the clock: what was waited is not made up for.
-                let since = self.clock.due.replace(now).unwrap_or(now);
+                let due = self.clock.due.replace(now).unwrap_or(now);
+                let since = self.clock.waited_at.map_or(due, |at| at.max(due));
                 let held = now.saturating_sub(since);
                 self.stats.held += held;
                 for peer in &mut self.peers {
                     if peer.players.iter().any(|p| players.contains(*p)) {
-                        peer.note_held(now, held, MINUTE);
+                        peer.note_held(now, held);
                     }
                 }
             }
         }
+        self.clock.waited_at = Some(now);
     }
 
     /// Seals what is due, and finds when the next is.
     fn go_on(&mut self, now: Duration) {
         let waited = self.clock.waiting_since.take();
+        self.clock.waited_at = None;
         self.paused += u32::from(waited.is_some());
         self.forgive_laggards();
         let m = usize::from(self.config.command_delay);

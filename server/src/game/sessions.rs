@@ -425,7 +425,7 @@ impl<S: Simulation> Match<S> {
             if let Some(change) = self
                 .sealer
                 .silence(self.world.presence(player), seat, next, speaks)
-                .filter(|_| drops)
+                .filter(|change| drops || *change == RosterChange::Returned)
             {
                 self.sealer.change(player, change);
                 seat.changed = Some(next);
