@@ -144,6 +144,10 @@ pub struct Match<S: Simulation> {
     clock: clock::Clock,
     /// Who is waited for after a crash.
     returning: Option<Return>,
+    /// Until then nobody is blamed for its silence: everybody had to find its way back.
+    excused_until: Duration,
+    /// After a crash: the command delay that was asked for, whatever the journal's is.
+    asked_delay: Option<u8>,
     tempo: Tempo,
     /// Pauses of the match itself that the tempo has not seen.
     paused: u32,
@@ -212,6 +216,8 @@ impl<S: Simulation> Match<S> {
             outbox: Outbox::new(),
             clock: clock::Clock::default(),
             returning: None,
+            excused_until: Duration::ZERO,
+            asked_delay: None,
             tempo: Tempo::new(&config, world.turn().cadence),
             paused: 0,
             joined: false,
@@ -263,7 +269,15 @@ impl<S: Simulation> Match<S> {
     /// # Errors
     /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
     /// is one of these (seed row 12).
-    pub fn reconfigure(&mut self, config: MatchConfig) -> Result<(), ConfigError> {
+    pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
+        if let Some(asked) = self.asked_delay {
+            // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
+            config.start = self.config.start;
+            config.unix_time = self.config.unix_time;
+            if config.command_delay == asked {
+                config.command_delay = self.config.command_delay;
+            }
+        }
         self.config.check_change(&config)?;
         self.config = config;
         Ok(())

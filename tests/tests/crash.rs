@@ -8,7 +8,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
-use twinstep_server::config::TurnLength;
+use twinstep_server::config::{ConfigError, Sealing, TurnLength};
 use twinstep_server::peer::Stage;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
@@ -178,6 +178,29 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
     rig.converge();
 }
 
+/// Where everybody waits for everybody, who is not back yet is excused for 30 s too, before patience even begins.
+#[test]
+fn after_a_restart_nobody_is_kicked_while_it_is_excused() {
+    let mut config = RigConfig::strategy(9, LinkProfile::LAN);
+    config.policies.sealing = Sealing::WaitForAll {
+        kick_after: SECOND * 2,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 10);
+    let away = PlayerId(0);
+    assert_eq!(rig.game.world().presence(away), Presence::Present);
+    rig.crash(SECOND / 10);
+    (1..4).for_each(|client| rig.restart(client));
+    rig.run(SECOND * 29);
+    assert_eq!(rig.game.world().presence(away), Presence::Present);
+    assert!(rig.game.waiting().contains(away), "it is waited for");
+    rig.run(SECOND * 5);
+    assert_eq!(rig.game.world().presence(away), Presence::Absent);
+    let before = rig.game.world().tick();
+    rig.run(SECOND);
+    assert!(rig.game.world().tick() - before >= 15, "the others play on");
+}
+
 /// All four are back at once: the clock waits no longer than that takes.
 #[test]
 fn the_clock_goes_on_as_soon_as_everybody_is_back() {
@@ -240,4 +263,30 @@ fn the_command_delay_is_fixed_over_restarts_too() {
     let resolver = History::resolver(&rules, 1);
     let resumed = twinstep_server::Match::resume(other, &rig.journal, rules, resolver).unwrap();
     assert_eq!(resumed.game.config().command_delay, delay);
+}
+
+/// The configuration that a match was taken up with fits it later as well, although the journal knew better.
+#[test]
+fn an_authors_own_configuration_fits_after_a_restart() {
+    let mut rig = Rig::<History>::new(RigConfig::strategy(10, LinkProfile::LAN));
+    rig.run(SECOND * 3);
+    let mut own = rig.config.policies.clone();
+    own.command_delay += 1;
+    own.unix_time = 99;
+    let rules = std::sync::Arc::new(7);
+    let resolver = History::resolver(&rules, 1);
+    let resumed = twinstep_server::Match::resume(own.clone(), &rig.journal, rules, resolver);
+    let mut game = resumed.unwrap().game;
+    own.unix_time = 0;
+    own.start = Tick(5);
+    own.open = false;
+    let before = game.config().clone();
+    assert_eq!(game.reconfigure(own.clone()), Ok(()));
+    assert!(!game.config().open);
+    assert_eq!(game.config().start, before.start);
+    assert_eq!(game.config().unix_time, before.unix_time);
+    assert_eq!(game.config().command_delay, before.command_delay);
+    own.command_delay += 1;
+    let refused = ConfigError::Fixed("the command delay");
+    assert_eq!(game.reconfigure(own), Err(refused));
 }

@@ -143,6 +143,35 @@ fn who_comes_before_the_delay_has_passed_begins_with_the_first_world() {
     assert!(tick(&rig, 4) + DELAY <= server && tick(&rig, 4) + DELAY + 30 >= server);
 }
 
+/// A crash brings nobody nearer: neither who watched before it, nor who comes after it, nor at a match that is younger
+/// than the delay.
+#[test]
+fn a_crash_does_not_show_delayed_spectators_what_is_young() {
+    for age in [3, 20] {
+        let mut rig = Rig::<Game>::new(with_room(RigConfig::new(12, LinkProfile::LAN), 8, DELAY));
+        rig.run(age * SECOND);
+        rig.join_with("watcher", 0).unwrap();
+        rig.run(2 * SECOND);
+        rig.crash(SECOND / 10);
+        rig.run(SECOND / 10);
+        (0..5).for_each(|client| rig.redial(client));
+        rig.join_with("another", 0).unwrap();
+        for _ in 0..2_000 {
+            rig.run(5 * MS);
+            let server = rig.game.world().tick().0;
+            for watcher in [4, 5] {
+                let shown = tick(&rig, watcher);
+                assert!(shown == 0 || shown + DELAY <= server, "{shown} of {server}");
+            }
+        }
+        let server = rig.game.world().tick().0;
+        for watcher in [4, 5] {
+            let shown = tick(&rig, watcher);
+            assert!(shown + DELAY + 30 >= server, "{shown} of {server}");
+        }
+    }
+}
+
 #[test]
 fn a_delayed_spectator_that_differs_gets_no_world_of_today() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(5, LinkProfile::LAN), 8, DELAY));

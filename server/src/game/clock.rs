@@ -209,7 +209,7 @@ impl<S: Simulation> Match<S> {
         }
         match (wait, self.config.sealing) {
             (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
-                let since = self.clock.due.unwrap_or(now);
+                let since = self.clock.due.unwrap_or(now).max(self.excused_until);
                 if now.saturating_sub(since) >= kick_after {
                     for player in players.iter() {
                         self.remove(player, CloseCode::TooSlow);

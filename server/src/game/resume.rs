@@ -17,6 +17,7 @@
 use twinstep_core::bounds::DROP_AFTER_TICKS;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 
+use super::spectators::Watched;
 use super::*;
 
 /// The match's clock waits at most so long for its players to return.
@@ -79,7 +80,7 @@ pub(super) struct Return {
 impl<S: Simulation> Match<S> {
     /// Takes a match up again at the last turn of its journal. `config.start` and
     /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
-    /// some 400 to 1,000 ticks at 60 Hz, whatever the match's length.
+    /// some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is more), whatever the match's length.
     ///
     /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
     /// [`Resumed::keep_bytes`].
@@ -105,12 +106,17 @@ impl<S: Simulation> Match<S> {
         }
         let keep_bytes = index.sound_bytes();
         let sound = &journal[..keep_bytes as usize];
-        let past = Past::<S>::of(sound, &rules, &hello, &index)?;
         // Fixed for the match (seed row 12), whatever this process was started with.
+        let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
         config.check().map_err(StartError::from)?;
-        config.start = past.world.tick();
+        // The match's own first tick: who watches from a distance is not shown more because of a crash.
+        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
+        config.start = first.tick;
+        let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
+        game.watched = past.watched;
+        game.asked_delay = Some(asked_delay);
         game.take_seats(&index)?;
         for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
             seat.expect_claims_from(next_claim);
@@ -192,6 +198,9 @@ impl<S: Simulation> Match<S> {
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
         if let Some(returning) = &mut self.returning {
+            if returning.since.is_none() {
+                self.excused_until = now + EXCUSED;
+            }
             let since = *returning.since.get_or_insert(now);
             if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
                 self.returning = None;
@@ -204,6 +213,8 @@ impl<S: Simulation> Match<S> {
 struct Past<S: Simulation> {
     world: World<S>,
     history: History<S>,
+    /// What delayed spectators are shown, if there may be any.
+    watched: Watched,
     /// The claim that each player may make next.
     next_claims: [u32; PLAYERS_MAX],
 }
@@ -214,12 +225,21 @@ impl<S: Simulation> Past<S> {
         rules: &S::Rules,
         hello: &Hello,
         index: &Index,
+        spectators: Spectators,
     ) -> Result<Self, ReplayError> {
         let mut replay = Replay::<S>::open(journal, rules, hello)?;
-        let from = index.before(index.newest.back(BACKLOG_MIN));
+        let Spectators { max, delay_ticks } = spectators;
+        let delayed = max > 0 && delay_ticks > 0;
+        let backlog = if delayed {
+            BACKLOG_MIN.max(delay_ticks)
+        } else {
+            BACKLOG_MIN
+        };
+        let from = index.before(index.newest.back(backlog));
         replay.seek(from.ok_or(ReplayError::NoWorld)?.tick)?;
         let mut history = History::new(replay.world().tick());
         history.keep_world(replay.world());
+        let mut watched = Watched::default();
         let mut next_claims = [0; PLAYERS_MAX];
         let digest = |replay: &Replay<'_, S>| {
             // A world with a NaN cannot have been played: a match ends at the first.
@@ -228,6 +248,9 @@ impl<S: Simulation> Past<S> {
         let mut before = digest(&replay);
         loop {
             let turn_began = replay.world().turn().began;
+            if delayed {
+                watched.keep(replay.world(), delay_ticks);
+            }
             if !replay.step()? {
                 break;
             }
@@ -242,6 +265,7 @@ impl<S: Simulation> Past<S> {
         Ok(Past {
             world: replay.world().clone(),
             history,
+            watched,
             next_claims,
         })
     }
