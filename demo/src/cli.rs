@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use twinstep_client::client::{Ended, StartError};
 use twinstep_core::replay::ReplayError;
@@ -90,6 +90,8 @@ pub(crate) struct PlayArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+// Either keeps a journal.
+#[command(group = ArgGroup::new("kept").args(["journal", "take_over"]).multiple(true))]
 pub(crate) struct ServeArgs {
     /// Where to listen, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR")]
@@ -110,10 +112,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) new_match: bool,
     /// What the journal is to survive
-    #[arg(long, value_enum, default_value = "process", requires = "journal")]
+    #[arg(long, value_enum, default_value = "process", requires = "kept")]
     pub(crate) durability: DurabilityArg,
     /// What becomes of the match when the journal cannot be written
-    #[arg(long, value_enum, default_value = "end", requires = "journal")]
+    #[arg(long, value_enum, default_value = "end", requires = "kept")]
     pub(crate) on_journal_failure: FailureArg,
     /// How many enemies; players must join with the same number [default: 24]
     #[arg(long)]

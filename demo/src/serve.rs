@@ -37,7 +37,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
             args.spectator_delay * TICKS_PER_SECOND,
         )
         .key(key)
-        .consumed_file(beside(&args.key_file));
+        .consumed_file(beside(&args.key_file))
+        .durability(match args.durability {
+            DurabilityArg::Process => Durability::Process,
+            DurabilityArg::Power => Durability::Power,
+        })
+        .on_journal_failure(match args.on_journal_failure {
+            FailureArg::End => OnJournalFailure::End,
+            FailureArg::GoOn => OnJournalFailure::GoOn,
+        });
     if let Some(public) = args.public {
         server = server.public(public);
     }
@@ -49,16 +57,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(folder) = &args.journal {
         make_folder(folder)?;
-        server = server
-            .used_tickets(tickets_in(folder)?)
-            .durability(match args.durability {
-                DurabilityArg::Process => Durability::Process,
-                DurabilityArg::Power => Durability::Power,
-            })
-            .on_journal_failure(match args.on_journal_failure {
-                FailureArg::End => OnJournalFailure::End,
-                FailureArg::GoOn => OnJournalFailure::GoOn,
-            });
+        server = server.used_tickets(tickets_in(folder)?);
         server = match unfinished(args, folder, &rules)? {
             Some(path) => server.resume(path),
             None => {

@@ -263,3 +263,19 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
     assert!(said.contains("played to tick"), "{said}");
     assert!(said.contains("the server is shutting down"), "{said}");
 }
+
+/// What a journal is to survive can be said of one that is taken over, too, and of nothing else.
+#[test]
+fn durability_goes_with_a_journal_and_with_a_take_over() {
+    let folder = Folder::new("durability");
+    let key = folder.file("match.key");
+    assert!(run(&["key", &key]).status.success());
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
+    let kept = ["--durability", "power", "--on-journal-failure", "go-on"];
+    let nobody = ["--take-over", "127.0.0.1:9"];
+    refused(&[&serve[..], &kept].concat(), &["--journal", "--take-over"]);
+    refused(
+        &[&serve[..], &kept, &nobody].concat(),
+        &["cannot ask the server at 127.0.0.1:9"],
+    );
+}

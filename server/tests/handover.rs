@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::{Client, Event, SessionConfig};
 use twinstep_core::Tick;
+use twinstep_core::packet::hello::Hello;
 use twinstep_core::testing::doc::Counter;
-use twinstep_server::host::{AdminError, HostError, Running, Server};
+use twinstep_server::MatchConfig;
+use twinstep_server::host::{AdminError, HostError, Running, Server, Taker, take_over};
 use twinstep_udp::{Key, Ticket};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,8 +86,16 @@ fn play(players: &mut [Player], mut done: impl FnMut(&mut [Player]) -> bool) {
 
 /// The answer to a request as it is typed.
 fn http(address: SocketAddr, request: &str) -> String {
+    http_with(address, request, "")
+}
+
+fn http_with(address: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{request}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "{request}\r\nHost: x\r\nConnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -163,6 +173,59 @@ fn a_match_without_a_journal_stays_where_it_is() {
     ));
     assert!(error.to_string().contains("no journal"), "{error}");
     assert!(!is_over(&old), "it plays on");
+    old.shutdown();
+}
+
+/// Whatever keeps the new server from starting is found before the old one stops anything.
+#[test]
+fn a_server_that_cannot_start_takes_nothing_over() {
+    let (key, folder) = (Key::generate(), Folder::new("cannot-start"));
+    let old = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let old = old.listen("127.0.0.1:0").unwrap();
+    let admin = old.admin_addr().unwrap();
+    let fails = |server: Server<Counter>| {
+        let error = server.take_over(admin).listen("127.0.0.1:0").err().unwrap();
+        assert!(!is_over(&old), "it is over, although: {error}");
+        error
+    };
+
+    let error = fails(server(&key, &folder).admin(admin));
+    let taken = matches!(error, HostError::Admin(AdminError::Listen { .. }));
+    assert!(taken, "{error}");
+
+    let error = fails(server(&key, &folder).players(2)).to_string();
+    for words in ["match 1 stays here", "4 seats", "the other server 2"] {
+        assert!(error.contains(words), "{error}");
+    }
+
+    let damaged = folder.0.join("damaged");
+    std::fs::write(&damaged, "no ticket\n").unwrap();
+    let error = fails(server(&key, &folder).consumed_file(damaged));
+    assert!(matches!(error, HostError::Consumed(_)), "{error}");
+
+    let config = MatchConfig {
+        command_delay: 200,
+        ..MatchConfig::action()
+    };
+    let error = fails(server(&key, &folder).policies(config));
+    assert!(matches!(error, HostError::Match(_)), "{error}");
+
+    let far: SocketAddr = "203.0.113.7:7777".parse().unwrap();
+    // Another version, as another build would say.
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let mut taker = Taker::new(&hello, 4);
+    taker.version += 1;
+    let error = take_over(admin, &[far], &taker).err().unwrap().to_string();
+    let version = format!("version {}", taker.version);
+    assert!(
+        error.contains("stays here") && error.contains(&version),
+        "{error}"
+    );
+    assert!(!is_over(&old));
+    let nonsense = "POST /drain?to=203.0.113.7:7777 HTTP/1.1\r\nContent-Length: 9";
+    let answer = http_with(admin, nonsense, "{\"no\":1} ");
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(!is_over(&old));
     old.shutdown();
 }
 

@@ -31,6 +31,28 @@ pub struct ConsumedTickets {
 }
 
 impl ConsumedTickets {
+    /// Whether [`open`](ConsumedTickets::open) will do, while another process still writes the file: nothing in it is
+    /// touched.
+    ///
+    /// # Errors
+    /// As [`open`](ConsumedTickets::open).
+    pub fn check(path: impl AsRef<Path>) -> Result<(), ConsumedError> {
+        let path = path.as_ref();
+        let failed = |source| ConsumedError::Io {
+            path: path.to_path_buf(),
+            source,
+        };
+        let mut file = open_or_make(path).map_err(failed)?;
+        let text = read_whole_lines(&mut file).map_err(failed)?;
+        match text.lines().position(|line| parse(line).is_none()) {
+            None => Ok(()),
+            Some(index) => Err(ConsumedError::Damaged {
+                path: path.to_path_buf(),
+                line: index + 1,
+            }),
+        }
+    }
+
     /// Opens the file, or makes it; drops tickets that expired well before `now_unix`: nobody can use them.
     ///
     /// # Errors

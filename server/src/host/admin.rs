@@ -4,16 +4,19 @@
 //!  GET  /livez           200 while the I/O loop beats, else 503
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas), and answers with
-//!                        their journals: [{ id, journal, tick, stopped_unix_ms }]
+//!                        their journals: [{ id, journal, tick, stopped_unix_ms }]. A server says in the body what it
+//!                        can take over: { wire, game, version, rules, seats }
 //! ```
 //!
 //! The hand-over, seen from both processes and a client:
 //!
 //! ```text
-//!  old   play ──▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
-//!  new   bind ──▶ POST /drain ─────────── waits ──────────────────▶ take the journal up ──▶ play
+//!  old   play ──▶ fits? ──▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
+//!  new   bind ──▶ POST /drain ────────── waits ──────────────────▶ take the journal up ──▶ play
 //!  client                                                 "moved" ──▶ dials with the new ticket ──▶ play
 //! ```
+//!
+//! A match that the new server could not run is not stopped: the old one says why not, and plays on.
 //!
 //! Invariant: whoever is not on this machine reaches nothing of this: other addresses are refused at the start, and so
 //! is every request that a web page made (it names its origin).
@@ -36,6 +39,7 @@ use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+use twinstep_core::packet::hello::Hello;
 
 use super::Clock;
 use super::isolation::Pulse;
@@ -95,17 +99,83 @@ pub struct HandedOver {
     pub stopped_unix_ms: u64,
 }
 
+/// What a server can take over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taker {
+    /// The version of the wire format.
+    pub wire: u16,
+    /// The game's name.
+    pub game: String,
+    /// The author's version of the simulation.
+    pub version: u32,
+    /// The digest of the rules.
+    pub rules: u64,
+    /// Seats.
+    pub seats: usize,
+}
+
+impl Taker {
+    /// A server of `seats` whose clients say `hello`.
+    #[must_use]
+    pub fn new(hello: &Hello, seats: usize) -> Taker {
+        Taker {
+            wire: hello.wire,
+            game: hello.game.clone(),
+            version: hello.version,
+            rules: hello.rules,
+            seats,
+        }
+    }
+
+    /// Why a match of this kind stays where it is; `None`: `other` can run it too.
+    fn refusal(&self, other: &Taker) -> Option<String> {
+        let theirs = Taker {
+            seats: self.seats,
+            ..other.clone()
+        };
+        if theirs != *self {
+            let said = |it: &Taker| {
+                let Taker {
+                    wire,
+                    game,
+                    version,
+                    rules,
+                    ..
+                } = it;
+                format!("{game:?} version {version}, rules {rules:016x}, wire {wire}")
+            };
+            return Some(format!(
+                "it is of {}, the other server of {}; start that with the same build and rules",
+                said(self),
+                said(other)
+            ));
+        }
+        (other.seats < self.seats).then(|| {
+            format!(
+                "it has {} seats, the other server {}; allow as many players there",
+                self.seats, other.seats
+            )
+        })
+    }
+}
+
 /// Asks the process whose admin port is at `admin` to hand over its matches to a server at `to`.
 ///
 /// # Errors
 /// It cannot be reached, or does not.
-pub fn take_over(admin: SocketAddr, to: &[SocketAddr]) -> Result<Vec<HandedOver>, AdminError> {
+pub fn take_over(
+    admin: SocketAddr,
+    to: &[SocketAddr],
+    taker: &Taker,
+) -> Result<Vec<HandedOver>, AdminError> {
     let failed = |source| AdminError::Ask {
         address: admin,
         source,
     };
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
-    let (status, body) = ask(admin, &format!("/drain?to={}", to.join(","))).map_err(failed)?;
+    let path = format!("/drain?to={}", to.join(","));
+    let said = serde_json::to_string(taker).map_err(|error| failed(error.into()))?;
+    let (status, body) = ask(admin, &path, &said).map_err(failed)?;
     if status != 200 {
         return Err(AdminError::Refused {
             address: admin,
@@ -116,13 +186,14 @@ pub fn take_over(admin: SocketAddr, to: &[SocketAddr]) -> Result<Vec<HandedOver>
 }
 
 /// One request, as small as HTTP can be; its answer's status and body.
-fn ask(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
+fn ask(address: SocketAddr, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_PATIENCE)?;
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
     )?;
     let mut answer = String::new();
     stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
@@ -168,6 +239,8 @@ pub(super) struct Moved {
 pub(super) struct Known {
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: mpsc::Sender<Move>,
+    /// What another server must be able to run to take it over.
+    pub(super) needs: Taker,
 }
 
 /// The matches of a host, as its admin port sees them.
@@ -194,18 +267,26 @@ struct DrainTo {
     to: String,
 }
 
-/// Serves the admin port until its task is aborted; where it listens.
-pub(super) async fn start(
+/// Binds the admin port.
+pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
+    if !address.ip().is_loopback() {
+        return Err(AdminError::NotLoopback(address));
+    }
+    std::net::TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|source| AdminError::Listen { address, source })
+}
+
+/// Serves a bound admin port until its task is aborted; where it listens.
+pub(super) fn start(
+    listener: std::net::TcpListener,
     address: SocketAddr,
     clock: Clock,
     beat: Arc<Beat>,
     matches: Register,
 ) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), AdminError> {
-    if !address.ip().is_loopback() {
-        return Err(AdminError::NotLoopback(address));
-    }
     let failed = |source| AdminError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = TcpListener::from_std(listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let admin = Admin {
         clock,
@@ -261,7 +342,7 @@ async fn list(State(admin): State<Admin>) -> Response {
     Json(lines).into_response()
 }
 
-async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>) -> Response {
+async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>, body: String) -> Response {
     let to: Result<Vec<SocketAddr>, _> = query.to.split(',').map(str::parse).collect();
     let to = match to {
         Ok(to) if (1..=twinstep_udp::SERVERS_MAX).contains(&to.len()) => to,
@@ -273,9 +354,28 @@ async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>) -> Resp
             return (StatusCode::BAD_REQUEST, said).into_response();
         }
     };
+    let known = admin.known();
+    // An operator who asks says nothing of what that server is; a server does.
+    if !body.is_empty() {
+        let taker: Taker = match serde_json::from_str(&body) {
+            Ok(taker) => taker,
+            Err(error) => {
+                let said = format!("expected no body, or what a server can take over: {error}\n");
+                return (StatusCode::BAD_REQUEST, said).into_response();
+            }
+        };
+        // All of them are asked before any is stopped.
+        for (id, known) in &known {
+            if let Some(why) = known.needs.refusal(&taker) {
+                tracing::warn!(?to, id, %why, "not handed over");
+                let said = format!("match {id} stays here: {why}\n");
+                return (StatusCode::CONFLICT, said).into_response();
+            }
+        }
+    }
     tracing::info!(?to, "asked to hand over");
     let mut waiting = Vec::new();
-    for (id, known) in admin.known() {
+    for (id, known) in known {
         let (done, moved) = oneshot::channel();
         let order = Move {
             to: to.clone(),

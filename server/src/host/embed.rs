@@ -18,16 +18,16 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{Key, SESSIONS_MAX, Ticket, TicketError, TicketSpec};
 
 use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
-    StopSignal, admin, bind, public_of, unix_now,
+    StopSignal, Taker, admin, bind, public_of, unix_now,
 };
 use crate::config::{MatchConfig, Spectators};
-use crate::game::Match;
+use crate::game::{Match, StartError};
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
 /// The match of a [`Server`]: there is only one.
@@ -240,7 +240,8 @@ impl<S: Simulation> Server<S> {
     }
 
     /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
-    /// its journal goes on here. Rules, key and seats must be the same.
+    /// its journal goes on here. The game, its version, rules and key must be the same, and there must be as
+    /// many seats: else it goes on where it is.
     #[must_use]
     pub fn take_over(mut self, admin: SocketAddr) -> Self {
         self.journal = Some(Keep::TakeOver(admin));
@@ -261,21 +262,39 @@ impl<S: Simulation> Server<S> {
         })?;
         let mut config = self.config;
         config.unix_time = unix_now().as_secs();
+        config.check().map_err(StartError::from)?;
         let key = self.key.unwrap_or_else(Key::generate);
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
-        // Before anything is asked of another process: a server that cannot start takes nothing over.
         let socket = bind(listen)?;
-        let mut used_tickets = self.used_tickets;
+        let admin_port = self.admin.map(admin::bind).transpose()?;
+        let mut host = HostConfig {
+            public: self.public,
+            consumed_file: self.consumed_file,
+            used_tickets: self.used_tickets,
+            incidents: self.incidents,
+            sessions_max,
+            admin: self.admin,
+            ..HostConfig::new(S::NAME, listen, key.clone())
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("twinstep-server")
+            .enable_all()
+            .build()
+            .map_err(HostError::Threads)?;
         let mut stopped_unix_ms = None;
         let keep = match self.journal {
-            Some(Keep::TakeOver(admin)) => {
-                let bound = socket.local_addr().unwrap_or(listen);
-                let public = public_of(bound, self.public.clone());
-                let handed = admin::take_over(admin, &public)?;
+            Some(Keep::TakeOver(other)) => {
+                host.public = public_of(socket.local_addr().unwrap_or(listen), host.public);
+                // The other process stops what it hands over: a server that cannot start takes nothing over.
+                host.rehearse(&host.public)?;
+                let hello = Hello::of::<S>(&self.rules, &config.build).map_err(StartError::from)?;
+                let taker = Taker::new(&hello, config.players_max);
+                let handed = admin::take_over(other, &host.public, &taker)?;
                 let moved = handed.into_iter().find(|moved| moved.id == MATCH);
-                let moved = moved.ok_or(HostError::NothingToTakeOver(admin))?;
+                let moved = moved.ok_or(HostError::NothingToTakeOver(other))?;
                 stopped_unix_ms = Some(moved.stopped_unix_ms);
                 Some(Keep::Resume(moved.journal))
             }
@@ -286,7 +305,7 @@ impl<S: Simulation> Server<S> {
             Some(Keep::Resume(path)) => {
                 let (game, journal, used) =
                     Journal::resume(path, config, self.rules, self.resolver)?;
-                used_tickets.extend(used);
+                host.used_tickets.extend(used);
                 (game, Some(journal), None)
             }
             Some(Keep::New(path)) => {
@@ -298,26 +317,11 @@ impl<S: Simulation> Server<S> {
                 (game, None, None)
             }
         };
-        let host = HostConfig {
-            public: self.public,
-            consumed_file: self.consumed_file,
-            used_tickets,
-            incidents: self.incidents,
-            sessions_max,
-            admin: self.admin,
-            ..HostConfig::new(S::NAME, listen, key.clone())
-        };
         if let Some(set) = self.set_referee {
             set(&mut game);
         }
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("twinstep-server")
-            .enable_all()
-            .build()
-            .map_err(HostError::Threads)?;
         let (host, game) = runtime.block_on(async {
-            let host = Host::start_on(socket, host).await?;
+            let host = Host::start_bound(socket, admin_port, host).await?;
             // Only once the address is ours: a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {

@@ -51,7 +51,7 @@ use isolation::Pulse;
 use rejoin::RejoinTickets;
 use runner::{Ends, Errand, Runner};
 
-pub use admin::{AdminError, HandedOver, take_over};
+pub use admin::{AdminError, HandedOver, Taker, take_over};
 pub use embed::{Running, Server};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
@@ -105,6 +105,27 @@ impl HostConfig {
             incidents: None,
             sessions_max: 64,
             admin: None,
+        }
+    }
+
+    /// All of a start that can fail and stops nobody: asked before another process is made to stop.
+    fn rehearse(&self, public: &[SocketAddr]) -> Result<(), HostError> {
+        if let Some(path) = &self.consumed_file {
+            ConsumedTickets::check(path)?;
+        }
+        ServerEndpoint::new(self.endpoint(public, Vec::new()), Duration::ZERO)?;
+        Ok(())
+    }
+
+    fn endpoint<'a>(&'a self, public: &'a [SocketAddr], used: Vec<u64>) -> ServerConfig<'a> {
+        ServerConfig {
+            keys: &self.keys,
+            public_addresses: public,
+            sessions_max: self.sessions_max,
+            game: &self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            consumed: used,
+            now_unix: unix_now(),
         }
     }
 }
@@ -213,6 +234,16 @@ impl Host {
         socket: std::net::UdpSocket,
         config: HostConfig,
     ) -> Result<Host, HostError> {
+        let admin = config.admin.map(admin::bind).transpose()?;
+        Host::start_bound(socket, admin, config).await
+    }
+
+    /// On sockets that are bound already; addresses of `config` are only told.
+    async fn start_bound(
+        socket: std::net::UdpSocket,
+        admin: Option<std::net::TcpListener>,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
         let listen = config.listen;
         let failed = |source| HostError::Listen {
             address: listen,
@@ -223,7 +254,8 @@ impl Host {
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = Clock::start();
         let now_unix = unix_now();
-        let mut used = config.used_tickets;
+        let public = public_of(address, config.public.clone());
+        let mut used = config.used_tickets.clone();
         let consumed = match &config.consumed_file {
             None => None,
             Some(path) => {
@@ -232,22 +264,18 @@ impl Host {
                 Some(file)
             }
         };
-        let public = public_of(address, config.public);
-        let server = ServerConfig {
-            keys: &config.keys,
-            public_addresses: &public,
-            sessions_max: config.sessions_max,
-            game: &config.game,
-            wire_version: u32::from(WIRE_VERSION),
-            consumed: used,
-            now_unix,
-        };
-        let endpoint = ServerEndpoint::new(server, clock.now())?;
+        let endpoint = ServerEndpoint::new(config.endpoint(&public, used), clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
-        let admin = match config.admin {
+        let admin = match config.admin.zip(admin) {
             None => None,
-            Some(at) => Some(admin::start(at, clock, beat.clone(), register.clone()).await?),
+            Some((at, listener)) => Some(admin::start(
+                listener,
+                at,
+                clock,
+                beat.clone(),
+                register.clone(),
+            )?),
         };
         let io = io::start(
             socket,
@@ -343,11 +371,13 @@ impl Host {
             servers: self.public.clone(),
         };
         let tick = game.world().tick().0;
+        let needs = Taker::new(&game.origin().1, game.config().players_max);
         let runner = Runner::new(id, game, journal, tickets, files.clone(), ends);
         let end = isolation::start(id, runner).map_err(HostError::Threads)?;
         let known = Known {
             pulse: pulse.clone(),
             moves: move_to,
+            needs,
         };
         let register = &self.register;
         register
