@@ -57,6 +57,10 @@ pub const REPORT_BYTES_MAX: usize = 1_000;
 pub const COMMANDS_PER_TICK: usize = 4;
 /// Commands of one player per second, counted where they arrive, and the burst allowed.
 pub const COMMANDS_PER_SECOND: u32 = 20;
+/// Turns, repetitions and commands are counted up to here, so that a small sum with them never wraps: no match
+/// lasts so long, and a file or peer that says so is not believed.
+pub const COUNT_MAX: u32 = u32::MAX / 2;
+
 /// Commands of one player that wait for their tick at either end.
 pub const COMMANDS_OPEN_MAX: usize = 64;
 /// Claims of one player per second, at most one a tick.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{ASKS_PER_TICK, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
+use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
 use crate::digest::{self, NanError};
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::turn::{Cadence, Turn};
@@ -261,6 +261,9 @@ impl<S: Simulation> World<S> {
             && self.refused.len() <= QUERIES_REFUSED_MAX
             && ascending(&self.open)
             && ascending(&self.refused)
+            && self.turn.number <= COUNT_MAX
+            && self.ages.iter().all(|age| *age <= COUNT_MAX)
+            && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
             && self.turn.cadence.is_sound()
             && self.turn.began <= self.tick
             && self.tick < self.turn.end()
@@ -517,7 +520,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     for order in &frame.commands {
         let expected = world.next_seq[order.player.index()];
-        if order.seq < expected || order.seq == u32::MAX {
+        if order.seq < expected || order.seq >= COUNT_MAX {
             return Err(FrameError::Sequence {
                 tick,
                 player: order.player,

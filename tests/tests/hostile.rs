@@ -3,11 +3,17 @@
 
 use std::time::Duration;
 
-use twinstep_core::Mwc;
+use twinstep_core::bounds::{COUNT_MAX, PLAYERS_MAX};
+use twinstep_core::codec;
+use twinstep_core::frame::{FrameData, Order, Perspective, PlayerSet, RosterChange};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::turn::Turn;
+use twinstep_core::world::{FrameError, Stepper};
+use twinstep_core::{Mwc, PlayerId, Presence, Tick, World};
 use twinstep_server::PeerId;
 use twinstep_server::config::{Resolves, Sealing};
-use twinstep_tests::history::History;
+use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Rig, RigConfig};
 
 const PACKETS: u32 = 1_000_000;
@@ -130,4 +136,67 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     rig.clients.remove(0);
     rig.run(Duration::from_secs(5));
     rig.converge();
+}
+
+/// A world as bytes, of whose counts these are the largest; whether it is believed.
+fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
+    let mut counts = ([0_u32; PLAYERS_MAX], [0_u32; PLAYERS_MAX]);
+    (counts.0[3], counts.1[4]) = (next_seq, age);
+    let turn = Turn {
+        number: turn,
+        ..Turn::default()
+    };
+    let nothing: [Vec<u8>; 2] = Default::default();
+    let roster = [Presence::Absent; PLAYERS_MAX];
+    let held = [0_u8; PLAYERS_MAX];
+    let mut bytes = Vec::new();
+    let parts = (
+        Tick(0),
+        Counter::default(),
+        roster,
+        held,
+        nothing,
+        counts,
+        turn,
+    );
+    codec::append(&parts, &mut bytes).unwrap();
+    let world = codec::decode_whole::<World<Counter>>(&bytes).expect("all parts of a world");
+    assert_eq!(world.next_seq(PlayerId(3)), next_seq);
+    world.is_sound()
+}
+
+/// Counts that a small sum would wrap are no counts of a match: a file or peer that tells them is not believed.
+#[test]
+fn a_world_whose_counts_would_wrap_is_not_sound() {
+    assert!(is_believed(1, 2, 3));
+    assert!(is_believed(COUNT_MAX, COUNT_MAX, COUNT_MAX));
+    for wrong in [COUNT_MAX + 1, u32::MAX] {
+        assert!(!is_believed(wrong, 0, 0));
+        assert!(!is_believed(0, wrong, 0));
+        assert!(!is_believed(0, 0, wrong));
+    }
+}
+
+/// Nor can a frame make such a world.
+#[test]
+fn a_frame_cannot_count_that_far() {
+    let mut world = World::new(History::new(1), Tick(0));
+    let mut frame = FrameData::<History>::empty(Tick(0));
+    let player = PlayerId(0);
+    frame.roster.push((player, RosterChange::Joined));
+    frame.inputs.set(player, Some(Default::default()));
+    let mut step = |seq| {
+        frame.commands = vec![Order {
+            player,
+            seq,
+            command: Command::Note(7),
+        }];
+        let (perspective, nobody) = (Perspective::authority(Tick(0)), PlayerSet::default());
+        let mut stepper = Stepper::default();
+        stepper.step(&mut world, &frame, &7, perspective, nobody)?;
+        Ok(world.is_sound())
+    };
+    let far = step(COUNT_MAX);
+    assert!(matches!(far, Err(FrameError::Sequence { .. })), "{far:?}");
+    assert_eq!(step(COUNT_MAX - 1), Ok(true));
 }

@@ -256,7 +256,7 @@ impl<S: Simulation> Past<S> {
             }
             let frame = replay.frame();
             for claim in &frame.claims {
-                next_claims[claim.player.index()] = claim.seq + 1;
+                next_claims[claim.player.index()] = claim.seq.saturating_add(1);
             }
             history.keep_frame(frame, before, turn_began);
             history.keep_world(replay.world());
