@@ -93,6 +93,8 @@ pub struct MatchStats {
     pub desyncs: u64,
     /// Desyncs at which the journal says that this server's own world differs.
     pub server_faults: u64,
+    /// Desync reports that nobody asked for, or for which there was no room.
+    pub reports_dropped: u64,
     /// Worlds sent to heal.
     pub heals: u64,
     /// Packets that could not be read.
@@ -161,7 +163,7 @@ pub struct Match<S: Simulation> {
     snapshot: Option<(Tick, Arc<[u8]>)>,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
-    reports: Vec<Report>,
+    reports: VecDeque<Report>,
     incidents: Vec<Incident>,
     closed: Option<CloseCode>,
     stats: MatchStats,
@@ -231,7 +233,7 @@ impl<S: Simulation> Match<S> {
                 FrameData::roomy(config.start),
                 FrameData::roomy(config.start),
             ],
-            reports: Vec::new(),
+            reports: VecDeque::new(),
             incidents: Vec::new(),
             closed: None,
             stats: MatchStats::default(),
@@ -387,9 +389,14 @@ impl<S: Simulation> Match<S> {
         self.closed
     }
 
-    /// Takes the desync reports that clients sent since the last call.
+    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown.
     pub fn take_reports(&mut self) -> Vec<Report> {
-        std::mem::take(&mut self.reports)
+        self.reports.drain(..).collect()
+    }
+
+    /// Takes the oldest desync report.
+    pub fn take_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
     }
 
     /// Takes what went wrong since the last call.

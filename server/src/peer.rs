@@ -177,6 +177,8 @@ pub(crate) struct Peer {
     /// The newest packet that told fates and was heard.
     heard_telling: u32,
     pub(crate) evidence: Option<(Tick, Arc<[u8]>)>,
+    /// Reports that it may send: one for each evidence that it got.
+    pub(crate) reports_due: u32,
     /// The journal says that this client was right.
     pub(crate) server_at_fault: bool,
     /// Its client goes on from frames: no world was sent.
@@ -222,6 +224,7 @@ impl Peer {
             tellings: [false; TELLINGS],
             heard_telling: 0,
             evidence: None,
+            reports_due: 0,
             server_at_fault: false,
             resumed: false,
             ticket_due: None,

@@ -1,14 +1,20 @@
 //! Desyncs come with evidence: the tick, the field, and whose fault it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::REPORT_BYTES_MAX;
+use twinstep_core::lane::{self, LaneSender};
+use twinstep_core::link::Link;
 use twinstep_core::packet::hello::Hello;
+use twinstep_core::packet::{message, up};
 use twinstep_core::replay::{Replay, ReplayError};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Never, Simulation};
-use twinstep_server::Trouble;
 use twinstep_server::game::Folded;
+use twinstep_server::{PeerId, Trouble};
 use twinstep_tests::history::History;
 use twinstep_tests::recorded::alone;
 use twinstep_tests::rig::{Rig, RigConfig};
@@ -123,4 +129,37 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     );
     let fields: Vec<&str> = verified.fields.iter().map(|d| d.path.as_str()).collect();
     assert_eq!(fields, ["sim.favourite"]);
+}
+
+/// A session that nobody asked floods the match with reports: none is kept, all are counted.
+#[test]
+fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
+    let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
+    rig.run(SECOND * 5);
+    let (peer, rtt) = (PeerId(9_999), Duration::from_millis(200));
+    rig.game.connect(rig.now, peer, "flooder", 1).unwrap();
+    let (mut link, mut lane) = (Link::default(), LaneSender::new(REPORT_BYTES_MAX));
+    for n in 0..8_u8 {
+        lane.push(message::REPORT, Arc::from([b'a' + n; 5]))
+            .unwrap();
+    }
+    let mut now = rig.now;
+    for _ in 0..400 {
+        now += Duration::from_millis(10);
+        let mut chunk = [0; lane::FRAME_BYTES_MAX];
+        let Some(len) = lane.poll(now, rtt, &mut chunk) else {
+            continue;
+        };
+        let mut bytes = [0; 1_200];
+        let mut packet = Writer::new(&mut bytes);
+        packet.u8(up::LANE).unwrap();
+        link.write(now, &mut packet).unwrap();
+        packet.bytes(&chunk[..len]).unwrap();
+        let written = packet.len();
+        rig.game.handle(now, peer, &bytes[..written]);
+    }
+    let stats = rig.game.stats();
+    assert!(stats.reports_dropped > 0, "they came, and were read");
+    assert_eq!(stats.malformed, 0);
+    assert_eq!(rig.game.take_report(), None);
 }

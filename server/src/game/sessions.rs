@@ -13,6 +13,9 @@ use super::spectators::VIEWS_AT_ONCE;
 use super::*;
 use crate::config::{Resolves, Sealing};
 
+/// Desync reports that wait to be looked at.
+const REPORTS_MAX: usize = 16;
+
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before, and
     /// takes them over from a session that still holds them.
@@ -225,20 +228,23 @@ impl<S: Simulation> Match<S> {
         }
         let players = peer.players.clone();
         while let Ok(Some(told)) = peer.lane_in.poll_message() {
-            let text: String = String::from_utf8_lossy(&told.bytes)
-                .chars()
-                .filter(|c| !c.is_control() || *c == '\n')
-                .collect();
-            if told.kind == message::REPORT
+            let is_due = told.kind == message::REPORT
                 && told.bytes.len() <= REPORT_BYTES_MAX
-                && self.reports.len() < 16
-            {
-                self.reports.push(Report {
-                    peer: peer.id,
-                    text,
-                    server_at_fault: peer.server_at_fault,
-                });
+                && peer.reports_due > 0;
+            peer.reports_due -= u32::from(is_due);
+            if !is_due || self.reports.len() == REPORTS_MAX {
+                self.stats.reports_dropped += 1;
+                continue;
             }
+            let text = String::from_utf8_lossy(&told.bytes);
+            self.reports.push_back(Report {
+                peer: peer.id,
+                text: text
+                    .chars()
+                    .filter(|c| !c.is_control() || *c == '\n')
+                    .collect(),
+                server_at_fault: peer.server_at_fault,
+            });
         }
         for player in players {
             self.take_answers(player);
@@ -396,7 +402,9 @@ impl<S: Simulation> Match<S> {
         let peer = &mut self.peers[at];
         if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
             debug_assert_eq!(kept, tick);
-            let _ = peer.lane_out.push(message::EVIDENCE, world);
+            if peer.lane_out.push(message::EVIDENCE, world).is_ok() {
+                peer.reports_due += 1;
+            }
         }
     }
 

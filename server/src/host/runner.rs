@@ -42,6 +42,9 @@ const MOVE_PATIENCE: Duration = Duration::from_secs(1);
 /// That a match has no journal is said so often.
 const LAMENT_EVERY: Duration = Duration::from_secs(60);
 
+/// What a client found different is logged at most so often, whatever clients send.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
 /// What connects a match to the rest of its host.
 pub(super) struct Ends<S: Simulation> {
     pub(super) clock: Clock,
@@ -71,6 +74,8 @@ pub(super) struct Runner<S: Simulation> {
     orders: Vec<Told>,
     /// When it was last said that the match goes on without a journal.
     lamented: Option<Duration>,
+    /// When a client's report was logged last.
+    reported: Option<Duration>,
     lost: u64,
 }
 
@@ -96,6 +101,7 @@ impl<S: Simulation> Runner<S> {
             moving: None,
             orders: Vec::new(),
             lamented: None,
+            reported: None,
             lost: 0,
         }
     }
@@ -147,7 +153,7 @@ impl<S: Simulation> Runner<S> {
                 let lateness = now.saturating_sub(self.game.next_due());
                 self.ends.pulse.note_lateness(lateness);
                 self.game.advance(now);
-                self.tell_reports();
+                self.tell_reports(now);
                 self.give_up_jobs(now);
             }
             if self.ends.pulse.is_condemned() {
@@ -390,9 +396,14 @@ impl<S: Simulation> Runner<S> {
         let _ = self.ends.told.try_send(order);
     }
 
-    /// What clients found different, as they tell it: at most 16 a second, made harmless by `Debug`.
-    fn tell_reports(&mut self) {
-        for report in self.game.take_reports() {
+    /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
+    fn tell_reports(&mut self, now: Duration) {
+        let lately = |at| now.saturating_sub(at) < REPORT_EVERY;
+        if self.reported.is_some_and(lately) {
+            return;
+        }
+        if let Some(report) = self.game.take_report() {
+            self.reported = Some(now);
             tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, text = ?report.text, "a client's state differed");
         }
     }
