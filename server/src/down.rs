@@ -27,8 +27,11 @@ const REFUSALS: usize = 64;
 /// What sessions are told from.
 pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) now: Duration,
-    /// The next tick to be sealed, or that the session may not see yet; all before it are sent.
+    /// The first tick of the turn that is not full, or that the session may not see yet; all before it are
+    /// sent.
     pub(crate) next: Tick,
+    /// The next tick to be sealed: what margins are told from.
+    pub(crate) sealing: Tick,
     /// The next turn to be sealed, with a command delay.
     pub(crate) turn: Option<u32>,
     /// The players that the match waits for.
@@ -130,7 +133,7 @@ impl<S: Simulation> Telling<'_, S> {
             None => self.held(peer),
             Some(turn) => self.batches_held(peer, turn),
         };
-        out.tick16(self.next)?;
+        out.tick16(self.sealing)?;
         out.u8(margin as u8)?;
         out.u8(unbroken)?;
         if let Some(turn) = self.turn {
@@ -199,10 +202,10 @@ impl<S: Simulation> Telling<'_, S> {
         for player in &peer.players {
             let seat = &self.seats[player.index()];
             let margin = seat.newest().map_or(i64::from(i8::MIN), |newest| {
-                i64::from(newest.0) - i64::from(self.next.0)
+                i64::from(newest.0) - i64::from(self.sealing.0)
             });
             worst.0 = worst.0.min(margin.clamp(-128, 127) as i8);
-            worst.1 = worst.1.min(seat.unbroken(self.next) as u8);
+            worst.1 = worst.1.min(seat.unbroken(self.sealing) as u8);
         }
         worst
     }

@@ -203,6 +203,9 @@ fn long_turns_are_no_silence() {
         for client in &rig.clients {
             let heard = client.session.heard_at().expect("it plays");
             assert!(rig.now - heard < MS(250), "silence since {heard:?}");
+            // Law Journal first: what is said in the middle of a turn tells none of its ticks.
+            let known = client.session.authority().expect("it plays").tick();
+            assert!(known <= rig.game.world().turn().began, "ticks of an open turn");
         }
     });
 }

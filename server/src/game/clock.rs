@@ -303,7 +303,9 @@ impl<S: Simulation> Match<S> {
         let [before, frame] = &mut self.scratch;
         let mut telling = Telling {
             now,
-            next: self.world.tick(),
+            // Law Journal first: ticks of a turn that is not full are not written yet.
+            next: self.world.turn().began,
+            sealing: self.world.tick(),
             turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
             waiting,
             announce: self.config.announce,
@@ -314,7 +316,7 @@ impl<S: Simulation> Match<S> {
             views: &mut self.views_of_spectators,
         };
         telling.views.clear();
-        let newest = telling.next;
+        let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
         for peer in &mut self.peers {
             if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
@@ -326,11 +328,13 @@ impl<S: Simulation> Match<S> {
                 let quiet = slow || again && peer.wanted >= newest;
                 if !quiet || silent {
                     telling.next = newest;
+                    telling.sealing = sealing;
                     telling.waiting = waiting;
                     telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
                 }
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
+                telling.sealing = telling.next;
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
                 telling.tell(peer, 1, &mut self.outbox);
