@@ -7,7 +7,7 @@ use twinstep_core::bounds::{OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::frame::Answer;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::World;
-use twinstep_core::{PlayerSet, Simulation, Tick, codec};
+use twinstep_core::{Key, PlayerSet, Simulation, Tick, codec};
 
 use crate::hooks::Resolve;
 
@@ -26,10 +26,11 @@ impl<S: Simulation> Answers<S> {
     /// Looks at the confirmed world after each of its ticks: answers what own players asked, forgets what is settled.
     pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
         let open = world.open_queries();
+        let is_own = |key: Key| key.owner().is_some_and(|owner| own.contains(owner));
         self.given
-            .retain(|a| open.iter().any(|o| (o.asked, o.key) == (a.asked, a.key)));
+            .retain(|a| is_own(a.key) && open.iter().any(|o| (o.asked, o.key) == (a.asked, a.key)));
         for query in open {
-            let mine = query.key.owner().is_some_and(|owner| own.contains(owner));
+            let mine = is_own(query.key);
             let known = |a: &Answer<S::Outcome>| (a.asked, a.key) == (query.asked, query.key);
             if !mine || self.given.iter().any(known) {
                 continue;

@@ -10,6 +10,7 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::digest::NanError;
 use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{
     CloseReason, ConnectError, Ticket, TicketError, Transport, TransportState, UdpClient,
 };
@@ -233,6 +234,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             }
             tracing::info!(%lost, "the server is lost: dialling again");
             self.rejoin.lose(now);
+            if lost == Ended::Session(Closed::Server(CloseCode::TooSlow)) {
+                self.rejoin.wait(now);
+            }
             self.lost = Some(lost);
             self.dialled = false;
         }

@@ -431,6 +431,27 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.resume(welcome);
     }
 
+    /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
+    /// refused. Seats and sequences of these commands.
+    pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
+        let orders = self.timeline.orders_mut();
+        self.meter.commands_executed += orders.jumped(&world) as u64;
+        let seat_of = |player| orders.seats().iter().position(|p| *p == player);
+        let refused: Vec<(usize, u32)> = orders
+            .commands()
+            .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
+            .collect();
+        self.meter.commands_refused += refused.len() as u64;
+        *orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
+        if self.lockstep.is_none() {
+            self.view.own(orders.players());
+        }
+        // Inputs are sampled for other seats: their clock begins anew.
+        self.pace = None;
+        self.restart(welcome, world);
+        refused
+    }
+
     /// Tells what was measured.
     pub(crate) fn tell(&self, stats: &mut SessionStats) {
         let (meter, view) = (&self.meter, &self.view);

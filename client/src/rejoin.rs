@@ -28,6 +28,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long an attempt may take to connect. Within it the request is repeated by the transport.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
+/// The pause after the server said that it lets this player in only later: three attempts, one with each ticket, last
+/// for longer than that.
+const PAUSE_BARRED: Duration = Duration::from_secs(15);
+
 /// What to do now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Advice {
@@ -86,6 +90,13 @@ impl Rejoin {
             until: None,
             tried: None,
         });
+    }
+
+    /// The server lets this player in only later.
+    pub(crate) fn wait(&mut self, now: Duration) {
+        if let Some(down) = &mut self.down {
+            down.dial_at = now + PAUSE_BARRED;
+        }
     }
 
     /// The attempt, if one is on its way, came to nothing. A ticket that was `denied` is no good any more.
@@ -228,6 +239,26 @@ mod tests {
         assert!(!rejoin.is_down() && !rejoin.can_return());
         rejoin.lose(1_000 * MS);
         assert_eq!(rejoin.advise(1_000 * MS), Advice::GiveUp);
+    }
+
+    #[test]
+    fn who_is_let_in_only_later_tries_again_for_longer_than_it_is_barred() {
+        let mut rejoin = Rejoin::default();
+        for _ in 0..TICKETS_KEPT {
+            rejoin.keep(ticket());
+        }
+        let mut dials = Vec::new();
+        rejoin.lose(Duration::ZERO);
+        for ms in 0..60_000 {
+            if dialled(&mut rejoin, ms * MS).is_some() {
+                dials.push(ms);
+                rejoin.succeed();
+                rejoin.lose(ms * MS);
+                rejoin.wait(ms * MS);
+            }
+        }
+        assert_eq!(dials, [0, 15_000, 30_000]);
+        assert_eq!(rejoin.advise(60_000 * MS), Advice::GiveUp);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
@@ -87,8 +87,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let State::Playing(playing) = &mut self.state else {
             return;
         };
-        let same = |told: &Welcome| told.seats[..] == *playing.timeline.orders().seats();
-        let Some(welcome) = told.filter(same) else {
+        let seats = playing.timeline.orders().seats();
+        let sound = |told: &Welcome| {
+            told.seats.len() == seats.len()
+                && told.next_seq.len() == seats.len()
+                && told.seats.iter().all(|p| p.index() < PLAYERS_MAX)
+                // As other players it goes on from a world only.
+                && (told.seats[..] == *seats || !told.resumed)
+        };
+        let Some(welcome) = told.filter(sound) else {
             self.malformed += 1;
             return;
         };
@@ -125,10 +132,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.next_seal = world.tick();
         self.met_at = now;
         self.send_now = true;
-        playing.restart(&welcome, world);
+        if welcome.seats[..] == *playing.timeline.orders().seats() {
+            playing.restart(&welcome, world);
+        } else {
+            self.begin_as(&welcome, world);
+        }
         self.events.push_back(Event::Reconnected {
             resumed: false,
             lost_ticks,
         });
+    }
+
+    /// Its players were removed meanwhile, and it got other numbers: it goes on as these.
+    fn begin_as(&mut self, welcome: &Welcome, world: World<S>) {
+        let State::Playing(playing) = &mut self.state else {
+            return;
+        };
+        for (seat, seq) in playing.restart_as(welcome, world) {
+            self.events.push_back(Event::CommandRefused { seat, seq });
+        }
+        self.events.push_back(Event::Joined(welcome.seats.to_vec()));
     }
 }

@@ -27,6 +27,11 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
 }
 
 impl<S: Simulation, V: Show<S>> View<S, V> {
+    /// These players are drawn as own ones from now on.
+    pub(crate) fn own(&mut self, locals: PlayerSet) {
+        self.locals = locals;
+    }
+
     pub(crate) fn new(show: V, smoothing: Smoothing, locals: PlayerSet, tick: Duration) -> Self {
         View {
             show,

@@ -93,8 +93,9 @@ pub const SPECTATORS_LIVE_MAX: usize = 16;
 pub const SPECTATORS_DELAYED_MAX: usize = 512;
 /// The shortest delay of a delayed spectator, in ticks.
 pub const SPECTATOR_DELAY_MIN: u32 = 180;
-/// The longest delay of a delayed spectator, in ticks: well within [`BACKLOG`].
-pub const SPECTATOR_DELAY_MAX: u32 = 1_200;
+/// The longest delay of a delayed spectator, in ticks. Its world may be 300 ticks older still, so that 600 of
+/// [`BACKLOG`] are left to load that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
+pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
 /// Every client sends at least this often, in every state.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);

@@ -45,8 +45,8 @@ use crate::seat::{Seat, SeatStats};
 use crate::tempo::Tempo;
 use crate::up::{self, Asked};
 
-/// A dropped player's seat is freed after so many ticks (a minute at 60 Hz).
-const LEAVE_AFTER_TICKS: u32 = 3_600;
+/// A dropped player's seat is freed after so long.
+const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 mod answers;
 mod clock;

@@ -16,13 +16,14 @@ use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
 use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Tick};
 
 /// Batches whose arrival is remembered.
 const SLACKS: usize = 16;
 /// Packets of which it is remembered whether they told fates.
 const TELLINGS: usize = 256;
-/// An identity gets a world to join with at most once in so long.
+/// An identity gets a world to join with, and thereby joins, at most once in so long.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// A ticket to return with is due when a session plays, and every so often from then on.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
@@ -30,6 +31,10 @@ const TICKET_EVERY: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 /// Identities whose standing is remembered while they are away.
 const STANDINGS_MAX: usize = 256;
+/// Who was too slow stays out for so long: a client tries to return for twice as long.
+const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
+/// Who broke the protocol too often stays out for so long.
+const BAR_STRIKES: Duration = Duration::from_secs(60);
 
 /// A session, as the host numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +71,8 @@ pub(crate) struct Standing {
     strikes_since: Duration,
     joined_at: Option<Duration>,
     held: Held,
+    /// Until when it may not return, and why.
+    barred: Option<(Duration, CloseCode)>,
     /// Refused orders of which it has not heard: player, whether a claim, sequence.
     untold: Vec<(PlayerId, bool, u32)>,
 }
@@ -79,6 +86,23 @@ impl Standing {
         }
         self.strikes += 1;
         self.strikes > STRIKES_MAX
+    }
+
+    /// It was removed for this reason, and some reasons keep it out for a while.
+    fn bar(&mut self, now: Duration, code: CloseCode) {
+        let until = match code {
+            CloseCode::TooSlow => now + BAR_TOO_SLOW,
+            CloseCode::Strikes => now + BAR_STRIKES,
+            CloseCode::Kicked => Duration::MAX,
+            _ => return,
+        };
+        self.barred = Some((until, code));
+    }
+
+    /// Why it may not return yet, if it may not.
+    fn barred(&self, now: Duration) -> Option<CloseCode> {
+        let (until, code) = self.barred?;
+        (now < until).then_some(code)
     }
 
     /// Whether it may be healed now; `None`: it has been healed too often.
@@ -96,15 +120,23 @@ impl Standing {
     }
 }
 
+/// An identity that is away. Who plays may watch too, and each is one of these.
+struct Away {
+    identity: String,
+    watches: bool,
+    standing: Standing,
+}
+
 /// The standing of identities that are away, the longest away first.
 #[derive(Default)]
 pub(crate) struct Standings {
-    away: VecDeque<(String, Standing)>,
+    away: VecDeque<Away>,
 }
 
 impl Standings {
     /// A session ended.
-    pub(crate) fn keep(&mut self, peer: Peer) {
+    pub(crate) fn keep(&mut self, now: Duration, peer: Peer) {
+        let watches = peer.is_spectator();
         let Peer {
             identity,
             players,
@@ -116,18 +148,57 @@ impl Standings {
             .iter()
             .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
             .collect();
+        self.put(
+            now,
+            Away {
+                identity,
+                watches,
+                standing,
+            },
+        );
+    }
+
+    /// Remembers one more, rather than the one that is away longest; who is barred is forgotten last.
+    fn put(&mut self, now: Duration, away: Away) {
         if self.away.len() == STANDINGS_MAX {
-            self.away.pop_front();
+            let free = |away: &Away| away.standing.barred(now).is_none();
+            let at = self.away.iter().position(free).unwrap_or(0);
+            self.away.remove(at);
         }
-        self.away.push_back((identity, standing));
+        self.away.push_back(away);
     }
 
     /// A session begins.
-    pub(crate) fn take(&mut self, identity: &str) -> Standing {
-        let at = self.away.iter().position(|(name, _)| name == identity);
+    pub(crate) fn take(&mut self, identity: &str, watches: bool) -> Standing {
+        let is = |away: &Away| away.identity == identity && away.watches == watches;
+        let at = self.away.iter().position(is);
         at.and_then(|at| self.away.remove(at))
-            .map(|(_, standing)| standing)
+            .map(|away| away.standing)
             .unwrap_or_default()
+    }
+
+    /// A player without a session is removed for this reason.
+    pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
+        let mut standing = self.take(identity, false);
+        standing.bar(now, code);
+        self.put(
+            now,
+            Away {
+                identity: identity.to_owned(),
+                watches: false,
+                standing,
+            },
+        );
+    }
+
+    /// Why an identity may not come yet, if it may not. Who was kicked does not watch either.
+    pub(crate) fn barred(&self, now: Duration, identity: &str, watches: bool) -> Option<CloseCode> {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.filter_map(|away| {
+            let code = away.standing.barred(now)?;
+            (away.watches == watches || code == CloseCode::Kicked).then_some(code)
+        })
+        .next()
     }
 }
 
@@ -302,6 +373,11 @@ impl Peer {
     /// It does not trail any more: another pause may begin.
     pub(crate) fn note_close(&mut self) {
         self.standing.held.now = Duration::ZERO;
+    }
+
+    /// It is removed for this reason, and some reasons keep it out for a while.
+    pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
+        self.standing.bar(now, code);
     }
 
     /// Counts a protocol error; whether it was one too many.

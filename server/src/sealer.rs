@@ -3,6 +3,8 @@
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands
 //! by (player, sequence). What does not fit into a frame's bytes waits for the next tick, in that order.
 
+use std::time::Duration;
+
 use twinstep_core::bounds::{
     ANSWER_TICKS, COMMANDS_PER_TICK, DROP_AFTER_TICKS, FRAME_BYTES_MAX, OUTCOME_BYTES_MAX,
     PLAYERS_MAX,
@@ -17,8 +19,8 @@ use crate::hooks::{Look, Referee};
 use crate::outbox::JobId;
 use crate::seat::Seat;
 
-/// A player's roster changes at most once in so many ticks by silence and return (5 s at 60 Hz).
-const RETURN_AFTER_TICKS: u32 = 300;
+/// A player's roster changes at most once in so long by silence and return.
+const RETURN_AFTER: Duration = Duration::from_secs(5);
 /// Bytes of a frame that are neither an input nor an entry of a list: masks, flags, counts.
 const FRAME_HEAD_BYTES: usize = 24;
 /// Bytes of an entry beside its value: the player and sequence, or the tick asked.
@@ -31,6 +33,11 @@ pub(crate) struct Refused {
     pub(crate) seq: u32,
     /// Whether the step failed with it in its frame.
     pub(crate) poison: bool,
+}
+
+/// Ticks of length `tick` in a time, rounded.
+pub(crate) fn ticks_in(time: Duration, tick: Duration) -> u32 {
+    ((time + tick / 2).as_nanos() / tick.as_nanos()) as u32
 }
 
 /// Builds frames.
@@ -68,17 +75,23 @@ impl<S: Simulation> Sealer<S> {
         self.roster[player.index()] == Some(RosterChange::Left)
     }
 
+    /// Whether a change of a player waits to be sealed.
+    pub(crate) fn changes(&self, player: PlayerId) -> bool {
+        self.roster[player.index()].is_some()
+    }
+
     /// What silence, or its end, does to a player.
     pub(crate) fn silence(
         &self,
         presence: Presence,
         seat: &Seat<S>,
         next: Tick,
+        tick: Duration,
         speaks: bool,
     ) -> Option<RosterChange> {
         let settled = seat
             .changed
-            .is_none_or(|at| next - at >= RETURN_AFTER_TICKS);
+            .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
         match presence {
             Presence::Present if next - seat.given > DROP_AFTER_TICKS => {
                 Some(RosterChange::Dropped)
@@ -404,6 +417,27 @@ impl<S: Simulation> Queries<S> {
                 None => continue,
             };
             frame.outcomes.push(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::testing::doc::Counter;
+
+    #[test]
+    fn who_was_dropped_returns_after_five_seconds_whatever_a_tick_lasts() {
+        let mut seat = Seat::<Counter>::new();
+        seat.changed = Some(Tick(1_000));
+        for (tick_us, ticks) in [(5_000, 1_000), (16_667, 300), (100_000, 50)] {
+            let tick = Duration::from_micros(tick_us);
+            let after = |ticks: u32| {
+                let next = Tick(1_000) + ticks;
+                Sealer::default().silence(Presence::Dropped, &seat, next, tick, true)
+            };
+            assert_eq!(after(ticks - 1), None, "{tick:?}");
+            assert_eq!(after(ticks), Some(RosterChange::Returned), "{tick:?}");
         }
     }
 }

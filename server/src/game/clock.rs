@@ -20,6 +20,8 @@ use twinstep_core::packet::LOAD_UNITS;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
 const REPEAT: Duration = Duration::from_millis(50);
+/// A delayed spectator that lacks more frames than these is told them faster.
+const FAR: u32 = 30;
 /// How late a deadline may be met before the match's clock gives way instead of hurrying after, in ticks.
 const HURRY_TICKS: u32 = 8;
 /// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
@@ -337,7 +339,13 @@ impl<S: Simulation> Match<S> {
                 telling.sealing = telling.next;
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
-                telling.tell(peer, 1, &mut self.outbox);
+                // Who is far behind gets what it lacks twice as fast.
+                let packets = if telling.next - peer.wanted > FAR {
+                    2
+                } else {
+                    1
+                };
+                telling.tell(peer, packets, &mut self.outbox);
             }
         }
     }

@@ -12,13 +12,18 @@
 use super::spectators::VIEWS_AT_ONCE;
 use super::*;
 use crate::config::{Resolves, Sealing};
+use crate::sealer::ticks_in;
+
+/// Players' numbers.
+type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 
 /// Desync reports that wait to be looked at.
 const REPORTS_MAX: usize = 16;
 
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before, and
-    /// takes them over from a session that still holds them.
+    /// takes them over from a session that still holds them. Who was removed stays out for a while: 30 s for being too
+    /// slow, 60 s for strikes, and for the match if it was kicked.
     ///
     /// # Errors
     /// Why not; nothing was changed then.
@@ -30,6 +35,9 @@ impl<S: Simulation> Match<S> {
         seats: usize,
     ) -> Result<(), CloseCode> {
         if let Some(code) = self.closed {
+            return Err(code);
+        }
+        if let Some(code) = self.standings.barred(now, identity, seats == 0) {
             return Err(code);
         }
         let players = if seats == 0 {
@@ -51,10 +59,9 @@ impl<S: Simulation> Match<S> {
             } else {
                 seat.purge();
                 self.identities.push((identity.to_owned(), *player));
-                self.journal(|recorder, out| recorder.seat(*player, identity, out));
             }
         }
-        let standing = self.standings.take(identity);
+        let standing = self.standings.take(identity, seats == 0);
         let joined = Peer::new(peer, identity.to_owned(), players, standing, now);
         self.peers.push(joined);
         Ok(())
@@ -119,12 +126,14 @@ impl<S: Simulation> Match<S> {
             .filter(|(name, _)| name == identity)
             .map(|(_, p)| *p);
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
-        let free = (0..self.seats.len() as u8).map(PlayerId);
-        let free = free.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
+        let numbers = (0..self.seats.len() as u8).map(PlayerId);
+        let free = numbers.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
+        // A number whose last player leaves with the next tick is there only if no other is.
+        let (leaving, free): (Numbers, Numbers) = free.partition(|p| self.sealer.leaves(*p));
         if players.len() < seats && !self.config.open {
             return Err(CloseCode::Shut);
         }
-        players.extend(free.take(seats - players.len()));
+        players.extend(free.into_iter().chain(leaving).take(seats - players.len()));
         if players.len() < seats {
             Err(CloseCode::Full)
         } else {
@@ -135,7 +144,7 @@ impl<S: Simulation> Match<S> {
     /// The transport of a session is gone. Its players keep their seats until they are dropped.
     pub fn disconnect(&mut self, peer: PeerId) {
         if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
-            self.standings.keep(self.peers.remove(at));
+            self.standings.keep(self.now, self.peers.remove(at));
         }
     }
 
@@ -169,10 +178,14 @@ impl<S: Simulation> Match<S> {
         }
         self.seats[player.index()].purge();
         self.sealer.change(player, RosterChange::Left);
-        self.identities.retain(|(_, p)| *p != player);
+        if let Some(at) = self.identities.iter().position(|(_, p)| *p == player) {
+            let (identity, _) = self.identities.remove(at);
+            self.standings.bar(self.now, &identity, code);
+        }
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
+        self.peers[at].bar(self.now, code);
         for player in self.peers[at].players.clone() {
             self.seats[player.index()].purge();
             self.sealer.change(player, RosterChange::Left);
@@ -195,7 +208,7 @@ impl<S: Simulation> Match<S> {
             });
         }
         self.outbox.push(Item::Closed(peer.id, code));
-        self.standings.keep(peer);
+        self.standings.keep(self.now, peer);
     }
 
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
@@ -319,9 +332,14 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Whether a client can go on by frames from the world that it has.
+    /// Whether a client can go on by frames from the world that it has. Who is to join needs a world: those are
+    /// handed out slowly, so that nobody comes and goes as fast as its line.
     fn can_resume(&self, at: usize, tick: Tick, digest: u32) -> bool {
-        tick >= self.history.first()
+        let is_in = |player: &PlayerId| {
+            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+        };
+        self.peers[at].players.iter().all(is_in)
+            && tick >= self.history.first()
             && tick <= self.shown_to(at)
             && self.digest_at(tick).map(|ours| ours as u32) == Some(digest)
     }
@@ -417,6 +435,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn note_silence(&mut self) {
         let next = self.world.tick();
         let turn = self.world.turn().number;
+        let tick = self.world.turn().cadence.tick();
         // Where everybody is waited for, silence ends in a kick instead.
         let drops = self.config.sealing == Sealing::Deadline;
         for (i, seat) in self.seats.iter_mut().enumerate() {
@@ -432,7 +451,7 @@ impl<S: Simulation> Match<S> {
                 };
             if let Some(change) = self
                 .sealer
-                .silence(self.world.presence(player), seat, next, speaks)
+                .silence(self.world.presence(player), seat, next, tick, speaks)
                 .filter(|change| drops || *change == RosterChange::Returned)
             {
                 self.sealer.change(player, change);
@@ -442,7 +461,8 @@ impl<S: Simulation> Match<S> {
             let held = self.peers.iter().any(|p| p.players.contains(&player));
             let named = self.identities.iter().any(|(_, p)| *p == player);
             // Gone for long, or gone before it ever joined.
-            let gone = presence == Presence::Dropped && next - seat.given > LEAVE_AFTER_TICKS
+            let gone = presence == Presence::Dropped
+                && next - seat.given > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
             if gone && !held {
                 self.sealer.change(player, RosterChange::Left);
@@ -452,12 +472,37 @@ impl<S: Simulation> Match<S> {
         }
     }
 
+    /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
+    /// leave is let in when that one has left.
+    fn let_in(&mut self, at: usize) {
+        let players = self.peers[at].players.clone();
+        if players.iter().any(|p| self.sealer.changes(*p)) {
+            return;
+        }
+        let next = self.world.tick();
+        let turn = self.world.turn().number;
+        for player in players {
+            if self.world.presence(player) != Presence::Absent {
+                continue;
+            }
+            let identity = self.peers[at].identity.clone();
+            // Not sooner: after a crash, who is said to have a number has its character too.
+            self.journal(|recorder, out| recorder.seat(player, &identity, out));
+            self.sealer.change(player, RosterChange::Joined);
+            let seat = &mut self.seats[player.index()];
+            seat.given = seat.given.max(next);
+            seat.changed = Some(next);
+            // Seed row 21: the turns until then are sealed without it.
+            seat.awaited_from = turn + u32::from(self.config.command_delay);
+            self.joined = true;
+        }
+    }
+
     /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         let oldest = self.history.first();
-        let m = u32::from(self.config.command_delay);
-        let (turn, cadence) = (self.world.turn().number, self.world.turn().cadence);
+        let cadence = self.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
         let mut at = 0;
         while at < self.peers.len() {
@@ -484,21 +529,18 @@ impl<S: Simulation> Match<S> {
                 Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
                 Stage::CatchingUp if next - peer.wanted <= near => {
                     peer.enter(Stage::Playing, now);
-                    for player in peer.players.clone() {
+                    for player in &peer.players {
                         let seat = &mut self.seats[player.index()];
                         seat.given = seat.given.max(next);
-                        if self.world.presence(player) == Presence::Absent {
-                            self.sealer.change(player, RosterChange::Joined);
-                            seat.changed = Some(next);
-                            // Seed row 21: the turns until then are sealed without it.
-                            seat.awaited_from = turn + m;
-                            self.joined = true;
-                        }
                     }
+                    self.let_in(at);
                     None
                 }
                 Stage::CatchingUp => None,
-                Stage::Playing => stuck.then_some(CloseCode::NoAcks),
+                Stage::Playing => {
+                    self.let_in(at);
+                    stuck.then_some(CloseCode::NoAcks)
+                }
             };
             let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
             if behind && self.peers[at].stage == Stage::Playing {

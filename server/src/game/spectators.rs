@@ -16,10 +16,15 @@
 
 use std::collections::VecDeque;
 
+use twinstep_core::bounds::{BACKLOG, SPECTATOR_DELAY_MAX};
+
 use super::*;
 
 /// A world is kept for delayed spectators each time that so many ticks have passed.
 const WORLD_EVERY: u32 = 300;
+/// The frames since are kept while its world is on its way: for so many ticks (10 s at 60 Hz).
+const LOADING_TICKS: u32 = 600;
+const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 
 /// Worlds on their way to spectators at once, beside those to players.
 pub(super) const VIEWS_AT_ONCE: usize = 8;

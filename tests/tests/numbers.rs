@@ -1,0 +1,265 @@
+//! Who plays as which number when people come, go and come back: nobody is left outside, nobody gets another's
+//! character, and no coming and going is without bound. All in virtual time.
+
+use std::time::Duration;
+
+use twinstep_client::{Closed, Event};
+use twinstep_core::PlayerId;
+use twinstep_core::packet::down;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::replay::Index;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::wire::Writer;
+use twinstep_core::world::Presence;
+use twinstep_server::PeerId;
+use twinstep_server::config::Sealing;
+use twinstep_server::peer::Stage;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// What goes up is lost.
+const MUTE: LinkProfile = LinkProfile {
+    up: LegProfile::BLACKOUT,
+    down: LegProfile::PERFECT,
+};
+
+/// Three players wait for each other; so many numbers there are.
+fn patient(seed: u64, numbers: usize) -> RigConfig {
+    let mut config = RigConfig::strategy(seed, LinkProfile::LAN);
+    config.clients = 3;
+    config.policies.players_max = numbers;
+    config.policies.command_delay = 2;
+    config.policies.sealing = Sealing::WaitForAll {
+        kick_after: SECOND * 10,
+    };
+    config
+}
+
+/// The match stands still for client 1; client 0 leaves, and somebody comes who gets its number or another.
+fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
+    let mut rig = Rig::<History>::new(patient(1, numbers));
+    rig.run(SECOND * 6);
+    rig.relink(1, MUTE);
+    rig.run(SECOND);
+    let stopped = rig.game.world().tick();
+    let left = rig.clients[0].session.seats()[0];
+    rig.leave(0);
+    let newcomer = rig.join("dora");
+    rig.run(SECOND * 2);
+    assert_eq!(rig.game.world().tick(), stopped, "a pause");
+    let peer = rig.clients[newcomer].peer;
+    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    (rig, left)
+}
+
+/// Its last player is still to leave when a number gets a new one: that one joins right after.
+#[test]
+fn who_gets_a_number_before_its_last_player_has_left_joins_all_the_same() {
+    let (mut rig, left) = comes_in_a_pause(3);
+    assert_eq!(rig.clients[2].session.seats(), [left]);
+    let owner = |rig: &Rig<History>| {
+        let index = Index::scan(&rig.journal).expect("a journal");
+        let mut seats = index.seats.into_iter().rev();
+        seats.find(|(player, _)| *player == left).map(|of| of.1)
+    };
+    let said = "after a crash now, the character is not the newcomer's";
+    assert_eq!(owner(&rig).as_deref(), Some("player 0"), "{said}");
+    rig.relink(0, LinkProfile::LAN);
+    rig.run(SECOND * 3);
+    assert_eq!(rig.game.world().presence(left), Presence::Present);
+    assert_eq!(owner(&rig).as_deref(), Some("dora"));
+    let ran = rig.game.seat_stats(left).accepted;
+    rig.run(SECOND * 10);
+    assert!(rig.game.seat_stats(left).accepted > ran, "its commands run");
+    rig.converge();
+}
+
+#[test]
+fn a_number_whose_last_player_has_not_left_yet_is_given_last() {
+    let (mut rig, left) = comes_in_a_pause(4);
+    assert_ne!(rig.clients[2].session.seats(), [left]);
+    rig.relink(0, LinkProfile::LAN);
+    rig.run(SECOND * 3);
+    assert_eq!(rig.game.world().presence(left), Presence::Absent);
+    assert_eq!(rig.game.world().present().len(), 3);
+    rig.converge();
+}
+
+/// Everybody hears of each coming and going: by frames alone a client could do that as fast as its line.
+#[test]
+fn an_identity_comes_in_once_in_five_seconds() {
+    let mut config = RigConfig::new(2, LinkProfile::LAN);
+    config.policies.players_max = 4;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(6 * SECOND);
+    let player = rig.clients[0].session.seats()[0];
+    let mut came_in = Vec::new();
+    let mut was = Presence::Present;
+    for _ in 0..400 {
+        if rig.game.world().presence(player) == Presence::Present {
+            let peer = rig.clients[0].peer;
+            rig.game.kick(peer, CloseCode::Left);
+            rig.cut(0);
+            rig.redial(0);
+        }
+        rig.watch(50 * MS, |rig| {
+            let is = rig.game.world().presence(player);
+            if is == Presence::Present && was != is {
+                came_in.push(rig.now);
+            }
+            was = is;
+        });
+    }
+    assert!(came_in.len() >= 3, "it comes in: {came_in:?}");
+    for two in came_in.windows(2) {
+        assert!(two[1] - two[0] >= 5 * SECOND - 50 * MS, "{came_in:?}");
+    }
+}
+
+/// Who was removed while its line was dead comes back as whatever player is free, by a world.
+#[test]
+fn who_comes_back_as_another_player_goes_on_as_that_one() {
+    for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
+        let mut config = match predicts {
+            true => RigConfig::new(seed, LinkProfile::LAN),
+            false => RigConfig::strategy(seed, LinkProfile::LAN),
+        };
+        config.clients = 3;
+        config.policies.players_max = 3;
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 6);
+        let was = rig.clients[2].session.seats()[0];
+        // Its number will be another's: what became of orders on their way nobody could tell.
+        rig.command(false);
+        rig.run(SECOND);
+        rig.cut(2);
+        let peer = rig.clients[2].peer;
+        rig.game.kick(peer, CloseCode::Left);
+        let free = rig.clients[0].session.seats()[0];
+        rig.leave(0);
+        rig.run(SECOND);
+        // Its number is another's by then.
+        let other = rig.join("dora");
+        let others = rig.join("emil");
+        rig.run(SECOND * away);
+        let gone = [other, others].map(|i| (i, rig.clients[i].session.seats()[0]));
+        let at = gone.iter().find(|(_, p)| *p == free).expect("taken").0;
+        rig.leave(at);
+        rig.run(SECOND);
+        rig.redial(1);
+        rig.run(SECOND * 8);
+        let back = &rig.clients[1];
+        assert!(!back.session.is_returning(), "seed {seed}");
+        assert_eq!(back.session.seats(), [free]);
+        assert_ne!(free, was);
+        assert!(back.events.contains(&Event::Joined(vec![free])));
+        assert_eq!(rig.returns(1), (0, 1));
+        assert_eq!(rig.game.world().presence(free), Presence::Present);
+        let fills = rig.game.seat_stats(free).fills;
+        rig.run(SECOND * 5);
+        let filled = rig.game.seat_stats(free).fills - fills;
+        assert!(
+            filled < 10,
+            "seed {seed}: its inputs arrive, {filled} do not"
+        );
+        rig.converge();
+    }
+}
+
+/// The others would wait for it again and again.
+#[test]
+fn who_was_removed_stays_out_for_a_while() {
+    let mut rig = Rig::<History>::new(patient(7, 8));
+    rig.run(SECOND * 6);
+    rig.relink(1, MUTE);
+    rig.run(SECOND * 11);
+    rig.clients.remove(1);
+    assert_eq!(rig.game.world().present().len(), 2, "it was removed");
+    let mut peers = (1_000..).map(PeerId);
+    let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
+        let peer = peers.next().expect("another one");
+        let said = rig.game.connect(rig.now, peer, identity, seats);
+        rig.game.disconnect(peer);
+        said
+    };
+    assert_eq!(dial(&mut rig, "player 1", 1), Err(CloseCode::TooSlow));
+    rig.run(SECOND * 25);
+    assert_eq!(dial(&mut rig, "player 1", 1), Err(CloseCode::TooSlow));
+    rig.run(SECOND * 5);
+    assert_eq!(dial(&mut rig, "player 1", 1), Ok(()));
+
+    let kicked = rig.clients[0].peer;
+    rig.game.kick(kicked, CloseCode::Kicked);
+    rig.clients.remove(0);
+    // However many come and go, it is not forgotten.
+    for i in 0..300 {
+        assert_eq!(dial(&mut rig, &format!("stranger {i}"), 1), Ok(()));
+        rig.run(100 * MS);
+    }
+    rig.run(SECOND * 120);
+    assert_eq!(dial(&mut rig, "player 0", 1), Err(CloseCode::Kicked));
+    assert_eq!(dial(&mut rig, "player 2", 1), Ok(()));
+}
+
+/// A refusal that ends is no end.
+#[test]
+fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
+    let mut rig = Rig::<History>::new(RigConfig::new(8, LinkProfile::LAN));
+    rig.run(SECOND * 6);
+    let say = |rig: &mut Rig<History>, code: CloseCode| {
+        let mut bytes = [0; 16];
+        let mut packet = Writer::new(&mut bytes);
+        packet.u8(down::CLOSED).expect("room");
+        packet.value(&code).expect("room");
+        let len = packet.len();
+        let now = rig.now;
+        rig.clients[0].session.handle(now, &bytes[..len]);
+    };
+    rig.clients[0].session.reconnect(rig.now);
+    say(&mut rig, CloseCode::TooSlow);
+    assert_eq!(rig.clients[0].session.cut(), Some(CloseCode::TooSlow));
+    assert_eq!(rig.clients[0].session.closed(), None);
+    rig.clients[0].session.reconnect(rig.now);
+    say(&mut rig, CloseCode::Kicked);
+    let closed = Closed::Server(CloseCode::Kicked);
+    assert_eq!(rig.clients[0].session.closed(), Some(closed));
+}
+
+/// Its namesake watches: what it may still do is not taken for that one's.
+#[test]
+fn who_watches_does_not_take_its_namesakes_standing() {
+    let mut config = RigConfig::new(9, LinkProfile::LAN);
+    config.policies.spectators.max = 4;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 6);
+    let peer = rig.clients[0].peer;
+    for _ in 0..8 {
+        rig.game.handle(rig.now, peer, &[1; 3]);
+    }
+    rig.cut(0);
+    rig.hang_up(0);
+    rig.join_with("player 0", 0).expect("it watches");
+    rig.redial(0);
+    let peer = rig.clients[0].peer;
+    rig.game.handle(rig.now, peer, &[1; 3]);
+    assert_eq!(rig.game.stage(peer), None, "the ninth strike");
+}
+
+/// A minute, whatever a tick lasts.
+#[test]
+fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
+    let mut config = RigConfig::new(10, LinkProfile::LAN);
+    config.policies.tick = MS * 100;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 6);
+    let player = rig.clients[0].session.seats()[0];
+    rig.cut(0);
+    rig.hang_up(0);
+    rig.run(SECOND * 50);
+    assert_eq!(rig.game.world().presence(player), Presence::Dropped);
+    rig.run(SECOND * 15);
+    assert_eq!(rig.game.world().presence(player), Presence::Absent);
+}
