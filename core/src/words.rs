@@ -63,7 +63,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// A player of one match: its number there, below [`PLAYERS_MAX`](crate::bounds::PLAYERS_MAX).
+/// A player of one match: its number there, below [`PLAYERS_MAX`].
 ///
 /// An identity keeps its number while it has its seat, also through a drop and a return; once it left, the
 /// number may be another one's.

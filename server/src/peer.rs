@@ -1,6 +1,6 @@
 //! One session at the server: who it is, how far its client has come, and what it must still be told.
 //!
-//! Invariant: what an identity may do only so often is counted in its [`Standing`], which outlives its sessions: coming
+//! Invariant: what an identity may do only so often is counted in its standing, which outlives its sessions: coming
 //! back resets nothing.
 
 use std::collections::VecDeque;

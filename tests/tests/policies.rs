@@ -205,7 +205,10 @@ fn long_turns_are_no_silence() {
             assert!(rig.now - heard < MS(250), "silence since {heard:?}");
             // Law Journal first: what is said in the middle of a turn tells none of its ticks.
             let known = client.session.authority().expect("it plays").tick();
-            assert!(known <= rig.game.world().turn().began, "ticks of an open turn");
+            assert!(
+                known <= rig.game.world().turn().began,
+                "ticks of an open turn"
+            );
         }
     });
 }

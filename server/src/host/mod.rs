@@ -10,7 +10,7 @@
 //!
 //! It only moves what the state machines give and take. Every channel is bounded, and who finds one full drops
 //! what it holds, as a network would: no match ever waits for another one, nor for the socket. A match that
-//! panics or hangs ends alone ([`isolation`]).
+//! panics or hangs ends alone (`host/isolation.rs`).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
 //! them, and a session is admitted only after its ticket was written down.
