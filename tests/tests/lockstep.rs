@@ -99,6 +99,14 @@ fn a_healed_client_is_not_waited_for_for_ever() {
     rig.flip(1);
     rig.run(SECOND * 3);
     assert_eq!(rig.stats(1).heals, 1);
+    // A second one within ten seconds: the heal comes late, when the match has sealed all that the closed
+    // batches allow, and waits.
+    rig.flip(1);
+    rig.run(SECOND * 3);
+    let differing = rig.clients[1].session.seats()[0];
+    assert!(rig.game.waiting().contains(differing));
+    rig.run(SECOND * 8);
+    assert_eq!(rig.stats(1).heals, 2);
     let healed = turn(&rig);
     rig.run(SECOND * 5);
     assert!(
