@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use twinstep_client::client::{Ended, StartError};
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
@@ -126,7 +127,7 @@ pub(crate) struct ServeArgs {
     /// How many may watch: up to 16, or 512 with a delay
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) spectators: u16,
-    /// How many seconds behind the match they are: 0, or 3 to 20
+    /// How many seconds behind the match they are: 0, or 3 to 15
     #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
     pub(crate) spectator_delay: u32,
     /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
@@ -284,9 +285,7 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// A journal that cannot be played here.
-    #[error(
-        "{path}: {source}\n(this program plays with {enemies} enemies: give the match's number with --enemies)"
-    )]
+    #[error("{path}: {source}{}", enemies_hint(source, *enemies))]
     Replay {
         /// Which file.
         path: PathBuf,
@@ -318,6 +317,19 @@ pub enum Failure {
         /// What it said.
         source: std::io::Error,
     },
+}
+
+/// Other rules are most often another number of enemies.
+fn enemies_hint(error: &ReplayError, enemies: u16) -> String {
+    match error {
+        ReplayError::Mismatch {
+            code: CloseCode::WrongRules,
+            ..
+        } => format!(
+            "\n(this program plays with {enemies} enemies: give the match's number with --enemies)"
+        ),
+        _ => String::new(),
+    }
 }
 
 impl Failure {

@@ -104,7 +104,7 @@ pub enum Claims {
 pub struct Spectators {
     /// How many at once: up to 16 live ones, or 512 delayed ones.
     pub max: usize,
-    /// How far behind the match they are shown it, in ticks: 0, or 180..=1,200.
+    /// How far behind the match they are shown it, in ticks: 0, or 180..=900.
     pub delay_ticks: u32,
 }
 

@@ -159,7 +159,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 1,200 ticks
+    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 900 ticks
     /// behind. Nobody, if nothing is said.
     #[must_use]
     pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
