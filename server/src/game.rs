@@ -458,6 +458,10 @@ impl<S: Simulation> Match<S> {
                 if refused.poison && peer.strike(self.now) {
                     struck = Some(peer.id);
                 }
+            } else if let Some((identity, _)) =
+                self.identities.iter().find(|(_, p)| *p == refused.player)
+            {
+                self.standings.refuse(self.now, identity, &refused);
             }
         }
         if let Some(peer) = struck {

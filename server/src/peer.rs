@@ -19,6 +19,8 @@ use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Tick};
 
+use crate::sealer::Refused;
+
 /// Batches whose arrival is remembered.
 const SLACKS: usize = 16;
 /// Packets of which it is remembered whether they told fates.
@@ -181,6 +183,26 @@ impl Standings {
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
         let mut standing = self.take(identity, false);
         standing.bar(now, code);
+        self.put(
+            now,
+            Away {
+                identity: identity.to_owned(),
+                watches: false,
+                standing,
+            },
+        );
+    }
+
+    /// An order of a player without a session is refused: it hears of it when it is back.
+    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: &Refused) {
+        let mut standing = self.take(identity, false);
+        if standing.untold.len() < 2 * COMMANDS_OPEN_MAX {
+            let told = (refused.player, refused.claim, refused.seq);
+            standing.untold.push(told);
+        }
+        if refused.poison && standing.strike(now) {
+            standing.bar(now, CloseCode::Strikes);
+        }
         self.put(
             now,
             Away {

@@ -12,8 +12,8 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_server::peer::Stage;
-use twinstep_server::{Output, PeerId};
-use twinstep_tests::history::History;
+use twinstep_server::{Look, Output, PeerId, Referee};
+use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -523,4 +523,44 @@ fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
     rig.run(4 * SECOND);
     assert!(rig.all_play());
     rig.converge();
+}
+
+/// Refuses whatever is ordered.
+struct Never;
+
+impl Referee<History> for Never {
+    fn admit(&mut self, _: &Look<'_, History>, _: PlayerId, _: &Command, _: bool) -> bool {
+        false
+    }
+}
+
+/// A command that the referee refuses while its owner is away: the server holds it when the session ends, and looks at
+/// it at its tick. The owner hears of it when it is back.
+#[test]
+fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
+    let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
+    rig.command(false);
+    rig.run(4 * SECOND);
+    rig.game.set_referee(Never);
+    let before = rig.stats(0).commands_refused;
+    let mut away = 0;
+    // On its way, held, sealed: the session ends at each of these.
+    for frames in 0..12 {
+        let command = Command::Note(900 + frames);
+        rig.clients[0].session.command(0, command).expect("a seat");
+        rig.run(15 * MS * frames);
+        rig.cut(0);
+        rig.hang_up(0);
+        rig.run(300 * MS);
+        let refused = rig.stats(0).commands_refused;
+        rig.redial(0);
+        rig.run(2 * SECOND);
+        away += u64::from(rig.stats(0).commands_refused > refused);
+        assert_eq!(
+            rig.stats(0).commands_refused - before,
+            u64::from(frames) + 1,
+            "the fate of a command that was given {frames} frames before its session ended is not told"
+        );
+    }
+    assert!(away > 2, "only {away} were refused without a session");
 }
