@@ -247,6 +247,8 @@ impl<K, P: Pose> Shown<K, P> {
 /// See the [module](self).
 pub struct Picture<K, P> {
     smoothing: Smoothing,
+    /// Whether corrections are seen.
+    smooths: bool,
     /// By key.
     entities: Vec<Shown<K, P>>,
     /// The entities before, while the next ones are made.
@@ -260,10 +262,16 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     pub fn new(smoothing: Smoothing) -> Self {
         Picture {
             smoothing,
+            smooths: true,
             entities: Vec::new(),
             before: Vec::new(),
             errors: Errors::new(),
         }
+    }
+
+    /// Smooths corrections (as it does from the start), or lets the picture jump: to see what smoothing hides.
+    pub fn set_smooths(&mut self, smooths: bool) {
+        self.smooths = smooths;
     }
 
     /// The prediction made a new tick.
@@ -341,10 +349,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             (0.0..1.0).contains(&alpha),
             "alpha is in [0, 1), got {alpha}"
         );
-        let teleport = self.smoothing.teleport;
         self.entities
             .iter()
-            .map(move |shown| (shown.key, shown.pose(alpha, now, teleport)))
+            .map(move |shown| (shown.key, self.pose_of(shown, alpha, now)))
     }
 
     /// Where one entity is drawn.
@@ -354,7 +361,16 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             .entities
             .binary_search_by_key(&key, |shown| shown.key)
             .ok()?;
-        Some(self.entities[i].pose(alpha, now, self.smoothing.teleport))
+        Some(self.pose_of(&self.entities[i], alpha, now))
+    }
+
+    fn pose_of(&self, shown: &Shown<K, P>, alpha: f32, now: Duration) -> P {
+        let teleport = self.smoothing.teleport;
+        if self.smooths {
+            shown.pose(alpha, now, teleport)
+        } else {
+            shown.uncorrected(alpha, teleport)
+        }
     }
 
     /// How far rebuilt poses were from the shown ones (seed rows 37, 38).

@@ -555,6 +555,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .flat_map(|view| view.picture.shown(view.alpha, view.now))
     }
 
+    /// Smooths corrections of the picture (as it does from the start of a match), or lets it jump: to see what
+    /// smoothing hides. Nothing before the session plays.
+    pub fn set_smooths(&mut self, smooths: bool) {
+        if let State::Playing(playing) = &mut self.state {
+            playing.view.picture.set_smooths(smooths);
+        }
+    }
+
     /// Where one entity is drawn.
     #[must_use]
     pub fn pose(&self, key: V::Key) -> Option<V::Pose> {

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`game`] | the whole game as a state and a step, without network, clock or screen |
 //! | [`game_show`] | its poses, as the client's picture wants them |
+//! | [`feed`] | what a view draws from: a match that is played, or one that was |
+//! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`wiring`] | how server and clients are put together from it |
 //! | [`terminal`] | the view on a terminal |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
@@ -12,10 +14,12 @@
 
 pub mod bots;
 pub mod cli;
+pub mod feed;
 pub mod game;
 pub mod game_show;
 pub mod play;
 mod policies;
+pub mod rehearsal;
 mod replay;
 pub mod report;
 pub mod serve;

@@ -18,6 +18,7 @@ use twinstep_udp::{Key, Ticket};
 
 use crate::bots::{self, BotClient, BotsOptions, Hands};
 use crate::cli::{Failure, JoinArgs, PlayArgs, link};
+use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::serve::beside;
@@ -95,6 +96,16 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     Ok(server)
 }
 
+/// What a view draws of a client's match. `link` names its simulated link.
+pub(crate) fn feed(
+    client: Client<Game, GameShow>,
+    rules: &Arc<Rules>,
+    link: Option<String>,
+) -> Feed {
+    let live = Live::new(client, GameShow::new(rules.clone()), link);
+    Feed::live(live, rules.clone())
+}
+
 /// The game of whoever sits here, or of a bot in its place.
 fn play_here(
     args: &PlayArgs,
@@ -103,8 +114,8 @@ fn play_here(
     luck: &Mwc,
 ) -> Result<Option<Ended>, Failure> {
     if has_terminal() {
-        let options = TerminalOptions::new(Some(args.link.clone()));
-        let summary = terminal::run(client, rules.clone(), options)?;
+        let feed = feed(client, rules, Some(args.link.clone()));
+        let summary = terminal::run(feed, &TerminalOptions::new())?;
         tell(&summary);
         return Ok(summary.ended);
     }
@@ -163,7 +174,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         }
     });
     if on_screen {
-        let summary = terminal::run(client, rules, TerminalOptions::new(None))?;
+        let summary = terminal::run(feed(client, &rules, None), &TerminalOptions::new())?;
         tell(&summary);
         return finish(summary.ended, enemies);
     }

@@ -54,6 +54,19 @@ pub fn client(
     rules: &Arc<Rules>,
     link: Option<(LinkProfile, u64)>,
 ) -> Result<Client<Game, GameShow>, StartError> {
+    Client::connect_through(
+        ticket,
+        session(rules),
+        move |transport: UdpClient| match link {
+            Some((profile, seed)) => transport.with_conditioner(profile, seed),
+            None => transport,
+        },
+    )
+}
+
+/// What a client's session is made of.
+#[must_use]
+pub fn session(rules: &Arc<Rules>) -> SessionConfig<Game, GameShow> {
     let mut config = SessionConfig::new(rules.clone())
         .speculate(|game: &Game, rules: &Rules, _: Key, query: &Query| {
             game::speculate(game, rules, query)
@@ -63,10 +76,7 @@ pub fn client(
         })
         .show(GameShow::new(rules.clone()), GameShow::SMOOTHING);
     config.build = BUILD.to_owned();
-    Client::connect_through(ticket, config, move |transport: UdpClient| match link {
-        Some((profile, seed)) => transport.with_conditioner(profile, seed),
-        None => transport,
-    })
+    config
 }
 
 /// The wall clock since 1970: for tickets and names of files.

@@ -183,6 +183,8 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         ("X", stop),
         ("1-5", links),
         ("G", "ghosts"),
+        ("P", "predict"),
+        ("M", "smooth"),
         ("U/O", "turn aim"),
     ];
     let (mut spans, mut left) = (Vec::new(), usize::from(area.width));
@@ -192,7 +194,12 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
             break;
         }
         left -= columns;
-        let is_on = key == "G" && scene.shows_ghosts;
+        let is_on = match key {
+            "G" => scene.shows_ghosts,
+            "P" => scene.predicts,
+            "M" => scene.smooths,
+            _ => false,
+        };
         let style = Style::new().add_modifier(if is_on {
             Modifier::BOLD | Modifier::REVERSED
         } else {

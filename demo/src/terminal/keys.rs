@@ -33,6 +33,10 @@ pub enum Act {
     Link(usize),
     /// Show or hide the authority's ghosts.
     Ghosts,
+    /// Show the prediction, or the authority alone.
+    Predicts,
+    /// Smooth corrections, or not.
+    Smooths,
     /// End.
     Quit,
 }
@@ -96,6 +100,8 @@ fn meaning(key: &KeyEvent) -> Option<Meaning> {
         'e' => Meaning::Act(Act::Light),
         'c' => Meaning::Act(Act::Dash),
         'g' => Meaning::Act(Act::Ghosts),
+        'p' => Meaning::Act(Act::Predicts),
+        'm' => Meaning::Act(Act::Smooths),
         'q' => Meaning::Act(Act::Quit),
         '1'..='5' => Meaning::Act(Act::Link(usize::from(letter as u8 - b'1'))),
         _ => return None,

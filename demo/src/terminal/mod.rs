@@ -1,8 +1,8 @@
 //! The terminal view: Powderkeg, playable wherever there is a terminal.
 //!
 //! ```text
-//!   keys ──▶ Keys ──pad, orders──▶ Client ──▶ poses, cues, counters ──▶ Scene ──draw──▶ Screen
-//!    keys.rs                                  effects.rs, gauges.rs    scene.rs  draw.rs  screen.rs
+//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ poses, cues, counters ──▶ Scene ──draw──▶ Screen
+//!    keys.rs                                  effects.rs               scene.rs  draw.rs  screen.rs
 //!                                                                                arena.rs, hud.rs
 //! ```
 //!
@@ -16,7 +16,6 @@
 mod arena;
 mod draw;
 mod effects;
-mod gauges;
 mod hud;
 mod keys;
 mod scene;
@@ -25,26 +24,21 @@ mod screen;
 mod tests;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{self, Event as Input};
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Client, Event, Session};
-use twinstep_core::simnet::LinkProfile;
-use twinstep_core::{PlayerId, Tick};
 
-use crate::game::{Command, Game, Rules, Stage};
-use crate::game_show::GameShow;
+use crate::feed::{Feed, Note};
+use crate::game::Command;
 pub use draw::{SIZE_MIN, draw};
 pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};
-pub use gauges::{Gauges, Rates};
 pub use keys::{Act, Keys};
 pub use scene::{Member, Scene, Thing};
 use screen::Screen;
 
-/// The client is advanced at least so often: 200 times a second.
+/// The feed is advanced at least so often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The picture is drawn so often: 30 times a second.
 const FRAME: Duration = Duration::from_millis(33);
@@ -52,9 +46,6 @@ const FRAME: Duration = Duration::from_millis(33);
 /// How the view is to be.
 #[derive(Clone, Debug)]
 pub struct TerminalOptions {
-    /// The name of the simulated link that the client plays over; the keys 1 to 5 switch it. `None`: the link
-    /// is real, and no key changes it.
-    pub link: Option<String>,
     /// Whether to use colours.
     pub color: bool,
 }
@@ -62,12 +53,15 @@ pub struct TerminalOptions {
 impl TerminalOptions {
     /// Colours, unless the environment's `NO_COLOR` is set and not empty.
     #[must_use]
-    pub fn new(link: Option<String>) -> TerminalOptions {
+    pub fn new() -> TerminalOptions {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        TerminalOptions {
-            link,
-            color: !no_color,
-        }
+        TerminalOptions { color: !no_color }
+    }
+}
+
+impl Default for TerminalOptions {
+    fn default() -> TerminalOptions {
+        TerminalOptions::new()
     }
 }
 
@@ -100,22 +94,18 @@ pub enum TerminalError {
     Io(#[from] io::Error),
 }
 
-/// Plays seat 0 of `client` on this terminal until the player quits or the session ends, then says goodbye.
-/// `rules` are those of the session. Takes over the calling thread.
+/// Shows `feed` on this terminal until the player quits or the match is over, then says goodbye. Takes over the
+/// calling thread.
 ///
 /// # Errors
 /// There is no terminal, or it fails. It has been given back by then.
-pub fn run(
-    mut client: Client<Game, GameShow>,
-    rules: Arc<Rules>,
-    options: TerminalOptions,
-) -> Result<Summary, TerminalError> {
+pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
-    let mut view = View::new(rules, options, screen.releases);
-    let began = client.now();
-    let ended = view.play(&mut client, &mut screen);
-    let played = client.now().saturating_sub(began);
-    client.leave();
+    let mut view = View::new(&feed, options, screen.releases);
+    let began = feed.now();
+    let ended = view.play(&mut feed, &mut screen);
+    let played = feed.now().saturating_sub(began);
+    feed.leave();
     drop(screen);
     Ok(Summary {
         played,
@@ -130,47 +120,35 @@ pub fn run(
 struct View {
     keys: Keys,
     effects: Effects,
-    gauges: Gauges,
     scene: Scene,
     quits: bool,
 }
 
 impl View {
-    fn new(rules: Arc<Rules>, options: TerminalOptions, releases: bool) -> View {
+    fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> View {
         View {
             keys: Keys::new(releases),
             effects: Effects::default(),
-            gauges: Gauges::default(),
             scene: Scene {
-                link: options.link,
                 color: options.color,
                 releases,
-                ..Scene::new(rules)
+                ..Scene::new(feed.rules().clone())
             },
             quits: false,
         }
     }
 
-    fn play(
-        &mut self,
-        client: &mut Client<Game, GameShow>,
-        screen: &mut Screen,
-    ) -> Result<Option<Ended>, io::Error> {
+    fn play(&mut self, feed: &mut Feed, screen: &mut Screen) -> Result<Option<Ended>, io::Error> {
         let mut next_frame = Duration::ZERO;
         loop {
-            let pad = self.keys.pad();
-            if let Err(ended) = client.advance(|_| pad) {
+            if let Err(ended) = self.advance(feed) {
                 return Ok(Some(ended));
             }
-            let now = client.now();
-            self.listen(now, &mut client.session);
+            let now = feed.now();
             if now >= next_frame {
                 // A frame that is late is not made up for.
                 next_frame = (next_frame + FRAME).max(now);
-                self.effects.advance(now);
-                self.scene.pad = pad;
-                self.scene
-                    .gather(now, &client.session, &self.gauges, &self.effects);
+                self.look(feed);
                 screen.terminal.draw(|frame| draw(frame, &self.scene))?;
             }
             let mut patience = PAUSE;
@@ -179,7 +157,7 @@ impl View {
                 match event::read()? {
                     Input::Key(key) => {
                         if let Some(act) = self.keys.handle(now, &key) {
-                            self.act(act, client);
+                            self.act(act, feed);
                         }
                     }
                     Input::FocusLost if self.keys.has_releases() => self.keys.release_all(),
@@ -193,73 +171,42 @@ impl View {
         }
     }
 
-    /// Takes what the session has to tell.
-    fn listen(&mut self, now: Duration, session: &mut Session<Game, GameShow>) {
-        self.gauges.read(now, &session.stats());
-        while let Some(cue) = session.poll_cue() {
+    /// Lets the match go on, and takes what it has to tell.
+    fn advance(&mut self, feed: &mut Feed) -> Result<(), Ended> {
+        feed.advance(&[self.keys.pad()])?;
+        let now = feed.now();
+        while let Some(cue) = feed.poll_cue() {
             let scene = &self.scene;
             self.effects
                 .handle(now, cue, &scene.rules, |cue| scene.place_of(cue));
         }
-        let tick = session.prediction().map_or(Tick(0), |world| world.tick());
-        while let Some(event) = session.poll_event() {
-            match event {
-                Event::CommandRefused { .. } => self.effects.note(tick, "the order was refused"),
-                Event::Healed { .. } => self.effects.note(tick, "healed by the server"),
-                _ => {}
-            }
+        while let Some(Note { tick, words }) = feed.poll_note() {
+            self.effects.note(tick, &words);
         }
-        if let Some((me, world)) = me(session).zip(session.prediction())
-            && let Some(player) = world.sim().players.get(&me)
+        if let (Some(me), Some(game)) = (feed.seats().first(), feed.game())
+            && let Some(player) = game.players.get(me)
         {
             self.keys.face(player.facing);
         }
+        Ok(())
     }
 
-    fn act(&mut self, act: Act, client: &mut Client<Game, GameShow>) {
+    /// Gathers the next picture.
+    fn look(&mut self, feed: &Feed) {
+        self.effects.advance(feed.now());
+        self.scene.pad = self.keys.pad();
+        self.scene.gather(feed, &self.effects);
+    }
+
+    fn act(&mut self, act: Act, feed: &mut Feed) {
         match act {
             Act::Quit => self.quits = true,
             Act::Ghosts => self.scene.shows_ghosts ^= true,
-            Act::Link(n) => {
-                let preset = LinkProfile::PRESETS.get(n);
-                if let (Some(link), Some((name, profile))) = (&mut self.scene.link, preset) {
-                    *link = (*name).to_owned();
-                    client.transport().set_profile(*profile);
-                }
-            }
-            Act::Dash => self.order(&mut client.session, Command::Dash),
-            Act::Light => match nearest_barrel(&client.session, &self.scene.rules) {
-                Some(barrel) => self.order(&mut client.session, Command::Light { barrel }),
-                None => self.note(&client.session, "no barrel in reach"),
-            },
+            Act::Predicts => feed.set_predicts(!feed.predicts()),
+            Act::Smooths => feed.set_smooths(!feed.smooths()),
+            Act::Link(preset) => feed.set_link(preset),
+            Act::Dash => feed.order(0, Command::Dash),
+            Act::Light => feed.light(0),
         }
     }
-
-    fn order(&mut self, session: &mut Session<Game, GameShow>, command: Command) {
-        if let Err(error) = session.command(0, command) {
-            self.note(session, &error.to_string());
-        }
-    }
-
-    fn note(&mut self, session: &Session<Game, GameShow>, words: &str) {
-        let tick = session.prediction().map_or(Tick(0), |world| world.tick());
-        self.effects.note(tick, words);
-    }
-}
-
-fn me(session: &Session<Game, GameShow>) -> Option<PlayerId> {
-    session.seats().first().copied()
-}
-
-/// The nearest barrel that the player here can light.
-fn nearest_barrel(session: &Session<Game, GameShow>, rules: &Rules) -> Option<u8> {
-    let game = session.prediction()?.sim();
-    let at = game.players.get(&me(session)?)?.at;
-    let barrels = game.barrels.iter().zip(&rules.barrels).zip(0..);
-    barrels
-        .filter(|((barrel, _), _)| barrel.stage == Stage::Whole)
-        .map(|((_, place), n)| (place.distance(at), n))
-        .filter(|(distance, _)| *distance <= rules.tuning.light_reach)
-        .min_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, n)| n)
 }

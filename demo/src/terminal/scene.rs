@@ -1,20 +1,15 @@
-//! [`Scene`]: everything that one picture of the view shows, gathered from a session; drawing needs no more.
+//! [`Scene`]: everything that one picture of the view shows, gathered from a feed; drawing needs no more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Progress, Session};
 use twinstep_core::PlayerId;
 
 use super::effects::{Effects, Flash, LogLine};
-use super::gauges::{Gauges, Rates};
-use crate::game::{self, Cue, Game, Pad, Rules, ShowKey, Stage};
-use crate::game_show::GameShow;
-
-/// A silence of the server that is longer is told.
-const SILENCE: Duration = Duration::from_millis(1_500);
+use crate::feed::{Feed, Rates};
+use crate::game::{Cue, Pad, Rules, ShowKey, Stage};
 
 /// One picture of the view.
 #[derive(Clone, Debug)]
@@ -49,6 +44,10 @@ pub struct Scene {
     pub link: Option<String>,
     /// Whether the authority's ghosts are drawn.
     pub shows_ghosts: bool,
+    /// Whether the prediction is shown, else the authority.
+    pub predicts: bool,
+    /// Whether corrections are smoothed.
+    pub smooths: bool,
     /// What the keys hold.
     pub pad: Pad,
     /// Whether the terminal tells of key releases.
@@ -111,33 +110,31 @@ impl Scene {
             banner: None,
             link: None,
             shows_ghosts: false,
+            predicts: true,
+            smooths: true,
             pad: Pad::default(),
             releases: false,
             color: true,
         }
     }
 
-    /// Takes over what the session shows at `now`; link, pad, releases, ghosts' switch and
-    /// colour stay as they are.
-    pub fn gather(
-        &mut self,
-        now: Duration,
-        session: &Session<Game, GameShow>,
-        gauges: &Gauges,
-        effects: &Effects,
-    ) {
-        self.now = now;
-        self.stats = session.stats();
-        self.rates = gauges.rates();
+    /// Takes over what the feed shows; pad, releases, ghosts' switch and colour stay as they are.
+    pub fn gather(&mut self, feed: &Feed, effects: &Effects) {
+        self.now = feed.now();
+        self.stats = feed.stats().unwrap_or_default();
+        self.rates = feed.gauges().rates();
         self.leads.clear();
-        self.leads.extend(gauges.leads());
+        self.leads.extend(feed.gauges().leads());
+        self.link = feed.link().map(str::to_owned);
+        self.predicts = feed.predicts();
+        self.smooths = feed.smooths();
         self.flashes.clear();
         self.flashes.extend(effects.flashes());
         self.log.clear();
         self.log.extend(effects.log().cloned());
-        self.gather_arena(session);
-        self.gather_ghosts(session);
-        self.banner = self.word_across(session, gauges.silent(now));
+        self.gather_arena(feed);
+        self.gather_ghosts(feed);
+        self.banner = self.word_across(feed);
     }
 
     /// Where the subject of a cue was shown last; barrels stand where the rules say.
@@ -158,20 +155,20 @@ impl Scene {
         subject.map(|thing| thing.at)
     }
 
-    fn gather_arena(&mut self, session: &Session<Game, GameShow>) {
+    fn gather_arena(&mut self, feed: &Feed) {
         self.things.clear();
         self.barrels.clear();
         self.team.clear();
-        let Some(world) = session.prediction() else {
+        let Some(game) = feed.game() else {
             return;
         };
-        let (game, rules, tick) = (world.sim(), &*self.rules, world.tick());
-        self.things.extend(session.shown().map(|(key, pose)| {
+        let (rules, tick) = (&*self.rules, feed.tick());
+        self.things.extend(feed.shown().iter().map(|(key, pose)| {
             Thing {
-                key,
+                key: *key,
                 at: pose.at,
                 angle: pose.angle.0,
-                is_faint: match key {
+                is_faint: match *key {
                     ShowKey::Player { id, .. } => game
                         .players
                         .get(&id)
@@ -191,9 +188,9 @@ impl Scene {
         self.team
             .extend(game.players.iter().map(|(id, player)| Member {
                 id: *id,
-                is_local: session.seats().contains(id),
+                is_local: feed.seats().contains(id),
                 is_away: player.is_away,
-                is_late: session.waiting().contains(*id),
+                is_late: feed.waiting().contains(*id),
                 health: f32::from(player.health.max(0)) / full,
                 lives: player.lives,
                 kills: player.kills,
@@ -201,53 +198,24 @@ impl Scene {
             }));
     }
 
-    fn gather_ghosts(&mut self, session: &Session<Game, GameShow>) {
-        self.ghosts.clear();
-        let Some(world) = session.authority().filter(|_| self.shows_ghosts) else {
-            return;
-        };
-        game::poses(world.sim(), &self.rules, |key, pose| {
-            if matches!(key, ShowKey::Player { .. } | ShowKey::Enemy { .. }) {
-                self.ghosts.push((key, pose.at));
-            }
-        });
-    }
-
-    fn word_across(&self, session: &Session<Game, GameShow>, silent: Duration) -> Option<String> {
-        let me = self.team.iter().find(|member| member.is_local);
-        if session.prediction().is_none() {
-            return Some(match session.progress() {
-                Some(Progress::World {
-                    received_bytes,
-                    total_bytes,
-                }) => format!("loading the match: {received_bytes} of {total_bytes} B"),
-                _ => "connecting ...".to_owned(),
+    fn gather_ghosts(&mut self, feed: &Feed) {
+        let ghosts = &mut self.ghosts;
+        ghosts.clear();
+        if self.shows_ghosts {
+            feed.ghosts(|key, pose| {
+                if matches!(key, ShowKey::Player { .. } | ShowKey::Enemy { .. }) {
+                    ghosts.push((key, pose.at));
+                }
             });
         }
-        if session.is_returning() {
-            return Some("the server is lost: trying to return".to_owned());
+    }
+
+    fn word_across(&self, feed: &Feed) -> Option<String> {
+        if let Some(notice) = feed.notice() {
+            return Some(notice.to_string());
         }
-        if let Some(Progress::CatchingUp {
-            done_ticks,
-            total_ticks,
-        }) = session.progress()
-        {
-            return Some(format!("catching up: {done_ticks} of {total_ticks} ticks"));
-        }
-        if silent > SILENCE {
-            return Some(format!(
-                "no word from the server for {:.1} s",
-                silent.as_secs_f32()
-            ));
-        }
-        if session.differs().is_some() {
-            return Some("out of step with the server: being healed".to_owned());
-        }
-        match me {
-            None if session.seats().is_empty() => None,
-            None => Some("joining the match ...".to_owned()),
-            Some(me) if me.health == 0.0 => Some("you died: back in a moment".to_owned()),
-            Some(_) => None,
-        }
+        let me = self.team.iter().find(|member| member.is_local);
+        me.filter(|me| me.health == 0.0)
+            .map(|_| "you died: back in a moment".to_owned())
     }
 }

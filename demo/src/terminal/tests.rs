@@ -3,75 +3,43 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use glam::Vec2;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
-use twinstep_client::{Session, SessionConfig};
-use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, PlayerId, Tick};
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
 
 use super::*;
-use crate::game::{Blaster, Cue, Heading, Pad, ShowKey, speculate};
+use crate::feed::Live;
+use crate::game::{Cue, Rules, ShowKey};
+use crate::game_show::GameShow;
+use crate::rehearsal::{Rehearsal, Setup};
 
-const STEP: Duration = Duration::from_micros(16_667);
-
-/// The scene after so many frames of a match over a link that delays nothing, with both players walking.
+/// The scene after so many frames of a match over a link that delays nothing, with two players walking.
 fn played(frames: u32) -> Scene {
     let rules = Arc::new(Rules::default());
-    let game = Game::new(&rules, 11);
-    let blaster = Blaster::new(&rules).unwrap();
-    let config = MatchConfig::action();
-    let mut server = Match::new(config, game, Arc::clone(&rules), blaster).unwrap();
-    let mut sessions = [0, 1].map(|n| {
-        let config = SessionConfig::new(Arc::clone(&rules))
-            .speculate(|game: &Game, rules: &Rules, _: Key, query: &_| {
-                speculate(game, rules, query)
-            })
-            .show(GameShow::new(Arc::clone(&rules)), GameShow::SMOOTHING);
-        server
-            .connect(Duration::ZERO, PeerId(n), &format!("player {n}"), 1)
-            .unwrap();
-        Session::new(config).unwrap()
-    });
-    let pad = Pad {
-        walk: Heading::EAST,
-        aim: Heading::EAST,
-        buttons: Pad::FIRE,
+    let setup = Setup {
+        bots: 1,
+        ..Setup::new(Arc::clone(&rules), 11)
     };
-    let options = TerminalOptions {
-        link: Some("perfect".to_owned()),
-        color: true,
-    };
-    let mut view = View::new(rules, options, false);
+    let live = Live::new(
+        Rehearsal::new(&setup),
+        GameShow::new(Arc::clone(&rules)),
+        Some("perfect".to_owned()),
+    );
+    let mut feed = Feed::live(live, rules);
+    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
     view.scene.shows_ghosts = true;
-    let mut buffer = [0; PACKET_BYTES_MAX];
-    for frame in 0..frames {
-        let now = STEP * frame;
-        server.advance(now);
-        while let Some(output) = server.poll() {
-            if let Output::Packet { peer, bytes } = output {
-                sessions[peer.0 as usize].handle(now, bytes);
-            }
-        }
-        for (session, n) in sessions.iter_mut().zip(0..) {
-            session.advance(now, 128, |_| pad).unwrap();
-            while let Some(len) = session.poll_transmit(now, &mut buffer) {
-                server.handle(now, PeerId(n), &buffer[..len]);
-            }
-        }
-        view.listen(now, &mut sessions[0]);
-        view.effects.advance(now);
-        let View {
-            scene,
-            gauges,
-            effects,
-            ..
-        } = &mut view;
-        scene.gather(now, &sessions[0], gauges, effects);
+    for key in ['d', 'l', ' '] {
+        let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        assert_eq!(view.keys.handle(Duration::ZERO, &key), None);
+    }
+    for _ in 0..frames {
+        view.advance(&mut feed).unwrap();
+        view.look(&feed);
     }
     view.scene
 }
@@ -108,7 +76,7 @@ fn a_played_match_is_on_the_screen() {
         "up/s",
         "team: ",
         "life 1",
-        "p0 appears",
+        "dashes",
         "confirmed",
         "WASD move",
         "1-5 link",

@@ -1,4 +1,4 @@
-//! [`Gauges`]: the session's counters over time, for rates and the sparkline of the netgraph.
+//! [`Gauges`]: the session's counters over time, for the rates and plots of a netgraph.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,10 +29,19 @@ pub struct Rates {
     pub bytes_down: f64,
 }
 
+/// The counters at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// When.
+    pub at: Duration,
+    /// What they were.
+    pub stats: SessionStats,
+}
+
 /// The last 10 s of a session's counters.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
-    readings: VecDeque<(Duration, SessionStats)>,
+    readings: VecDeque<Reading>,
     leads: VecDeque<u64>,
     /// Readings in the newest bar.
     bar_readings: usize,
@@ -44,14 +53,17 @@ impl Gauges {
         let is_due = self
             .readings
             .back()
-            .is_none_or(|(at, _)| now.saturating_sub(*at) >= EVERY);
+            .is_none_or(|last| now.saturating_sub(last.at) >= EVERY);
         if !is_due {
             return;
         }
         if self.readings.len() == KEPT {
             self.readings.pop_front();
         }
-        self.readings.push_back((now, *stats));
+        self.readings.push_back(Reading {
+            at: now,
+            stats: *stats,
+        });
         self.read_lead(stats);
     }
 
@@ -75,17 +87,22 @@ impl Gauges {
     /// The rates of the last second, or of as much of it as there is.
     #[must_use]
     pub fn rates(&self) -> Rates {
-        let Some((newest_at, newest)) = self.readings.back() else {
+        let Some(newest) = self.readings.back() else {
             return Rates::default();
         };
         let first = self.readings.len().saturating_sub(RATE_READINGS + 1);
-        let (oldest_at, oldest) = &self.readings[first];
-        let seconds = newest_at.saturating_sub(*oldest_at).as_secs_f64();
+        Gauges::between(&self.readings[first], newest)
+    }
+
+    /// The rates from one reading to a later one.
+    #[must_use]
+    pub fn between(oldest: &Reading, newest: &Reading) -> Rates {
+        let seconds = newest.at.saturating_sub(oldest.at).as_secs_f64();
         let rate = |read: fn(&SessionStats) -> u64| {
             if seconds == 0.0 {
                 return 0.0;
             }
-            read(newest).saturating_sub(read(oldest)) as f64 / seconds
+            read(&newest.stats).saturating_sub(read(&oldest.stats)) as f64 / seconds
         };
         Rates {
             rebuilds: rate(|stats| stats.timeline.rebuilds),
@@ -98,12 +115,17 @@ impl Gauges {
     /// For how long no packet has come.
     #[must_use]
     pub fn silent(&self, now: Duration) -> Duration {
-        let newest = self.readings.back().map(|(_, stats)| stats.down_packets);
+        let newest = self.readings.back().map(|last| last.stats.down_packets);
         let heard = self
             .readings
             .iter()
-            .find(|(_, stats)| Some(stats.down_packets) == newest);
-        heard.map_or(Duration::ZERO, |(at, _)| now.saturating_sub(*at))
+            .find(|reading| Some(reading.stats.down_packets) == newest);
+        heard.map_or(Duration::ZERO, |heard| now.saturating_sub(heard.at))
+    }
+
+    /// The readings of the last 10 s, nine a second, oldest first.
+    pub fn readings(&self) -> impl ExactSizeIterator<Item = &Reading> {
+        self.readings.iter()
     }
 
     /// The highest P − A of each third of a second, in ticks, oldest first.
@@ -158,7 +180,7 @@ mod tests {
     #[test]
     fn silence_begins_with_the_last_packet() {
         let mut gauges = read(2);
-        let (at, stats) = *gauges.readings.back().unwrap();
+        let Reading { at, stats } = *gauges.readings.back().unwrap();
         for tenth in 1..=15 {
             gauges.read(at + EVERY * tenth, &stats);
         }
