@@ -16,8 +16,8 @@
 //! - What a query returns is `Eq` and `Ord`: integers and ids, no floats.
 //! - A NaN never gets in: [`MirrorError`] names who brought it.
 //!
-//! This folder is the only code that names rapier2d. It uses the engine's shapes, casts and its bounding
-//! volume tree, and no bodies: nothing is stepped here.
+//! This folder is the only code that names rapier2d. The mirror uses the engine's shapes, casts and its
+//! bounding volume tree, and no bodies; what has to be stepped, bodies that fly, is in [`flight`].
 //!
 //! ```
 //! use glam::Vec2;
@@ -50,6 +50,7 @@
 //! Cost: see [`Mirror`].
 
 mod answer;
+pub mod flight;
 mod scene;
 mod shape;
 mod sweep;

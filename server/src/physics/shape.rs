@@ -2,7 +2,9 @@
 
 use glam::Vec2;
 use rapier2d::math::Pose;
-use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine};
+use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine, SharedShape};
+
+use super::flight::{REACH as FLIGHT_REACH, SPEED_MAX};
 
 /// Coordinates and sizes lie within ± this many units (2^18): beyond it an `f32` cannot hold a 64th.
 pub const COORDINATE_MAX: f32 = 262_144.0;
@@ -57,6 +59,18 @@ pub enum Fault {
     /// A length or radius of a question is NaN, infinite or negative.
     #[error("length {0} is not a finite number of units from 0 on")]
     Length(f32),
+    /// A place of a flight is too far out for contacts to be exact.
+    #[error("position {0} is not within ±{FLIGHT_REACH} units, where bodies can fly")]
+    Far(Vec2),
+    /// A velocity is NaN, infinite or too fast.
+    #[error("velocity {0} is not within {SPEED_MAX} units a second")]
+    Velocity(Vec2),
+    /// A spin is NaN, infinite or too fast.
+    #[error("spin {0} is not within ±{SPEED_MAX} radians a second")]
+    Spin(f32),
+    /// What is to fly has no area, and so no mass.
+    #[error("{0:?} has no area that could be thrown; expected a ball, a box or a capsule")]
+    Massless(Shape),
 }
 
 impl Shape {
@@ -86,6 +100,16 @@ impl Shape {
             Shape::Box { half } => f(&Cuboid::new(half)),
             Shape::Capsule { a, b, radius } => f(&Capsule::new(a, b, radius)),
             Shape::Segment { a, b } => f(&Segment::new(a, b)),
+        }
+    }
+
+    /// The engine's form of this shape, for what it keeps.
+    pub(super) fn shared(&self) -> SharedShape {
+        match *self {
+            Shape::Ball { radius } => SharedShape::ball(radius),
+            Shape::Box { half } => SharedShape::cuboid(half.x, half.y),
+            Shape::Capsule { a, b, radius } => SharedShape::capsule(a, b, radius),
+            Shape::Segment { a, b } => SharedShape::segment(a, b),
         }
     }
 
