@@ -47,6 +47,7 @@ pub struct Feed {
     now: Duration,
     frame: Frame,
     gauges: Gauges,
+    score: u32,
 }
 
 enum Source {
@@ -128,6 +129,7 @@ impl Feed {
             now: Duration::ZERO,
             frame: Frame::default(),
             gauges: Gauges::default(),
+            score: 0,
         }
     }
 
@@ -137,7 +139,7 @@ impl Feed {
     /// # Errors
     /// The match is over for this screen; what it showed last stays. A replay never ends.
     pub fn advance(&mut self, pads: &[Pad]) -> Result<(), Ended> {
-        match &mut self.source {
+        let played = match &mut self.source {
             Source::Live(live) => {
                 let played = live.advance(pads, &mut self.frame);
                 self.now = live.now();
@@ -149,7 +151,15 @@ impl Feed {
                 playback.advance(self.now, &mut self.frame);
                 Ok(())
             }
-        }
+        };
+        self.score = self.game().map_or(self.score, |game| game.score);
+        played
+    }
+
+    /// The team's points, also when the match is over.
+    #[must_use]
+    pub fn score(&self) -> u32 {
+        self.score
     }
 
     /// The view's own time, for what flickers and grows.

@@ -7,7 +7,7 @@
 //! | [`feed`] | what a view draws from: a match that is played, or one that was |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`wiring`] | how server and clients are put together from it |
-//! | [`terminal`] | the view on a terminal |
+//! | [`view`], [`terminal`] | where a match is shown; the view on a terminal |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
 //! | [`cli`], [`play`], [`serve`], `replay` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
@@ -25,4 +25,5 @@ pub mod report;
 pub mod serve;
 pub mod skirmish;
 pub mod terminal;
+pub mod view;
 pub mod wiring;

@@ -1,6 +1,5 @@
 //! To play: here with bots, or wherever a ticket leads.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::serve::beside;
-use crate::terminal::{self, Summary, TerminalOptions};
+use crate::view::{self, View};
 use crate::wiring;
 
 /// Who may play where others may join.
@@ -30,15 +29,11 @@ const SEATS: usize = 8;
 /// Bots are advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Whether there is a terminal to draw on and to read keys from.
-pub(crate) fn has_terminal() -> bool {
-    std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
-}
-
 /// A server in this process, bots, and whoever sits here (or one more bot); with an address, also others.
 pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
-    if !has_terminal() && args.listen.is_none() {
+    let view = view::choose(&args.view);
+    if view == View::Nowhere && args.listen.is_none() {
         return play_headless(args);
     }
     let rules = wiring::rules(args.enemies);
@@ -66,7 +61,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
             }
             team.iter_mut().for_each(BotClient::leave);
         });
-        let ended = play_here(args, client, &rules, &luck);
+        let ended = play_here(args, view, client, &rules, &luck);
         over.store(true, Ordering::Relaxed);
         ended
     })?;
@@ -109,15 +104,14 @@ pub(crate) fn feed(
 /// The game of whoever sits here, or of a bot in its place.
 fn play_here(
     args: &PlayArgs,
+    view: View,
     client: Client<Game, GameShow>,
     rules: &Arc<Rules>,
     luck: &Mwc,
 ) -> Result<Option<Ended>, Failure> {
-    if has_terminal() {
+    if view != View::Nowhere {
         let feed = feed(client, rules, Some(args.link.clone()));
-        let summary = terminal::run(feed, &TerminalOptions::new())?;
-        tell(&summary);
-        return Ok(summary.ended);
+        return view::show(feed, view, &args.view);
     }
     let luck = luck.fork(twinstep_core::Key::new(3, 0));
     let mut bot = BotClient::new(client, rules.clone(), Sticks::Analog, luck);
@@ -155,7 +149,8 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let ticket = Ticket::load(&args.ticket)?;
     let rules = wiring::rules(args.enemies);
     let enemies = rules.enemies;
-    let on_screen = !args.bot && has_terminal();
+    let view = view::choose(&args.view);
+    let on_screen = !args.bot && view != View::Nowhere;
     // On a screen the player's keys end it.
     let stop = if on_screen {
         Arc::default()
@@ -174,9 +169,8 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         }
     });
     if on_screen {
-        let summary = terminal::run(feed(client, &rules, None), &TerminalOptions::new())?;
-        tell(&summary);
-        return finish(summary.ended, enemies);
+        let ended = view::show(feed(client, &rules, None), view, &args.view)?;
+        return finish(ended, enemies);
     }
     let mut bot = BotClient::new(client, rules, Sticks::Analog, Mwc::seed(ticket.id()));
     while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {
@@ -234,21 +228,6 @@ fn finish(ended: Option<Ended>, enemies: u16) -> Result<ExitCode, Failure> {
         }
         Some(ended) => Err(ended.into()),
     }
-}
-
-fn tell(summary: &Summary) {
-    let (stats, seconds) = (&summary.stats, summary.played.as_secs());
-    println!(
-        "{} points in {seconds} s · round trip {} ms, lead {:.1} ticks · {} rebuilds, {} ticks simulated again · \
-         {} cues, {} of them cancelled",
-        summary.score,
-        stats.rtt_ms_p50,
-        stats.lead_ticks_mean,
-        stats.timeline.rebuilds,
-        stats.timeline.resim_ticks,
-        stats.cues_started,
-        stats.cues_cancelled
-    );
 }
 
 fn no_signals(source: std::io::Error) -> Failure {

@@ -1,6 +1,7 @@
-//! What is in a journal, and whether this program makes the same worlds of it again.
+//! A journal, shown as a match; or what is in it, and whether this program makes the same worlds of it again.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,16 +11,42 @@ use twinstep_core::{PlayerId, Tick};
 use twinstep_server::host::JournalFileError;
 
 use crate::cli::{Failure, ReplayArgs};
+use crate::feed::{Clock, Feed, Playback};
 use crate::game::Game;
+use crate::view::{self, View};
 use crate::wiring;
 
-/// Tells what is in a journal, or verifies it.
+/// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    let path = &args.file;
+    match view::choose(&args.view) {
+        View::Nowhere => examine(args),
+        _ if args.verify || args.summary => examine(args),
+        view => watch(args, view),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let file = std::fs::read(path).map_err(|source| JournalFileError::Unreadable {
-        path: path.clone(),
+        path: path.to_owned(),
         source,
     })?;
+    Ok(file)
+}
+
+fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
+    let rules = wiring::rules(args.enemies);
+    let playback = Playback::open(read(&args.file)?, &rules).map_err(|source| Failure::Replay {
+        path: args.file.clone(),
+        source,
+        enemies: rules.enemies,
+    })?;
+    view::show(Feed::playback(playback, Clock::wall()), view, &args.view)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    let path = &args.file;
+    let file = read(path)?;
     let rules = wiring::rules(args.enemies);
     let failed = |source| Failure::Replay {
         path: path.clone(),

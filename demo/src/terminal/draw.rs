@@ -173,7 +173,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     let stop = if scene.releases { "" } else { "stop" };
     let links = if scene.link.is_some() { "link" } else { "" };
     // The first so many that fit.
-    let help = [
+    let played = [
         ("Q", "quit"),
         ("WASD", "move"),
         ("IJKL", "aim"),
@@ -187,9 +187,21 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         ("M", "smooth"),
         ("U/O", "turn aim"),
     ];
+    let replayed = [
+        ("Q", "quit"),
+        ("Space", "pause"),
+        ("←→", "5 s"),
+        (",.", "a tick"),
+        ("+-", "speed"),
+        ("0-9", "seek"),
+    ];
+    let help = match scene.reel {
+        None => &played[..],
+        Some(_) => &replayed[..],
+    };
     let (mut spans, mut left) = (Vec::new(), usize::from(area.width));
-    for (key, words) in help.into_iter().filter(|(_, words)| !words.is_empty()) {
-        let columns = key.len() + words.len() + 3;
+    for &(key, words) in help.iter().filter(|(_, words)| !words.is_empty()) {
+        let columns = key.chars().count() + words.len() + 3;
         if columns > left {
             break;
         }

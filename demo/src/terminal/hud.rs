@@ -1,5 +1,7 @@
 //! The right column: the netgraph's numbers, the team, and what else there is room for.
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -8,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline};
 use twinstep_core::PlayerId;
 
-use super::scene::{Member, Scene};
+use super::scene::{Member, Reel, Scene};
 use crate::game::PLAYER_RADIUS;
 
 /// Columns of the HUD, with its borders.
@@ -38,8 +40,11 @@ pub(super) fn color_of(id: PlayerId) -> Color {
     COLORS[id.index() % COLORS.len()]
 }
 
-/// The netgraph.
+/// The netgraph; of a replay, where it stands and its keys.
 pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+    if let Some(reel) = &scene.reel {
+        return replay(frame, area, reel);
+    }
     let link = scene.link.as_deref().unwrap_or("real");
     let block = Block::bordered().title(format!(" net: {link} "));
     let [numbers, label, spark] = Layout::vertical([
@@ -61,6 +66,41 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         .direction(RenderDirection::RightToLeft)
         .style(Style::new().cyan());
     frame.render_widget(line, spark);
+}
+
+fn replay(frame: &mut Frame<'_>, area: Rect, reel: &Reel) {
+    let state = if reel.is_paused { "paused" } else { "runs" };
+    let bar = usize::from(area.width.saturating_sub(2));
+    let full = ((reel.part * bar as f32) as usize).min(bar);
+    let key = |key: &'static str, words: &'static str| {
+        Line::from(vec![
+            Span::from(format!("{key:<10}")).cyan().bold(),
+            Span::from(words),
+        ])
+    };
+    let rows = vec![
+        row("", clock(reel.passed), "of", clock(reel.length)),
+        Line::from("█".repeat(full) + &"░".repeat(bar - full)).cyan(),
+        row(
+            "speed",
+            reel.speed.to_string(),
+            "tick",
+            reel.tick.0.to_string(),
+        ),
+        Line::from(state).bold(),
+        key("Space", "pause"),
+        key("← →", "5 s back, on"),
+        key("PgUp PgDn", "a minute"),
+        key(", .", "a tick"),
+        key("+ -", "speed"),
+        key("0-9", "to that tenth"),
+    ];
+    lines(frame, area, " replay ".to_owned(), rows);
+}
+
+fn clock(time: Duration) -> String {
+    let s = time.as_secs();
+    format!("{}:{:02}", s / 60, s % 60)
 }
 
 fn rows(scene: &Scene) -> Vec<Line<'static>> {

@@ -14,6 +14,7 @@
 //! the terminal meanwhile: send logs to a file.
 
 mod arena;
+mod controls;
 mod draw;
 mod effects;
 mod hud;
@@ -26,16 +27,17 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
-use crossterm::event::{self, Event as Input};
+use crossterm::event::{self, Event as Input, KeyEvent};
 use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
 
 use crate::feed::{Feed, Note};
 use crate::game::Command;
+use crate::view::Summary;
+use controls::control;
 pub use draw::{SIZE_MIN, draw};
 pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};
 pub use keys::{Act, Keys};
-pub use scene::{Member, Scene, Thing};
+pub use scene::{Member, Reel, Scene, Thing};
 use screen::Screen;
 
 /// The feed is advanced at least so often: 200 times a second.
@@ -65,21 +67,6 @@ impl Default for TerminalOptions {
     }
 }
 
-/// How it went.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// For how long the view ran.
-    pub played: Duration,
-    /// The session's counters at the end.
-    pub stats: SessionStats,
-    /// The team's points.
-    pub score: u32,
-    /// Who played at the end.
-    pub team: Vec<Member>,
-    /// Why it ended; `None`: the player quit.
-    pub ended: Option<Ended>,
-}
-
 /// The view cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -101,19 +88,10 @@ pub enum TerminalError {
 /// There is no terminal, or it fails. It has been given back by then.
 pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
-    let mut view = View::new(&feed, options, screen.releases);
-    let began = feed.now();
-    let ended = view.play(&mut feed, &mut screen);
-    let played = feed.now().saturating_sub(began);
+    let ended = View::new(&feed, options, screen.releases).play(&mut feed, &mut screen);
     feed.leave();
     drop(screen);
-    Ok(Summary {
-        played,
-        stats: view.scene.stats,
-        score: view.scene.score,
-        team: view.scene.team,
-        ended: ended?,
-    })
+    Ok(Summary::of(&feed, ended?))
 }
 
 /// What the loop keeps.
@@ -155,11 +133,7 @@ impl View {
             while event::poll(patience)? {
                 patience = Duration::ZERO;
                 match event::read()? {
-                    Input::Key(key) => {
-                        if let Some(act) = self.keys.handle(now, &key) {
-                            self.act(act, feed);
-                        }
-                    }
+                    Input::Key(key) => self.press(now, &key, feed),
                     Input::FocusLost if self.keys.has_releases() => self.keys.release_all(),
                     Input::Resize(..) => next_frame = Duration::ZERO,
                     _ => {}
@@ -196,6 +170,14 @@ impl View {
         self.effects.advance(feed.now());
         self.scene.pad = self.keys.pad();
         self.scene.gather(feed, &self.effects);
+    }
+
+    fn press(&mut self, now: Duration, key: &KeyEvent, feed: &mut Feed) {
+        if let Some(replay) = feed.replay_mut() {
+            self.quits |= control(key).is_some_and(|control| control.apply(replay));
+        } else if let Some(act) = self.keys.handle(now, key) {
+            self.act(act, feed);
+        }
     }
 
     fn act(&mut self, act: Act, feed: &mut Feed) {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::stats::SessionStats;
-use twinstep_core::PlayerId;
+use twinstep_core::{PlayerId, Tick};
 
 use super::effects::{Effects, Flash, LogLine};
-use crate::feed::{Feed, Rates};
+use crate::feed::{Feed, Playback, Rates, Speed};
 use crate::game::{Cue, Pad, Rules, ShowKey, Stage};
 
 /// One picture of the view.
@@ -48,12 +48,45 @@ pub struct Scene {
     pub predicts: bool,
     /// Whether corrections are smoothed.
     pub smooths: bool,
+    /// How far a replay has come; none: the match is played.
+    pub reel: Option<Reel>,
     /// What the keys hold.
     pub pad: Pad,
     /// Whether the terminal tells of key releases.
     pub releases: bool,
     /// Whether to use colours.
     pub color: bool,
+}
+
+/// How far a replay has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reel {
+    /// The next tick to be played.
+    pub tick: Tick,
+    /// Match time that has passed.
+    pub passed: Duration,
+    /// Match time in all.
+    pub length: Duration,
+    /// What part of it has passed, 0 ..= 1.
+    pub part: f32,
+    /// How fast it runs.
+    pub speed: Speed,
+    /// Whether it stands.
+    pub is_paused: bool,
+}
+
+impl Reel {
+    fn of(replay: &Playback) -> Reel {
+        let tick = replay.tick_length();
+        Reel {
+            tick: replay.tick(),
+            passed: tick * (replay.tick() - replay.first()),
+            length: tick * (replay.end() - replay.first()),
+            part: replay.part(),
+            speed: replay.speed(),
+            is_paused: replay.is_paused(),
+        }
+    }
 }
 
 /// Something in the arena.
@@ -112,6 +145,7 @@ impl Scene {
             shows_ghosts: false,
             predicts: true,
             smooths: true,
+            reel: None,
             pad: Pad::default(),
             releases: false,
             color: true,
@@ -128,6 +162,7 @@ impl Scene {
         self.link = feed.link().map(str::to_owned);
         self.predicts = feed.predicts();
         self.smooths = feed.smooths();
+        self.reel = feed.replay().map(Reel::of);
         self.flashes.clear();
         self.flashes.extend(effects.flashes());
         self.log.clear();

@@ -13,8 +13,8 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, PlayerId, Tick};
 
 use super::*;
-use crate::feed::Live;
-use crate::game::{Cue, Rules, ShowKey};
+use crate::feed::{Clock, Line as _, Live, Playback};
+use crate::game::{Cue, Pad, Rules, ShowKey};
 use crate::game_show::GameShow;
 use crate::rehearsal::{Rehearsal, Setup};
 
@@ -223,4 +223,38 @@ fn without_colour_the_picture_has_none_and_loses_nothing() {
 fn the_same_scene_makes_the_same_picture() {
     let scene = played(90);
     assert_eq!(drawn(&scene, 100, 30), drawn(&scene, 100, 30));
+}
+
+#[test]
+fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
+    let rules = Arc::new(Rules::default());
+    let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
+    for _ in 0..1_200 {
+        rehearsal.advance(&|_| Pad::default()).unwrap();
+    }
+    let playback = Playback::open(rehearsal.journal().to_vec(), &rules).unwrap();
+    let clock = Clock::frames(Duration::from_millis(16));
+    let mut feed = Feed::playback(playback, clock);
+    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
+    let mut after = |code: KeyCode| {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        view.press(Duration::ZERO, &key, &mut feed);
+        view.advance(&mut feed).unwrap();
+        view.look(&feed);
+        assert!(!view.quits || code == KeyCode::Char('q'));
+        text(&drawn(&view.scene, 120, 36))
+    };
+    let middle = after(KeyCode::Char('5'));
+    for expected in ["replay", "0:09 ", "0:19", "1x", "pause", "p3", "seek"] {
+        assert!(
+            middle.contains(expected),
+            "{expected:?} is missing:\n{middle}"
+        );
+    }
+    assert!(!middle.contains("rtt"), "{middle}");
+    assert!(after(KeyCode::Char(' ')).contains("paused"));
+    assert!(after(KeyCode::Right).contains("0:14 "));
+    assert!(after(KeyCode::Char('+')).contains("2x"));
+    after(KeyCode::Char('q'));
+    assert!(view.quits);
 }

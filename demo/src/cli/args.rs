@@ -1,0 +1,260 @@
+//! What each task may be told on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::policies::PolicyArgs;
+
+/// How a match is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ViewArgs {
+    /// Draw on the terminal, even where there is a display
+    #[arg(long, conflicts_with_all = ["windowed", "fullscreen", "mute"])]
+    pub(crate) terminal: bool,
+    /// In a window of this size [default: 1280x720]
+    #[arg(long, value_name = "WxH", conflicts_with = "fullscreen")]
+    pub(crate) windowed: Option<WindowSize>,
+    /// On the whole screen
+    #[arg(long)]
+    pub(crate) fullscreen: bool,
+    /// Without sound
+    #[arg(long)]
+    pub(crate) mute: bool,
+}
+
+/// The size of a window in pixels, as `1280x720`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowSize {
+    pub(crate) width: u16,
+    pub(crate) height: u16,
+}
+
+/// Sizes that a window may have, either way.
+const WINDOW_PIXELS: std::ops::RangeInclusive<u16> = 320..=8_192;
+
+impl std::str::FromStr for WindowSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WindowSize, String> {
+        let pixels = |text: &str| {
+            let number = text.parse().ok();
+            number.filter(|pixels| WINDOW_PIXELS.contains(pixels))
+        };
+        let size = text.split_once('x');
+        size.and_then(|(width, height)| {
+            Some(WindowSize {
+                width: pixels(width)?,
+                height: pixels(height)?,
+            })
+        })
+        .ok_or_else(|| {
+            format!(
+                "expected width and height in pixels, {} to {} each, such as 1280x720",
+                WINDOW_PIXELS.start(),
+                WINDOW_PIXELS.end()
+            )
+        })
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlayArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    #[arg(long, default_value = "wan")]
+    pub(crate) link: String,
+    /// How long to play when the output is no terminal
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    /// The seed of the match, the bots and the network
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many enemies [default: 24]
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+    /// How many bots play along, 0 to 7
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) bots: u8,
+    /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR", requires = "key_file")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What the others dial, if it is another address than that of --listen
+    #[arg(long, value_name = "ADDR", requires = "listen")]
+    pub(crate) public: Option<SocketAddr>,
+    /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Serve on when the game here has ended, until everybody has left
+    #[arg(long, requires = "listen")]
+    pub(crate) stay: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+// Either keeps a journal.
+#[command(group = ArgGroup::new("kept").args(["journal", "take_over"]).multiple(true))]
+pub(crate) struct ServeArgs {
+    /// Where to listen, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+    /// What players dial, if it is another address
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) public: Option<SocketAddr>,
+    /// How many may play, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) max_players: u8,
+    /// The key whose tickets are good: see `powderkeg key`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// Where to keep the match's journal; the newest match there that was cut off goes on
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Begin a new match, even if one was cut off
+    #[arg(long)]
+    pub(crate) new_match: bool,
+    /// What the journal is to survive
+    #[arg(long, value_enum, default_value = "process", requires = "kept")]
+    pub(crate) durability: DurabilityArg,
+    /// What becomes of the match when the journal cannot be written
+    #[arg(long, value_enum, default_value = "end", requires = "kept")]
+    pub(crate) on_journal_failure: FailureArg,
+    /// How many enemies; players must join with the same number [default: 24]
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+    /// The seed of the match [default: the clock]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// How many may watch: up to 16, or 512 with a delay
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) spectators: u16,
+    /// How many seconds behind the match they are: 0, or 3 to 15
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
+    pub(crate) spectator_delay: u32,
+    /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// Take over the match of the server on this machine whose --admin address this is; its players follow
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["journal", "new_match"])]
+    pub(crate) take_over: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TicketArgs {
+    /// The server's key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// What the player dials: the server's --public address, or else its --listen address
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) server: SocketAddr,
+    /// Who the player is; the same name gets the same seat again
+    #[arg(long, value_name = "NAME")]
+    pub(crate) player: String,
+    /// For someone who only watches
+    #[arg(long)]
+    pub(crate) spectate: bool,
+    /// Write it to this file, which only its owner may read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JoinArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    /// A file with the ticket's line in it. The newest ticket to return with is kept beside it, as
+    /// TICKETFILE.rejoin, and used first
+    #[arg(value_name = "TICKETFILE")]
+    pub(crate) ticket: PathBuf,
+    /// Let a bot play
+    #[arg(long)]
+    pub(crate) bot: bool,
+    /// How many enemies the server has [default: 24]
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    /// The journal
+    pub(crate) file: PathBuf,
+    /// Play it to its end and compare every digest and every world with what was played; exits with 1 if one
+    /// differs or the file is damaged
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Only tell what is in it, as where the output is no terminal
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) summary: bool,
+    /// How many enemies the match had [default: 24]
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BotsArgs {
+    /// How many bots, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) players: u8,
+    /// How long they play
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    #[arg(long, value_name = "PRESET", default_value = "wan")]
+    pub(crate) link: String,
+    /// The seed of the match, the bots and the network
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many enemies [default: 24]
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+    /// How the bots move their sticks
+    #[arg(long, value_enum, default_value = "analog")]
+    pub(crate) sticks: SticksArg,
+    /// Where to keep the match's journal
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
+    /// How to print what was measured
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) report: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityArg {
+    /// The end of the process, however it ends
+    Process,
+    /// A loss of power too: the server waits for the disk in every turn
+    Power,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FailureArg {
+    /// It ends; what was written can be taken up again
+    End,
+    /// It goes on without one, and the log says so again and again
+    GoOn,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SticksArg {
+    /// Both change at every tick
+    Analog,
+    /// Both change at every tenth tick
+    Sticky,
+    /// Neutral, no fire, no orders
+    Still,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One object on standard output
+    Json,
+    /// A table
+    Text,
+}

@@ -1,0 +1,83 @@
+//! Where a match is shown: in a window, on the terminal, or nowhere.
+//!
+//! ```text
+//!   a display, and --terminal not asked for ──▶ window       a terminal ──▶ terminal view       else ──▶ no view
+//! ```
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use twinstep_client::client::Ended;
+use twinstep_client::stats::SessionStats;
+
+use crate::cli::{Failure, ViewArgs};
+use crate::feed::Feed;
+use crate::terminal::{self, TerminalOptions};
+
+/// Where a match can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// On this terminal.
+    Terminal,
+    /// Nowhere: the output is no terminal.
+    Nowhere,
+}
+
+/// Where a match is shown, as far as this machine can and these flags want.
+pub(crate) fn choose(_args: &ViewArgs) -> View {
+    if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        View::Terminal
+    } else {
+        View::Nowhere
+    }
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// For how long the view ran.
+    pub played: Duration,
+    /// The session's counters at the end; none of a replay.
+    pub stats: Option<SessionStats>,
+    /// The team's points.
+    pub score: u32,
+    /// Why it ended; `None`: the player quit.
+    pub ended: Option<Ended>,
+}
+
+impl Summary {
+    /// What a feed came to.
+    #[must_use]
+    pub fn of(feed: &Feed, ended: Option<Ended>) -> Summary {
+        Summary {
+            played: feed.now(),
+            stats: feed.stats(),
+            score: feed.score(),
+            ended,
+        }
+    }
+}
+
+/// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
+/// output. Takes over the calling thread, which must be the process's first one.
+pub(crate) fn show(feed: Feed, view: View, _args: &ViewArgs) -> Result<Option<Ended>, Failure> {
+    let summary = match view {
+        View::Terminal => terminal::run(feed, &TerminalOptions::new())?,
+        View::Nowhere => return Ok(None),
+    };
+    if let Some(stats) = &summary.stats {
+        println!(
+            "{} points in {} s · round trip {} ms, lead {:.1} ticks · {} rebuilds, {} ticks simulated again · {} cues, \
+             {} of them cancelled",
+            summary.score,
+            summary.played.as_secs(),
+            stats.rtt_ms_p50,
+            stats.lead_ticks_mean,
+            stats.timeline.rebuilds,
+            stats.timeline.resim_ticks,
+            stats.cues_started,
+            stats.cues_cancelled
+        );
+    }
+    Ok(summary.ended)
+}
