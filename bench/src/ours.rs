@@ -17,7 +17,7 @@ use arrayvec::ArrayVec;
 use twinstep_client::hooks::{Repeat, Wait};
 use twinstep_client::orders::Orders;
 use twinstep_client::session::BUDGET_TICKS;
-use twinstep_client::timeline::{Timeline, Watch};
+use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
@@ -312,8 +312,8 @@ struct Nobody;
 
 impl Watch<Blob> for Nobody {
     fn confirmed(&mut self, _: Tick, _: &Effects<Blob>) {}
-    fn predicted(&mut self, _: Tick, _: &Blob, _: &Effects<Blob>) {}
-    fn resimulated(&mut self, _: Tick, _: Tick, _: &Blob) {}
+    fn predicted(&mut self, _: Tick, _: &Blob, _: &Effects<Blob>, _: &Known) {}
+    fn resimulated(&mut self, _: &Blob, _: &Known) {}
     fn rebuilt(&mut self, _: Tick, _: &Blob, _: &mut dyn Iterator<Item = (Tick, &[(Key, Never)])>) {
     }
 }

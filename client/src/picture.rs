@@ -23,6 +23,7 @@ use twinstep_core::{PlayerId, PlayerSet};
 
 use crate::projectile::{Muzzle, muzzle_blend};
 use crate::smooth::{Correction, Pose};
+use crate::timeline::Known;
 
 /// Tells what to draw of a simulation.
 pub trait Show<S>: Send + Sync + 'static {
@@ -84,6 +85,7 @@ struct Put<K, P> {
 /// The poses of one tick, by key; each key once.
 pub struct Poses<K, P> {
     locals: PlayerSet,
+    known: Known,
     puts: Vec<Put<K, P>>,
     ordered: bool,
 }
@@ -94,6 +96,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     pub fn new() -> Self {
         Poses {
             locals: PlayerSet::default(),
+            known: Known::ALL,
             puts: Vec::new(),
             ordered: true,
         }
@@ -101,7 +104,13 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// Makes this empty again for a screen of these local players, keeping the buffer.
     pub fn begin(&mut self, locals: PlayerSet) {
+        self.begin_knowing(locals, &Known::ALL);
+    }
+
+    /// The same for a prediction of which so much is known.
+    pub fn begin_knowing(&mut self, locals: PlayerSet, known: &Known) {
         self.locals = locals;
+        self.known = *known;
         self.puts.clear();
         self.ordered = true;
     }
@@ -110,6 +119,14 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     #[must_use]
     pub fn is_local(&self, player: PlayerId) -> bool {
         self.locals.contains(player)
+    }
+
+    /// How much of what players gave is known here, rather than guessed. What a player of another screen fires while
+    /// nobody here knows of it is best not drawn: every correction of the guess would tear it about. Once known
+    /// it appears at the muzzle, see [`put_from`](Self::put_from) (seed row 67).
+    #[must_use]
+    pub fn known(&self) -> Known {
+        self.known
     }
 
     /// An entity, drawn between the last two ticks.
@@ -253,7 +270,8 @@ pub struct Picture<K, P> {
     entities: Vec<Shown<K, P>>,
     /// The entities before, while the next ones are made.
     before: Vec<Shown<K, P>>,
-    errors: Errors,
+    moved: Errors,
+    all: Errors,
 }
 
 impl<K: Ord + Copy, P: Pose> Picture<K, P> {
@@ -265,7 +283,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             smooths: true,
             entities: Vec::new(),
             before: Vec::new(),
-            errors: Errors::new(),
+            moved: Errors::new(),
+            all: Errors::new(),
         }
     }
 
@@ -331,10 +350,11 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             };
             if let Some(was) = before.next_if(|shown| shown.key == put.key) {
                 let rebuilt = shown.uncorrected(alpha, teleport);
+                let error = was.pose(alpha, now, teleport).minus(rebuilt);
+                self.all.note(error.length(), teleport);
                 shown.correction = was.correction;
                 if rebuilt != was.uncorrected(alpha, teleport) {
-                    let error = was.pose(alpha, now, teleport).minus(rebuilt);
-                    let smooth = self.errors.note(error.length(), teleport);
+                    let smooth = self.moved.note(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
                 }
             }
@@ -373,10 +393,17 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// How far rebuilt poses were from the shown ones (seed rows 37, 38).
+    /// pDiff: how far the shown poses were from the rebuilt ones (seed rows 37, 38), of all that was shown at each
+    /// rebuild.
     #[must_use]
     pub fn errors(&self) -> &Errors {
-        &self.errors
+        &self.all
+    }
+
+    /// The same, only of what the rebuild moved.
+    #[must_use]
+    pub fn moved(&self) -> &Errors {
+        &self.moved
     }
 
     /// Lets what was not there before begin at the muzzle that it was fired from, as that was shown.
@@ -446,7 +473,7 @@ impl Errors {
         smooth
     }
 
-    /// Corrections of one entity each.
+    /// Errors of one entity each.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

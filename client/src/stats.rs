@@ -296,9 +296,12 @@ pub struct SessionStats {
     pub jitter_ms: f64,
     /// The share of the server's packets that did not come, 0..=1.
     pub loss: f32,
-    /// 95 of 100 corrections moved the picture by no more than this, in units of the pose's length.
+    /// pDiff: at a rebuild, 95 of 100 entities were shown no farther than this from where they should be, in units of
+    /// the pose's length.
     pub pdiff_p95: f32,
-    /// Corrections of the picture.
+    /// The same, only of those that the rebuild moved: mostly other players, while enemies are guessed right.
+    pub pdiff_moved_p95: f32,
+    /// Corrections of the picture: entities that rebuilds moved.
     pub corrections: u64,
     /// Cues delivered.
     pub cues_started: u64,

@@ -32,9 +32,9 @@ pub trait Watch<S: Simulation> {
     /// The authority stepped `tick`.
     fn confirmed(&mut self, tick: Tick, fx: &Effects<S>);
     /// The shown prediction stepped the new tick `tick`.
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
-    /// A rebuild has just stepped up to `next`; it will end at `target`.
-    fn resimulated(&mut self, next: Tick, target: Tick, sim: &S);
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known);
+    /// A rebuild is at its last tick but one, or at its last: the two that a picture lies between.
+    fn resimulated(&mut self, sim: &S, known: &Known);
     /// A rebuild is complete and shown: its ticks and what each showed.
     fn rebuilt(
         &mut self,
@@ -42,6 +42,32 @@ pub trait Watch<S: Simulation> {
         sim: &S,
         ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
     );
+}
+
+/// Up to where a prediction holds what players are known to have given, rather than guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    until: [Tick; PLAYERS_MAX],
+}
+
+impl Known {
+    /// Nothing is guessed.
+    pub const ALL: Known = Known {
+        until: [Tick::MAX; PLAYERS_MAX],
+    };
+
+    /// The same, but for what `player` gave from `tick` on: that is guessed.
+    #[must_use]
+    pub fn guessed_from(mut self, player: PlayerId, tick: Tick) -> Known {
+        self.until[player.index()] = tick;
+        self
+    }
+
+    /// Whether what `player` gave at `tick`, and at all ticks before it, is known.
+    #[must_use]
+    pub fn covers(&self, player: PlayerId, tick: Tick) -> bool {
+        tick < self.until[player.index()]
+    }
 }
 
 /// Cues of one tick that a slot has room for without allocating.
@@ -246,7 +272,7 @@ impl<S: Simulation> Timeline<S> {
             PlayerSet::default(),
         )?;
         if self.lockstep {
-            watch.predicted(tick, self.authority.sim(), fx);
+            watch.predicted(tick, self.authority.sim(), fx, &Known::ALL);
         }
         watch.confirmed(tick, fx);
         if self.lockstep {
@@ -321,7 +347,9 @@ impl<S: Simulation> Timeline<S> {
         while !self.stale && self.shown.tick() < target && left > 0 {
             let tick = self.shown.tick();
             self.step_line(Which::Shown);
-            watch.predicted(tick, self.shown.world.sim(), self.stepper.effects());
+            let known = self.known(&self.shown);
+            let fx = self.stepper.effects();
+            watch.predicted(tick, self.shown.world.sim(), fx, &known);
             left -= 1;
         }
         budget - left
@@ -336,13 +364,13 @@ impl<S: Simulation> Timeline<S> {
         if !self.drafting {
             self.draft.restart(&self.authority);
             self.drafting = true;
-            watch.resimulated(self.draft.tick(), target, self.draft.world.sim());
+            self.tell_resimulated(target, watch);
         }
         let mut used = 0;
         while self.draft.tick() < target && used < budget {
             let again = self.draft.tick() < self.frontier;
             self.step_line(Which::Draft);
-            watch.resimulated(self.draft.tick(), target, self.draft.world.sim());
+            self.tell_resimulated(target, watch);
             self.stats.resim_ticks += u64::from(again);
             used += 1;
         }
@@ -357,6 +385,30 @@ impl<S: Simulation> Timeline<S> {
             watch.rebuilt(from, line.world.sim(), &mut cues);
         }
         used
+    }
+
+    fn tell_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {
+        if self.draft.tick() + 1 >= target {
+            watch.resimulated(self.draft.world.sim(), &self.known(&self.draft));
+        }
+    }
+
+    /// How much of a line's assumed inputs is known by now. A guess that an announcement has met counts as known,
+    /// though the line was stepped before it came. Costs a comparison for each player and tick of lead.
+    fn known(&self, line: &Line<S>) -> Known {
+        let mut known = Known::ALL;
+        let own = self.orders.players();
+        for player in line.world.present().iter().filter(|p| !own.contains(*p)) {
+            let is_guess = |tick: &u32| {
+                let assumed = line.slot(Tick(*tick)).data.inputs.get(player);
+                assumed.is_some() && assumed != self.announced.input(player, Tick(*tick))
+            };
+            let mut ticks = self.authority.tick().0..line.tick().0;
+            if let Some(tick) = ticks.find(is_guess) {
+                known = known.guessed_from(player, Tick(tick));
+            }
+        }
+        known
     }
 
     /// Assumes the next frame of a line and steps it.

@@ -7,7 +7,7 @@ use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
 
 use crate::cues::CueLedger;
 use crate::picture::{Picture, Poses, Show, Smoothing};
-use crate::timeline::Watch;
+use crate::timeline::{Known, Watch};
 
 /// A correction is spread over at least so many ticks, however short the lead is.
 const SMOOTH_TICKS_MIN: u32 = 6;
@@ -63,8 +63,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
         self.cues.jump(at);
         self.captured = 0;
-        self.capture(sim);
-        self.capture(sim);
+        self.capture(sim, &Known::ALL);
+        self.capture(sim, &Known::ALL);
         let over = self.over();
         let [previous, newest] = &mut self.poses;
         self.picture
@@ -73,9 +73,9 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     }
 
     /// Keeps the poses of a tick as the newest, and the newest before as the previous ones.
-    fn capture(&mut self, sim: &S) {
+    fn capture(&mut self, sim: &S, known: &Known) {
         self.poses.swap(0, 1);
-        self.poses[1].begin(self.locals);
+        self.poses[1].begin_knowing(self.locals, known);
         self.show.poses(sim, &mut self.poses[1]);
         self.captured += 1;
     }
@@ -86,17 +86,15 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         self.cues.confirmed(tick, fx.cues());
     }
 
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known) {
         self.cues.predicted(tick, fx.cues());
-        self.capture(sim);
+        self.capture(sim, known);
         self.picture.ticked(&mut self.poses[1], self.now);
         self.captured = 0;
     }
 
-    fn resimulated(&mut self, next: Tick, target: Tick, sim: &S) {
-        if next + 1 >= target {
-            self.capture(sim);
-        }
+    fn resimulated(&mut self, sim: &S, known: &Known) {
+        self.capture(sim, known);
     }
 
     fn rebuilt(
@@ -108,7 +106,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         self.cues.rebuilt(ticks);
         // A rebuild of no ticks has passed one moment only: it is both the previous and the newest.
         while self.captured < 2 {
-            self.capture(sim);
+            self.capture(sim, &Known::ALL);
         }
         let over = self.over();
         let [previous, newest] = &mut self.poses;

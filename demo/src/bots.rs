@@ -383,6 +383,7 @@ fn report(
                 margin_ticks_p50: now.margin_ticks_p50,
                 rtt_ms_p50: now.rtt_ms_p50,
                 pdiff_p95: now.pdiff_p95 / PLAYER_RADIUS,
+                pdiff_moved_p95: now.pdiff_moved_p95 / PLAYER_RADIUS,
                 cues_started: now.cues_started,
                 cues_confirmed: now.cues_confirmed,
                 cues_cancelled: now.cues_cancelled,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   game::poses ──▶ at this screen: a player and its shots    as the newest tick has them
-//!               ──▶ shots of the others                       from the shooter's muzzle onto their path
+//!               ──▶ shots of the others, once known           from the shooter's muzzle onto their path
 //!               ──▶ all else                                  between the last two ticks
 //! ```
 
@@ -14,7 +14,7 @@ use twinstep_client::picture::Smoothing;
 use twinstep_client::smooth::{Angle, Placed};
 use twinstep_client::{Poses, Show};
 
-use crate::game::{self, Game, Rules, ShowKey};
+use crate::game::{self, Game, Rules, Shot, ShowKey};
 
 /// What a client of Powderkeg draws.
 #[derive(Clone, Debug)]
@@ -43,7 +43,9 @@ impl Show<Game> for GameShow {
     type Pose = Placed;
 
     fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
-        game::poses(game, &self.rules, |key, pose| {
+        let known = out.known();
+        let is_known = |shot: &Shot| known.covers(shot.owner, shot.born);
+        game::poses(game, &self.rules, is_known, |key, pose| {
             let placed = place(pose.at, pose.angle);
             match key {
                 ShowKey::Player { id, .. } => out.put_player(id, key, placed),
@@ -74,8 +76,9 @@ fn place(at: Vec2, angle: f32) -> Placed {
 #[cfg(test)]
 mod tests {
     use twinstep_client::picture::Picture;
+    use twinstep_client::timeline::Known;
     use twinstep_core::testing::Solo;
-    use twinstep_core::{PlayerId, PlayerSet};
+    use twinstep_core::{PlayerId, PlayerSet, Tick};
 
     use super::*;
     use crate::game::{Heading, Pad};
@@ -149,5 +152,38 @@ mod tests {
             let gap = shot(PlayerId(1)) - muzzle;
             assert!(gap.length() < 0.2, "{gap} from the muzzle");
         }
+    }
+
+    /// Row 67: nobody here knows yet what the other one holds; its shots are guessed, and not drawn.
+    #[test]
+    fn a_shot_that_is_only_guessed_is_not_drawn_until_it_is_known() {
+        let (solo, _) = played(8);
+        let show = GameShow::new(Arc::new(Rules::default()));
+        let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());
+        let locals: PlayerSet = [PlayerId(0)].into_iter().collect();
+        let shots = |picture: &Picture<ShowKey, Placed>| {
+            let keys = picture.shown(0.0, TICK * 8).map(|(key, _)| key);
+            let owner = |key| match key {
+                ShowKey::Shot { owner, n } => Some((owner.0, n)),
+                _ => None,
+            };
+            keys.filter_map(owner).collect::<Vec<_>>()
+        };
+        // Of tick 7, when both fire, only what the own player holds is known.
+        poses.begin_knowing(locals, &Known::ALL.guessed_from(PlayerId(1), Tick(5)));
+        show.poses(solo.sim(), &mut poses);
+        picture.ticked(&mut poses, TICK * 7);
+        assert_eq!(shots(&picture), [(0, 1), (0, 2)]);
+        poses.begin(locals);
+        show.poses(solo.sim(), &mut poses);
+        picture.ticked(&mut poses, TICK * 8);
+        assert_eq!(shots(&picture), [(0, 1), (0, 2), (1, 2)]);
+        let key = ShowKey::Shot {
+            owner: PlayerId(1),
+            n: 2,
+        };
+        let muzzle = shown(&picture, PlayerId(1), 8);
+        let gap = picture.pose(key, 0.0, TICK * 8).unwrap().at - muzzle;
+        assert!(gap.length() < 0.2, "{gap} from the muzzle");
     }
 }

@@ -78,8 +78,10 @@ pub struct ClientReport {
     pub margin_ticks_p50: i32,
     /// The round trip.
     pub rtt_ms_p50: i32,
-    /// 95 of 100 corrections moved an entity by no more than this, in player radii.
+    /// At a rebuild, 95 of 100 entities were shown no farther than this from where they should be, in player radii.
     pub pdiff_p95: f32,
+    /// The same, only of those that the rebuild moved.
+    pub pdiff_moved_p95: f32,
     /// Cues delivered.
     pub cues_started: u64,
     /// Cues that were true.
@@ -269,7 +271,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "\n{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>11} {:>7} {:>7}",
+            "\n{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>11} {:>7} {:>7}",
             "player",
             "rtt",
             "lead",
@@ -279,6 +281,7 @@ impl fmt::Display for Report {
             "stall",
             "rebuilt",
             "pdiff",
+            "moved",
             "cues",
             "cancelled",
             "up",
@@ -286,7 +289,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>11} {:>7} {:>7}",
+            "{:<10} {:>5} {:>7} {:>7} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>11} {:>7} {:>7}",
             "",
             "ms",
             "ticks",
@@ -296,6 +299,7 @@ impl fmt::Display for Report {
             "ms",
             "times",
             "radii",
+            "radii",
             "",
             "",
             "B/s",
@@ -304,7 +308,7 @@ impl fmt::Display for Report {
         for client in &self.clients {
             writeln!(
                 f,
-                "{:<10} {:>5} {:>7.1} {:>7} {:>6} {:>6} {:>6.0} {:>7} {:>6.2} {:>6} {:>11} {:>7.0} {:>7.0}{}",
+                "{:<10} {:>5} {:>7.1} {:>7} {:>6} {:>6} {:>6.0} {:>7} {:>6.2} {:>6.2} {:>6} {:>11} {:>7.0} {:>7.0}{}",
                 client.player,
                 client.rtt_ms_p50,
                 client.lead_ticks_mean,
@@ -314,6 +318,7 @@ impl fmt::Display for Report {
                 client.stall_ms,
                 client.rebuilds,
                 client.pdiff_p95,
+                client.pdiff_moved_p95,
                 client.cues_started,
                 client.cues_cancelled,
                 client.bytes_up_per_s,
@@ -381,6 +386,7 @@ mod tests {
                 margin_ticks_p50: 2,
                 rtt_ms_p50: 100,
                 pdiff_p95: 0.0,
+                pdiff_moved_p95: 0.0,
                 cues_started: 9,
                 cues_confirmed: 8,
                 cues_cancelled: 1,

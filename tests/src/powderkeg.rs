@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use powderkeg::game::{Blaster, Bot, Command, Game, Outcome, Pad, Query, Rules, admit, speculate};
+use powderkeg::game_show::GameShow;
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
 use crate::rig::{Play, Sticks};
 
 impl Play for Game {
-    type Show = twinstep_client::Hidden;
+    type Show = GameShow;
     type Driver = Bot;
 
     fn rules(crowd: u16) -> Rules {
@@ -24,8 +25,8 @@ impl Play for Game {
         Game::new(rules, seed)
     }
 
-    fn show(_rules: &Arc<Rules>) -> Self::Show {
-        twinstep_client::Hidden
+    fn show(rules: &Arc<Rules>) -> GameShow {
+        GameShow::new(rules.clone())
     }
 
     fn resolver(rules: &Rules, _seed: u64) -> impl Resolver<Self> {

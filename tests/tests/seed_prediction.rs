@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::hooks::{Repeat, Wait};
 use twinstep_client::orders::Orders;
 use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_client::timeline::{Timeline, Watch};
+use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_client::{Hidden, SessionConfig};
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
@@ -208,8 +208,8 @@ struct Blind;
 
 impl<S: Simulation> Watch<S> for Blind {
     fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>) {}
-    fn resimulated(&mut self, _: Tick, _: Tick, _: &S) {}
+    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, _: &Known) {}
+    fn resimulated(&mut self, _: &S, _: &Known) {}
     fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
 }
 
@@ -300,6 +300,67 @@ fn a_correction_equals_a_run_from_the_start() {
         compared > 1_500 && corrected > 80,
         "{compared}, {corrected}"
     );
+}
+
+/// What a picture may draw of another player's doings: nothing that is only guessed. A guess that an announcement
+/// meets counts as known at once, one that it does not meet only after the next rebuild.
+#[derive(Default)]
+struct Knowing(Option<Known>);
+
+impl<S: Simulation> Watch<S> for Knowing {
+    fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
+    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, known: &Known) {
+        self.0 = Some(*known);
+    }
+    fn resimulated(&mut self, _: &S, known: &Known) {
+        self.0 = Some(*known);
+    }
+    fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
+}
+
+#[test]
+fn what_another_player_gave_is_known_once_it_is_announced_and_the_prediction_holds_it() {
+    let start = World::new(Trace::default(), Tick(0));
+    let mut timeline = Timeline::new(
+        Arc::new(()),
+        start,
+        Orders::new([PlayerId(0)].into_iter().collect(), &[0]),
+        Box::new(Repeat),
+        Box::new(Wait),
+        true,
+    );
+    let mut watch = Knowing::default();
+    let (own, other) = (PlayerId(0), PlayerId(1));
+    let frame = |tick: u32, held: u8| {
+        let mut frame = FrameData::<Trace>::empty(Tick(tick));
+        if tick == 0 {
+            frame.roster.push((own, RosterChange::Joined));
+            frame.roster.push((other, RosterChange::Joined));
+        }
+        frame.inputs.set(own, Some(1));
+        frame.inputs.set(other, Some(held));
+        frame
+    };
+    for _ in 0..20 {
+        timeline.orders_mut().sample(|_| 1);
+    }
+    timeline.confirm(&frame(0, 7), &mut watch).unwrap();
+    timeline.predict(Tick(6), 99, &mut watch);
+    let known = watch.0.unwrap();
+    assert!(known.covers(other, Tick(0)) && !known.covers(other, Tick(1)));
+    assert!(known.covers(own, Tick(5)));
+    // Announced as guessed for two ticks, then otherwise.
+    for (tick, held) in [(1, 7), (2, 7), (3, 9), (4, 9)] {
+        timeline.announce(other, Tick(tick), &held);
+    }
+    timeline.predict(Tick(7), 99, &mut watch);
+    let known = watch.0.unwrap();
+    assert!(known.covers(other, Tick(2)) && !known.covers(other, Tick(3)));
+    // A rebuild assumes what was announced.
+    timeline.confirm(&frame(1, 8), &mut watch).unwrap();
+    timeline.predict(Tick(7), 99, &mut watch);
+    let known = watch.0.unwrap();
+    assert!(known.covers(other, Tick(4)) && !known.covers(other, Tick(5)));
 }
 
 /// Row 39: what is shown lies between the last two ticks, and showing it changes neither simulation. (A view

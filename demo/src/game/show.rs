@@ -7,7 +7,7 @@ use glam::Vec2;
 use twinstep_core::{Key, PlayerId};
 
 use super::units::angle_of;
-use super::{Game, Kind, Rules};
+use super::{Game, Kind, Rules, Shot};
 
 /// The name of something that is drawn. Ordered, so that pictures can be compared entry by entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,8 +57,14 @@ pub struct Pose {
 }
 
 /// Hands everything that is to be drawn to `put`: barrels, enemies, players, then what flies. Draw in this
-/// order. Each key comes once.
-pub fn poses(game: &Game, rules: &Rules, mut put: impl FnMut(ShowKey, Pose)) {
+/// order. Each key comes once. Of the players' shots only those that `is_known` says: a screen guesses what others
+/// fire before it knows, see `game_show`.
+pub fn poses(
+    game: &Game,
+    rules: &Rules,
+    is_known: impl Fn(&Shot) -> bool,
+    mut put: impl FnMut(ShowKey, Pose),
+) {
     for ((barrel, at), n) in game.barrels.iter().zip(&rules.barrels).zip(0..) {
         if barrel.stands() {
             put(
@@ -103,7 +109,7 @@ pub fn poses(game: &Game, rules: &Rules, mut put: impl FnMut(ShowKey, Pose)) {
             pose,
         );
     }
-    for shot in &game.shots {
+    for shot in game.shots.iter().filter(|shot| is_known(shot)) {
         put(
             ShowKey::Shot {
                 owner: shot.owner,
@@ -158,9 +164,14 @@ mod tests {
         .run(700);
         game.sim_mut().enemies[3].health = 0;
         let mut picture = BTreeMap::new();
-        poses(game.sim(), &rules(), |key, pose| {
-            assert_eq!(picture.insert(key, pose), None, "{key:?} twice");
-        });
+        poses(
+            game.sim(),
+            &rules(),
+            |_| true,
+            |key, pose| {
+                assert_eq!(picture.insert(key, pose), None, "{key:?} twice");
+            },
+        );
         let sim = game.sim();
         let barrels = sim.barrels.iter().filter(|barrel| barrel.stands()).count();
         let alive = sim.enemies.iter().filter(|enemy| enemy.is_alive()).count();
