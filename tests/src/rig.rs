@@ -63,6 +63,8 @@ pub struct RigClient<S: Play> {
     /// Whether its process began anew, so that it does not know what the one before gave.
     pub restarted: bool,
     driver: S::Driver,
+    /// What it holds instead of what its driver decides.
+    held: Option<S::Input>,
     decided: Option<S::Input>,
     open_cues: BTreeSet<CueId>,
     frame: Duration,
@@ -223,6 +225,7 @@ impl<S: Play> Rig<S> {
             tickets: 0,
             restarted: false,
             driver: S::driver(self.config.sticks, luck),
+            held: None,
             decided: None,
             open_cues: BTreeSet::new(),
             frame,
@@ -344,6 +347,13 @@ impl<S: Play> Rig<S> {
     #[must_use]
     pub fn resolved(&self) -> usize {
         self.asked.count()
+    }
+
+    /// From its next input on a client holds this, whatever its driver decides; `None`: the driver again.
+    pub fn hold(&mut self, client: usize, input: Option<S::Input>) {
+        let client = &mut self.clients[client];
+        client.held = input;
+        client.decided = None;
     }
 
     /// Runs for a while; `watch` sees the world after everything that happens.
@@ -631,6 +641,10 @@ impl<S: Play> RigClient<S> {
     /// What its player holds next, decided once for each sampled tick, and what it orders.
     fn decide(&mut self, rules: &S::Rules, given: &mut Vec<S::Command>) {
         if self.decided.is_some() {
+            return;
+        }
+        if let Some(held) = &self.held {
+            self.decided = Some(held.clone());
             return;
         }
         let Some(world) = self.session.prediction() else {

@@ -1,0 +1,209 @@
+//! What a player feels: a key is in the picture of the very frame that read it, and what the others do is there as
+//! soon as the line allows. Through real sessions, over every preset of a line, in virtual time.
+
+use std::time::Duration;
+
+use glam::Vec2;
+use powderkeg::game::{Game, Heading, Pad, ShowKey};
+use twinstep_core::PlayerId;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+fn still(link: LinkProfile, fps: u32) -> Rig<Game> {
+    let mut config = RigConfig::new(11, link);
+    config.sticks = Sticks::Still;
+    config.fps = fps;
+    config.clients = 2;
+    // One enemy: players are to live.
+    config.crowd = 1;
+    config.verify = false;
+    let mut rig = Rig::new(config);
+    rig.run(4 * SECOND);
+    rig
+}
+
+fn me(rig: &Rig<Game>, client: usize) -> PlayerId {
+    rig.clients[client].session.seats()[0]
+}
+
+/// Where a player is in a client's prediction, and where that client shows it.
+fn places(rig: &Rig<Game>, client: usize, who: PlayerId) -> Option<(Vec2, Vec2)> {
+    let session = &rig.clients[client].session;
+    let player = session.prediction()?.sim().players.get(&who)?;
+    let life = player.lives;
+    let shown = session.pose(ShowKey::Player { id: who, life })?;
+    Some((player.at, shown.at))
+}
+
+/// Runs to the next frame of the first client that samples an input. No two frames lie within 1 ms.
+fn until_a_key_is_read(rig: &mut Rig<Game>) {
+    let before = rig.stats(0).input_tick;
+    while rig.stats(0).input_tick == before {
+        rig.run(MS);
+    }
+}
+
+/// Rows 77 and 58. Two worlds are the same but for a key: in one the first player holds it from some frame on.
+#[test]
+fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
+    for (name, link) in LinkProfile::PRESETS {
+        for fps in [30, 60, 144] {
+            for round in 0..4 {
+                let [mut without, mut with] = [still(link, fps), still(link, fps)];
+                let pause = MS * (3 + 41 * round);
+                without.run(pause);
+                with.run(pause);
+                let who = me(&with, 0);
+                let (at, _) = places(&with, 0, who).expect("it lives: nobody has met it yet");
+                let walk = Pad {
+                    walk: Heading::toward(-at),
+                    ..Pad::default()
+                };
+                with.hold(0, Some(walk));
+                until_a_key_is_read(&mut without);
+                until_a_key_is_read(&mut with);
+                assert_eq!(without.now, with.now);
+                let stats = with.stats(0);
+                assert_eq!(stats.prediction_tick, stats.input_tick, "{name}: it waits");
+                let [standing, walking] =
+                    [&without, &with].map(|rig| places(rig, 0, who).expect("it lives"));
+                assert_ne!(standing.0, walking.0, "{name}, {fps} fps: not predicted");
+                assert_ne!(standing.1, walking.1, "{name}, {fps} fps: not drawn");
+                assert_eq!(walking.1, walking.0, "{name}, {fps} fps: drawn elsewhere");
+            }
+        }
+    }
+}
+
+/// When what a remote player did came where, from the frame that read its key.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    sealed: Duration,
+    confirmed: Duration,
+    visible: Duration,
+    /// From the muzzle as it was shown, in units.
+    off: f32,
+}
+
+fn shots_of(rig: &Rig<Game>, client: usize, who: PlayerId) -> Vec<(u32, Vec2)> {
+    let shown = rig.clients[client].session.shown();
+    let shot = shown.filter_map(|(key, pose)| match key {
+        ShowKey::Shot { owner, n } if owner == who => Some((n, pose.at)),
+        _ => None,
+    });
+    shot.collect()
+}
+
+/// The second client's player taps fire; how the first client sees it.
+fn tap(rig: &mut Rig<Game>) -> Option<Way> {
+    let who = me(rig, 1);
+    places(rig, 0, who)?;
+    let before = rig.stats(1).input_tick;
+    rig.hold(
+        1,
+        Some(Pad {
+            // Along the edge, where nothing is hit at once.
+            aim: Heading::toward(Vec2::NEG_Y * places(rig, 1, who)?.0.y),
+            buttons: Pad::FIRE,
+            ..Pad::default()
+        }),
+    );
+    while rig.stats(1).input_tick == before {
+        rig.run(MS);
+    }
+    let (began, tick) = (rig.now, rig.stats(1).input_tick - 1);
+    rig.hold(1, Some(Pad::default()));
+    let (mut sealed, mut confirmed) = (None, None);
+    loop {
+        rig.run(MS);
+        let passed = rig.now - began;
+        if rig.game.world().tick().0 > tick {
+            sealed = sealed.or(Some(passed));
+        }
+        if rig.stats(0).authority_tick > tick {
+            confirmed = confirmed.or(Some(passed));
+        }
+        if let Some((_, at)) = shots_of(rig, 0, who).first() {
+            let (_, shooter) = places(rig, 0, who)?;
+            let way = Way {
+                sealed: sealed?,
+                confirmed: passed,
+                visible: passed,
+                off: at.distance(shooter),
+            };
+            // Its way ends when the authority has it too.
+            while confirmed.is_none() {
+                rig.run(MS);
+                if rig.stats(0).authority_tick > tick {
+                    confirmed = Some(rig.now - began);
+                }
+            }
+            let confirmed = confirmed?;
+            rig.run(SECOND);
+            return Some(Way { confirmed, ..way });
+        }
+        // Over the worst line some shots are over before anybody hears of them.
+        if passed > 2 * SECOND {
+            return None;
+        }
+    }
+}
+
+fn p95(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() * 95 / 100]
+}
+
+/// Rows 67 and 78: a remote shot is there after up + down + target margin + k + 2 ticks, at the muzzle.
+#[test]
+fn what_another_player_does_is_visible_as_soon_as_the_line_allows() {
+    const TICK: Duration = Duration::from_nanos(16_666_667);
+    println!(
+        "ms, p50 and p95: line, key to sealed, to confirmed here, to visible here; bound; units off the muzzle"
+    );
+    for (name, link) in LinkProfile::PRESETS {
+        let mut rig = still(link, 60);
+        let ways: Vec<Way> = (0..120)
+            .filter_map(|_| {
+                rig.run(MS * 137);
+                tap(&mut rig)
+            })
+            .collect();
+        assert!(ways.len() >= 60, "{name}: {} taps", ways.len());
+        let times = |part: fn(&Way) -> Duration| {
+            let mut times: Vec<Duration> = ways.iter().map(part).collect();
+            times.sort_unstable();
+            let p50 = times[times.len() / 2];
+            (p50.as_secs_f64() * 1e3, p95(times).as_secs_f64() * 1e3)
+        };
+        let leg = |leg: twinstep_core::simnet::LegProfile| leg.delay + leg.jitter;
+        let margin = rig.stats(1).margin_ticks_target;
+        let k = f64::from(rig.game.world().turn().cadence.turn_ticks);
+        let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0);
+        let (_, visible_ms) = times(|way| way.visible);
+        let bound_ms = bound.as_secs_f64() * 1e3;
+        assert!(
+            visible_ms <= bound_ms,
+            "{name}: {visible_ms} of {bound_ms} ms"
+        );
+        if name == "wan" {
+            assert!(
+                visible_ms <= 100.0 + 7.0 * 1e3 / 60.0,
+                "{visible_ms} ms at wan"
+            );
+        }
+        let off = ways.iter().map(|way| way.off).fold(0.0, f32::max);
+        println!(
+            "{name:>8} {:>6.0?} {:>6.0?} {:>6.0?} {:>6.0} (margin {margin:.1} ticks) {off:.2}",
+            times(|way| way.sealed),
+            times(|way| way.confirmed),
+            times(|way| way.visible),
+            bound_ms,
+        );
+        // A shot is born 0.6 units from the middle of who fires.
+        assert!(off < 0.7, "{name}: {off} units from the shooter as shown");
+    }
+}
