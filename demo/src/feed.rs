@@ -204,7 +204,7 @@ impl Feed {
         if let Source::Live(live) = &self.source
             && let Some(authority) = live.authority()
         {
-            game::poses(authority, &self.rules, |_| true, put);
+            game::poses(authority, |_| true, put);
         }
     }
 

@@ -6,7 +6,6 @@
 //!               ──▶ all else                                  between the last two ticks
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
@@ -14,13 +13,11 @@ use twinstep_client::picture::Smoothing;
 use twinstep_client::smooth::{Angle, Placed};
 use twinstep_client::{Poses, Show};
 
-use crate::game::{self, Game, Rules, Shot, ShowKey};
+use crate::game::{self, Game, Shot, ShowKey};
 
 /// What a client of Powderkeg draws.
-#[derive(Clone, Debug)]
-pub struct GameShow {
-    rules: Arc<Rules>,
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GameShow;
 
 impl GameShow {
     /// How corrections of this picture are smoothed. A shot of another player reaches its path after 100 ms; what
@@ -30,12 +27,6 @@ impl GameShow {
         teleport: 12.5,
         muzzle: Duration::from_millis(100),
     };
-
-    /// A picture of games with these rules.
-    #[must_use]
-    pub fn new(rules: Arc<Rules>) -> GameShow {
-        GameShow { rules }
-    }
 }
 
 impl Show<Game> for GameShow {
@@ -45,7 +36,7 @@ impl Show<Game> for GameShow {
     fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
         let known = out.known();
         let is_known = |shot: &Shot| known.covers(shot.owner, shot.born);
-        game::poses(game, &self.rules, is_known, |key, pose| {
+        game::poses(game, is_known, |key, pose| {
             let placed = place(pose.at, pose.angle);
             match key {
                 ShowKey::Player { id, .. } => out.put_player(id, key, placed),
@@ -54,7 +45,7 @@ impl Show<Game> for GameShow {
                     Some(player) => {
                         let shooter = ShowKey::Player {
                             id: owner,
-                            life: player.lives,
+                            life: player.life,
                         };
                         out.put_from(key, placed, shooter, place(player.at, pose.angle));
                     }
@@ -81,18 +72,15 @@ mod tests {
     use twinstep_core::{PlayerId, PlayerSet, Tick};
 
     use super::*;
-    use crate::game::{Heading, Pad};
+    use crate::game::{Heading, Pad, Rules, Weapon};
 
     const TICK: Duration = Duration::from_millis(16);
 
     /// Players 0 and 1 walk and fire; the picture of a screen where player 0 sits, after `ticks` ticks.
     fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
-        let rules = Arc::new(Rules {
-            enemies: 8,
-            ..Rules::default()
-        });
-        let show = GameShow::new(Arc::clone(&rules));
-        let mut solo = Solo::new(Game::new(&rules, 5), Rules::clone(&rules));
+        let rules = Rules::arena(8);
+        let show = GameShow;
+        let mut solo = Solo::new(Game::new(&rules, 5), rules);
         let pad = Pad {
             walk: Heading(64),
             aim: Heading::EAST,
@@ -128,8 +116,9 @@ mod tests {
 
     #[test]
     fn a_dash_is_smoothed_and_so_is_a_shot_that_was_known_twenty_ticks_late() {
-        let tuning = Rules::default().tuning;
-        let farthest = (tuning.dash_speed * tuning.dash_ticks as f32).max(tuning.shot_speed * 20.0);
+        let tuning = Rules::arena(0).tuning;
+        let speed = Weapon::Blaster.speed();
+        let farthest = (tuning.dash_speed * tuning.dash_ticks as f32).max(speed * 20.0);
         assert!(GameShow::SMOOTHING.teleport >= farthest, "{farthest}");
     }
 
@@ -141,7 +130,8 @@ mod tests {
             let (solo, picture) = played(ticks);
             let now = TICK * (ticks - 1);
             let shot = |owner| {
-                let key = ShowKey::Shot { owner, n };
+                let weapon = Weapon::Blaster;
+                let key = ShowKey::Shot { owner, n, weapon };
                 picture.pose(key, 0.0, now).unwrap().at
             };
             let own = solo.sim().players.get(&PlayerId(0)).unwrap().at;
@@ -158,13 +148,13 @@ mod tests {
     #[test]
     fn a_shot_that_is_only_guessed_is_not_drawn_until_it_is_known() {
         let (solo, _) = played(8);
-        let show = GameShow::new(Arc::new(Rules::default()));
+        let show = GameShow;
         let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());
         let locals: PlayerSet = [PlayerId(0)].into_iter().collect();
         let shots = |picture: &Picture<ShowKey, Placed>| {
             let keys = picture.shown(0.0, TICK * 8).map(|(key, _)| key);
             let owner = |key| match key {
-                ShowKey::Shot { owner, n } => Some((owner.0, n)),
+                ShowKey::Shot { owner, n, .. } => Some((owner.0, n)),
                 _ => None,
             };
             keys.filter_map(owner).collect::<Vec<_>>()
@@ -181,6 +171,7 @@ mod tests {
         let key = ShowKey::Shot {
             owner: PlayerId(1),
             n: 2,
+            weapon: Weapon::Blaster,
         };
         let muzzle = shown(&picture, PlayerId(1), 8);
         let gap = picture.pose(key, 0.0, TICK * 8).unwrap().at - muzzle;

@@ -97,7 +97,7 @@ pub(crate) fn feed(
     rules: &Arc<Rules>,
     link: Option<String>,
 ) -> Feed {
-    let live = Live::new(client, GameShow::new(rules.clone()), link);
+    let live = Live::new(client, GameShow, link);
     Feed::live(live, rules.clone())
 }
 

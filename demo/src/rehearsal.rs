@@ -98,7 +98,7 @@ impl Rehearsal {
     #[must_use]
     pub fn from(setup: &Setup, game: Game) -> Rehearsal {
         let rules = Arc::clone(&setup.rules);
-        let blaster = Blaster::new(&rules).expect("walls with a size");
+        let blaster = Blaster::new(&rules, setup.seed).expect("walls with a size");
         let config = MatchConfig::action();
         let mut server =
             Match::new(config, game, Arc::clone(&rules), blaster).expect("rules without a NaN");

@@ -23,12 +23,10 @@ use crate::game_show::GameShow;
 /// What this build calls itself.
 pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
 
-/// The rules that the command line plays by.
+/// The rules that the command line plays by: the campaign, or an endless arena with so many enemies.
 #[must_use]
 pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
-    let rules = Rules::default();
-    let enemies = enemies.unwrap_or(rules.enemies);
-    Arc::new(Rules { enemies, ..rules })
+    Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
 }
 
 /// A server of one match, not listening yet.
@@ -37,7 +35,9 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
 /// If the level has a wall without size; the built-in one has none.
 #[must_use]
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
-    let blaster = Blaster::new(rules).expect("walls with a size");
+    // What only the server may know does not follow from the seed, which every world tells.
+    let entropy = unix_now().as_nanos() as u64;
+    let blaster = Blaster::new(rules, entropy).expect("walls with a size");
     Server::action(Game::new(rules, seed), rules.clone())
         .build(BUILD)
         .players(players_max)
@@ -74,7 +74,7 @@ pub fn session(rules: &Arc<Rules>) -> SessionConfig<Game, GameShow> {
         .resolve(|game: &Game, rules: &Rules, _: Key, query: &Query| {
             game::speculate(game, rules, query)
         })
-        .show(GameShow::new(rules.clone()), GameShow::SMOOTHING);
+        .show(GameShow, GameShow::SMOOTHING);
     config.build = BUILD.to_owned();
     config
 }

@@ -9,15 +9,19 @@ use twinstep_server::Resolver;
 
 use crate::rig::{Play, Sticks};
 
+/// The crowd that stands for the campaign: lobby, waves and a boss.
+pub const CAMPAIGN: u16 = u16::MAX;
+
 impl Play for Game {
     type Show = GameShow;
     type Driver = Bot;
 
+    /// An endless arena with a crowd of so many enemies; [`CAMPAIGN`]: the game as it is played.
     fn rules(crowd: u16) -> Rules {
-        let rules = Rules::default();
-        Rules {
-            enemies: if crowd == 0 { rules.enemies } else { crowd },
-            ..rules
+        match crowd {
+            0 => Rules::arena(24),
+            CAMPAIGN => Rules::campaign(),
+            _ => Rules::arena(crowd),
         }
     }
 
@@ -25,12 +29,12 @@ impl Play for Game {
         Game::new(rules, seed)
     }
 
-    fn show(rules: &Arc<Rules>) -> GameShow {
-        GameShow::new(rules.clone())
+    fn show(_rules: &Arc<Rules>) -> GameShow {
+        GameShow
     }
 
-    fn resolver(rules: &Rules, _seed: u64) -> impl Resolver<Self> {
-        Blaster::new(rules).expect("walls that a mirror can hold")
+    fn resolver(rules: &Rules, seed: u64) -> impl Resolver<Self> {
+        Blaster::new(rules, seed).expect("walls that a mirror can hold")
     }
 
     fn speculate(sim: &Self, rules: &Rules, query: &Query) -> Option<Outcome> {

@@ -122,12 +122,11 @@ fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
 #[test]
 fn a_predicted_player_stops_at_walls_without_the_network() {
     let rules = Arc::new(Rules {
-        enemies: 0,
         walls: vec![Wall {
             center: Vec2::new(-33.0, -17.5),
             half: Vec2::new(1.0, 2.0),
         }],
-        ..Rules::default()
+        ..Rules::arena(0)
     });
     let config = SessionConfig::<Game>::new(rules.clone());
     let game = Game::new(&rules, 1);

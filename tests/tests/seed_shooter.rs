@@ -124,13 +124,14 @@ fn level(orbit: Vec2, enemies: u16, shield_ticks: u32) -> Rules {
             stops: vec![SPOT],
             leg_ticks: 100,
         }],
-        enemies,
         tuning: Tuning {
             enemy_arrival_ticks: 8,
             enemy_return_ticks: 6_000,
             shield_ticks,
+            carry_percent: 0,
             ..Tuning::default()
         },
+        ..Rules::arena(enemies)
     }
 }
 
@@ -140,7 +141,7 @@ fn duel(rules: &Arc<Rules>, claims: Claims) -> Direct<Game> {
         claims,
         ..MatchConfig::action()
     };
-    let blaster = Blaster::new(rules).unwrap();
+    let blaster = Blaster::new(rules, 5).unwrap();
     let game = Game::new(rules, 5);
     let sessions = vec![config(), config()];
     let mut table = Direct::new(policies, game, rules.clone(), blaster, sessions, 60);
@@ -254,7 +255,7 @@ fn nobody_is_immortal() {
             }
         }
         table.run(180, |_, _| Pad::default());
-        let deaths = table.game.world().sim().players.get(&FIRST).unwrap().lives - 1;
+        let deaths = table.game.world().sim().players.get(&FIRST).unwrap().life - 1;
         assert_eq!(deaths, u32::from(died.is_some()), "{claims:?}");
         assert_eq!(table.game.seat_stats(FIRST).claims, u64::from(deaths));
     }
@@ -306,6 +307,10 @@ fn what_a_dead_enemy_had_fired_vanishes() {
     for _ in 0..61 {
         table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
         orphan |= volleys(&mut table).0;
+        // It does not fly for long: look while it does.
+        if orphan && !table.game.world().sim().enemies[0].is_alive() {
+            break;
+        }
     }
     assert!(orphan, "this screen has seen it fire");
     assert!(!table.game.world().sim().enemies[0].is_alive());

@@ -276,10 +276,10 @@ fn words(event: &Event) -> Option<String> {
 /// The nearest barrel that a player can light.
 fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
     let at = game.players.get(&player)?.at;
-    let barrels = game.barrels.iter().zip(&rules.barrels).zip(0..);
+    let barrels = game.barrels.iter().zip(0..);
     barrels
-        .filter(|((barrel, _), _)| barrel.stage == Stage::Whole)
-        .map(|((_, place), n)| (place.distance(at), n))
+        .filter(|(barrel, _)| barrel.stage == Stage::Whole)
+        .map(|(barrel, n)| (barrel.at.distance(at), n))
         .filter(|(distance, _)| *distance <= rules.tuning.light_reach)
         .min_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, n)| n)

@@ -131,7 +131,7 @@ impl Playback {
             first: survey.first,
             end: survey.first + survey.ticks,
             replay,
-            show: GameShow::new(Arc::clone(rules)),
+            show: GameShow,
             rules: Arc::clone(rules),
             picture: Picture::new(GameShow::SMOOTHING),
             poses: Poses::new(),

@@ -16,7 +16,7 @@ use crate::rehearsal::{Rehearsal, Setup};
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 
 fn rules() -> Arc<Rules> {
-    Arc::new(Rules::default())
+    Arc::new(Rules::arena(24))
 }
 
 fn setup(link: &str) -> Setup {
@@ -29,7 +29,7 @@ fn setup(link: &str) -> Setup {
 fn live(setup: &Setup) -> Feed {
     let live = Live::new(
         Rehearsal::new(setup),
-        GameShow::new(Arc::clone(&setup.rules)),
+        GameShow,
         Some("rehearsed".to_owned()),
     );
     Feed::live(live, Arc::clone(&setup.rules))
@@ -162,11 +162,7 @@ fn a_link_is_switched_by_name_and_only_if_it_is_a_simulated_one() {
     assert_eq!(feed.link(), Some("bad"));
 
     let setup = setup("perfect");
-    let real = Live::new(
-        Rehearsal::new(&setup),
-        GameShow::new(Arc::clone(&setup.rules)),
-        None,
-    );
+    let real = Live::new(Rehearsal::new(&setup), GameShow, None);
     let mut feed = Feed::live(real, Arc::clone(&setup.rules));
     feed.set_link(3);
     assert_eq!(feed.link(), None);

@@ -9,12 +9,12 @@
 //! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
 //! frame brings it, and only to who was there when it was asked.
 
+use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::blast::{Body, Outcome, Query};
-use super::enemy::Kind;
-use super::{Cue, Game, Point, Rules, Timer};
+use super::blast::{Body, Bomb, Hit, Outcome, Query};
+use super::{Cue, Game, Kind, Point, Rules, Timer};
 
 /// A barrel's radius, in units.
 pub const BARREL_RADIUS: f32 = 0.5;
@@ -33,7 +33,7 @@ pub enum Stage {
 }
 
 /// A place for barrels, and the one that stands there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Barrel {
     /// How many stood here before.
     pub life: u32,
@@ -41,15 +41,18 @@ pub struct Barrel {
     pub born: Tick,
     /// How far it is.
     pub stage: Stage,
+    /// Where it is.
+    pub at: Vec2,
     /// Who gets the credit.
     pub by: Option<PlayerId>,
 }
 
 impl Barrel {
-    fn new(life: u32, born: Tick) -> Barrel {
+    fn new(life: u32, born: Tick, at: Vec2) -> Barrel {
         Barrel {
             life,
             born,
+            at,
             stage: Stage::Whole,
             by: None,
         }
@@ -80,8 +83,9 @@ impl Barrel {
 
 impl Game {
     pub(super) fn place_barrels(&mut self, rules: &Rules) {
+        let homes = rules.barrels.iter();
         self.barrels
-            .extend(rules.barrels.iter().map(|_| Barrel::new(0, Tick(0))));
+            .extend(homes.map(|at| Barrel::new(0, Tick(0), *at)));
     }
 
     /// Lights a barrel that stands and does not burn yet; `by` gets the credit.
@@ -107,22 +111,18 @@ impl Game {
 
     /// Sappers light what they pass.
     pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let rules = frame.rules();
-        for (at, n) in rules.barrels.iter().zip(0..) {
-            let is_whole = self
-                .barrels
-                .get(usize::from(n))
-                .is_some_and(|b| b.stage == Stage::Whole);
-            if is_whole && self.sapper_at(*at, frame) {
-                self.light(n, rules.tuning.fuse_ticks, None, frame, fx);
+        for n in 0..self.barrels.len() as u8 {
+            let barrel = self.barrels[usize::from(n)];
+            if barrel.stage == Stage::Whole && self.sapper_at(barrel.at, frame) {
+                self.light(n, frame.rules().tuning.fuse_ticks, None, frame, fx);
             }
         }
     }
 
-    fn sapper_at(&self, at: glam::Vec2, frame: &Frame<'_, Game>) -> bool {
-        self.enemies.iter().zip(0..).any(|(enemy, slot)| {
+    fn sapper_at(&self, at: Vec2, frame: &Frame<'_, Game>) -> bool {
+        self.enemies.iter().any(|enemy| {
             let reach = Kind::Sapper.radius() + BARREL_RADIUS;
-            Kind::of(slot) == Kind::Sapper
+            enemy.kind == Kind::Sapper
                 && at.distance_squared(enemy.at) <= reach * reach
                 && enemy.is_awake(frame.tick(), frame.rules())
         })
@@ -133,71 +133,113 @@ impl Game {
         let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
             return;
         };
-        let Some(at) = frame.rules().barrels.get(usize::from(n)) else {
-            return;
-        };
         barrel.stage = Stage::Blasting;
-        fx.ask(
-            barrel.question(n),
-            Query::Blast {
-                barrel: n,
-                at: Point::of(*at),
-                asked: frame.tick(),
-            },
-        );
+        let at = barrel.at;
+        self.ask_blast(Bomb::Barrel(n), at, frame, fx);
+    }
+
+    /// Asks whom a bomb hits. (Law *One door*: physics is not ours to compute.)
+    pub(super) fn ask_blast(
+        &self,
+        bomb: Bomb,
+        at: Vec2,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let key = match bomb {
+            Bomb::Barrel(n) => self.barrels[usize::from(n)].question(n),
+            Bomb::Shell { owner, n } => Key::player(owner, 1 << 31 | n),
+        };
+        let (at, asked) = (Point::of(at), frame.tick());
+        fx.ask(key, Query::Blast { bomb, at, asked });
     }
 
     /// The answers that this frame brings.
     pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        for (_, query, outcome) in frame.outcomes() {
-            let Query::Blast {
-                barrel: n, asked, ..
-            } = *query;
-            let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
-                continue;
-            };
-            barrel.stage = Stage::Gone;
-            let (key, by) = (barrel.key(n), barrel.by);
-            self.timers.at(
-                frame.tick() + frame.rules().tuning.barrel_return_ticks,
-                key,
-                Timer::Barrel(n),
-            );
-            match outcome {
-                Some(outcome) => {
-                    fx.cue(key, Cue::Blast(n));
-                    self.blast(outcome, asked, by, frame, fx);
+        for (key, query, outcome) in frame.outcomes() {
+            match (*query, outcome) {
+                (Query::Blast { bomb, asked, .. }, outcome) => {
+                    let hits = outcome.and_then(|outcome| match outcome {
+                        Outcome::Blast { hits } => Some(hits.as_slice()),
+                        _ => None,
+                    });
+                    self.hear_blast(key, bomb, asked, hits, frame, fx);
                 }
-                None => fx.cue(key, Cue::Fizzle(n)),
+                (Query::Loot { n }, Some(Outcome::Loot(item))) => {
+                    self.hear_loot(n, key, *item, frame);
+                }
+                (Query::Crit(strike), Some(Outcome::Crit(true))) => {
+                    self.crit(key, strike, frame, fx);
+                }
+                _ => {}
             }
         }
     }
 
-    /// Hurts whom the answer names, unless it came only after the question.
+    fn hear_blast(
+        &mut self,
+        key: Key,
+        bomb: Bomb,
+        asked: Tick,
+        hits: Option<&[Hit]>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let (cause, by, cues) = match bomb {
+            Bomb::Barrel(n) => {
+                let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
+                    return;
+                };
+                barrel.stage = Stage::Gone;
+                let (cause, by) = (barrel.key(n), barrel.by);
+                let next = frame.tick() + frame.rules().tuning.barrel_return_ticks;
+                self.timers.at(next, cause, Timer::Barrel(n));
+                (cause, by, [Cue::Blast(n), Cue::Fizzle(n)])
+            }
+            Bomb::Shell { owner, n } => (key, Some(owner), [Cue::Burst { owner, n }; 2]),
+        };
+        let [blast, fizzle] = cues;
+        match hits {
+            Some(hits) => {
+                fx.cue(cause, blast);
+                for hit in hits {
+                    self.blast(hit, bomb, asked, by, frame, fx);
+                }
+            }
+            None => fx.cue(cause, fizzle),
+        }
+    }
+
+    /// Hurts one that the answer names, unless it came only after the question.
     fn blast(
         &mut self,
-        outcome: &Outcome,
+        hit: &Hit,
+        bomb: Bomb,
         asked: Tick,
         by: Option<PlayerId>,
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,
     ) {
-        let Outcome::Blast { hits } = outcome;
-        for hit in hits {
-            let damage = hit.damage(&frame.rules().tuning);
-            match hit.body {
-                Body::Player(id) => self.hurt_player(id, damage, frame, fx),
-                Body::Enemy(slot) => {
-                    let enemy = self.enemies.get(usize::from(slot));
-                    if enemy.is_some_and(|enemy| enemy.born <= asked) {
-                        self.hurt_enemy(slot, damage, by, frame, fx);
-                    }
+        let tuning = &frame.rules().tuning;
+        let damage = hit.damage(bomb, tuning);
+        match hit.body {
+            Body::Player(id) => self.hurt_player(id, damage, frame, fx),
+            Body::Enemy(slot) => {
+                let enemy = self.enemies.get(usize::from(slot));
+                if enemy.is_some_and(|enemy| enemy.born <= asked) {
+                    self.hurt_enemy(slot, damage, by, frame, fx);
                 }
-                Body::Barrel(n) => {
-                    let barrel = self.barrels.get(usize::from(n));
-                    if barrel.is_some_and(|barrel| barrel.born <= asked) {
-                        self.light(n, frame.rules().tuning.chain_fuse_ticks, by, frame, fx);
-                    }
+            }
+            Body::Barrel(n) => {
+                let barrel = self.barrels.get(usize::from(n));
+                if barrel.is_some_and(|barrel| barrel.born <= asked) {
+                    self.light(n, tuning.chain_fuse_ticks, by, frame, fx);
+                }
+            }
+            Body::Crate(n) => {
+                let chest = self.crates.get(usize::from(n)).copied();
+                if let Some(chest) = chest.filter(|chest| chest.born <= asked) {
+                    self.hurt_crate(n, damage, chest.key(n).child(asked.0), frame, fx);
                 }
             }
         }
@@ -205,8 +247,20 @@ impl Game {
 
     /// The next barrel of a place.
     pub(super) fn return_barrel(&mut self, n: u8, frame: &Frame<'_, Game>) {
-        if let Some(barrel) = self.barrels.get_mut(usize::from(n)) {
-            *barrel = Barrel::new(barrel.life.wrapping_add(1), frame.tick());
+        let home = frame.rules().barrels.get(usize::from(n));
+        if let Some((barrel, home)) = self.barrels.get_mut(usize::from(n)).zip(home) {
+            *barrel = Barrel::new(barrel.life.wrapping_add(1), frame.tick(), *home);
+        }
+    }
+
+    /// All barrels are whole and at home, but for those whose blast is being asked: they have their answer soon.
+    pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
+        for n in 0..self.barrels.len() as u8 {
+            let barrel = self.barrels[usize::from(n)];
+            if barrel.stage != Stage::Blasting {
+                self.timers.cancel(barrel.key(n));
+                self.return_barrel(n, frame);
+            }
         }
     }
 }
@@ -218,7 +272,6 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::game::Command;
-    use crate::game::blast::Hit;
 
     const N: u8 = 6;
 
@@ -265,7 +318,7 @@ mod tests {
         put_enemy(&mut game, 1, rules().barrels[0]);
         game.run(50);
         assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Blasting);
-        assert_eq!(game.sim().enemies[1].health, Kind::of(1).health());
+        assert_eq!(game.sim().enemies[1].health, Kind::Urchin.health());
         game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
         let barrel = game.sim().barrels[usize::from(N)].key(N);
         assert!(game.effects().cues().contains(&(barrel, Cue::Blast(N))));
@@ -282,7 +335,7 @@ mod tests {
                 distance_8ths,
                 body: Body::Barrel(0),
             }
-            .damage(&tuning)
+            .damage(Bomb::Barrel(0), &tuning)
         };
         let edge = (tuning.blast_radius * 8.0) as u8;
         assert_eq!(

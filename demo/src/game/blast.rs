@@ -13,11 +13,10 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Tick};
 
-use super::arena::Tuning;
 use super::barrel::BARREL_RADIUS;
-use super::enemy::Kind;
+use super::crates::CRATE_HALF;
 use super::player::PLAYER_RADIUS;
-use super::{Game, Point, Rules};
+use super::{Game, Item, Point, Rules, Tuning};
 
 /// Whom one blast can hit: the nearest so many. Keeps an outcome within 256 B.
 pub const HITS_MAX: usize = 48;
@@ -27,23 +26,83 @@ pub const HITS_MAX: usize = 48;
 pub enum Query {
     /// Whom does this blast hit?
     Blast {
-        /// The barrel that went off.
-        barrel: u8,
+        /// What went off.
+        bomb: Bomb,
         /// Where.
         at: Point,
         /// When it was asked: who comes later is not hurt.
         asked: Tick,
     },
+    /// What is in this crate? A secret of the server's: nobody guesses it.
+    Loot {
+        /// Its number.
+        n: u8,
+    },
+    /// Was this hit critical? A secret as well.
+    Crit(Strike),
+}
+
+/// What goes off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Bomb {
+    /// A barrel, by number.
+    Barrel(u8),
+    /// A shell, where it lands.
+    Shell {
+        /// Who fired it.
+        owner: PlayerId,
+        /// Which of the player's shots.
+        n: u32,
+    },
+}
+
+impl Bomb {
+    /// How far its blast reaches, in units.
+    #[must_use]
+    pub fn radius(self, tuning: &Tuning) -> f32 {
+        match self {
+            Bomb::Barrel(_) => tuning.blast_radius,
+            Bomb::Shell { .. } => tuning.shell_radius,
+        }
+    }
+
+    /// What its blast takes at its middle.
+    #[must_use]
+    pub fn damage(self, tuning: &Tuning) -> i16 {
+        match self {
+            Bomb::Barrel(_) => tuning.blast_damage,
+            Bomb::Shell { .. } => tuning.shell_damage,
+        }
+    }
+}
+
+/// A hit that may be critical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Strike {
+    /// Who was hit.
+    pub slot: u16,
+    /// By whom.
+    pub by: PlayerId,
+    /// When it was asked: who comes later is not hurt.
+    pub asked: Tick,
 }
 
 /// What it is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an outcome owns no heap, so that frames are copied without allocating"
+)]
 pub enum Outcome {
     /// These, nearest first; of equals by body.
     Blast {
         /// Each body once.
         hits: ArrayVec<Hit, HITS_MAX>,
     },
+    /// This was in the crate, if anything.
+    Loot(Option<Item>),
+    /// Whether the hit was critical.
+    Crit(bool),
 }
 
 /// Who can be hit. Small on the wire, and stable: a slot or number, never an index into a list that shrinks.
@@ -55,6 +114,8 @@ pub enum Body {
     Enemy(u16),
     /// A barrel, by number.
     Barrel(u8),
+    /// A crate, by number.
+    Crate(u8),
 }
 
 /// A body in a blast.
@@ -78,10 +139,10 @@ impl Hit {
 
     /// What the blast takes: all of it at its middle, half at its edge. Whole numbers all the way.
     #[must_use]
-    pub fn damage(&self, tuning: &Tuning) -> i16 {
-        let edge_8ths = ((tuning.blast_radius * 8.0) as i32).max(1);
+    pub fn damage(&self, bomb: Bomb, tuning: &Tuning) -> i16 {
+        let edge_8ths = ((bomb.radius(tuning) * 8.0) as i32).max(1);
         let distance_8ths = i32::from(self.distance_8ths).min(edge_8ths);
-        let full = i32::from(tuning.blast_damage);
+        let full = i32::from(bomb.damage(tuning));
         (full - full * distance_8ths / (2 * edge_8ths)) as i16
     }
 }
@@ -107,7 +168,9 @@ impl Outcome {
     /// Whether another answer names the same bodies, at the same distances to within an 8th of a unit.
     #[must_use]
     pub fn agrees_with(&self, other: &Outcome) -> bool {
-        let (Outcome::Blast { hits }, Outcome::Blast { hits: others }) = (self, other);
+        let (Outcome::Blast { hits }, Outcome::Blast { hits: others }) = (self, other) else {
+            return self == other;
+        };
         let known = |hit: &Hit| {
             others.iter().any(|other| {
                 hit.body == other.body && hit.distance_8ths.abs_diff(other.distance_8ths) <= 1
@@ -120,8 +183,8 @@ impl Outcome {
 /// Everybody whom a blast at `center` may reach: body, place and radius. Walls are not asked.
 pub fn bodies_near(
     game: &Game,
-    rules: &Rules,
     center: Vec2,
+    reach: f32,
 ) -> impl Iterator<Item = (Body, Vec2, f32)> {
     let players = game.players.iter().filter(|(_, player)| player.is_alive());
     let enemies = game
@@ -132,26 +195,33 @@ pub fn bodies_near(
     let barrels = game
         .barrels
         .iter()
-        .zip(&rules.barrels)
         .zip(0..)
-        .filter(|((barrel, _), _)| barrel.stands());
-    let reach = rules.tuning.blast_radius;
+        .filter(|(barrel, _)| barrel.stands());
+    let crates = game
+        .crates
+        .iter()
+        .zip(0..)
+        .filter(|(chest, _)| chest.stands());
     players
         .map(|(id, player)| (Body::Player(*id), player.at, PLAYER_RADIUS))
-        .chain(enemies.map(|(enemy, slot)| (Body::Enemy(slot), enemy.at, Kind::of(slot).radius())))
-        .chain(barrels.map(|((_, at), n)| (Body::Barrel(n), *at, BARREL_RADIUS)))
+        .chain(enemies.map(|(enemy, slot)| (Body::Enemy(slot), enemy.at, enemy.kind.radius())))
+        .chain(barrels.map(|(barrel, n)| (Body::Barrel(n), barrel.at, BARREL_RADIUS)))
+        .chain(crates.map(|(chest, n)| (Body::Crate(n), chest.at, CRATE_HALF)))
         .filter(move |(_, at, radius)| at.distance(center) - radius <= reach)
 }
 
-/// What a client assumes until the server's answer is there: the exact one, nearly always. It is told the
-/// state at the end of the tick that asked.
+/// What a client assumes until the server's answer is there: of a blast the exact one, nearly always; of secrets
+/// nothing. It is told the state at the end of the tick that asked.
 ///
 /// Cost: three lines past all walls for each body within reach.
 #[must_use]
 pub fn speculate(game: &Game, rules: &Rules, query: &Query) -> Option<Outcome> {
-    let Query::Blast { at, .. } = *query;
+    let Query::Blast { bomb, at, .. } = *query else {
+        return None;
+    };
     let center = at.to_vec2();
-    let hits = bodies_near(game, rules, center).filter_map(|(body, at, radius)| {
+    let reach = bomb.radius(&rules.tuning);
+    let hits = bodies_near(game, center, reach).filter_map(|(body, at, radius)| {
         let distance = (at.distance(center) - radius).max(0.0);
         let is_hit = distance == 0.0
             || outline(center, at, radius)
@@ -211,7 +281,9 @@ mod tests {
                     body: Body::Enemy(n),
                 })
                 .collect();
-            let Outcome::Blast { hits } = Outcome::blast(all.iter().copied());
+            let Outcome::Blast { hits } = Outcome::blast(all.iter().copied()) else {
+                panic!("a blast")
+            };
             all.sort();
             all.truncate(HITS_MAX);
             assert_eq!(hits.as_slice(), all);
@@ -222,7 +294,7 @@ mod tests {
     fn walls_hide_and_the_dead_are_not_there() {
         let mut game = with_player(quiet());
         let query = Query::Blast {
-            barrel: 0,
+            bomb: Bomb::Barrel(0),
             at: Point::of(Vec2::new(-12.0, 0.5)),
             asked: Tick(0),
         };

@@ -57,6 +57,9 @@ impl Bot {
         if self.sticks == Sticks::Still {
             return (Pad::default(), None);
         }
+        if let Some(order) = self.vote(game, me, now) {
+            return (Pad::default(), Some(order));
+        }
         let Some(player) = game.players.get(&me).filter(|player| player.is_alive()) else {
             // Waiting for the return with idle thumbs.
             self.pad = Pad::default();
@@ -66,6 +69,16 @@ impl Bot {
             self.pad = self.grip(game, rules, player);
         }
         (self.pad, self.order(game, rules, player, now))
+    }
+
+    /// Ready, when it is asked.
+    fn vote(&mut self, game: &Game, me: PlayerId, now: Tick) -> Option<Command> {
+        let player = game.players.get(&me)?;
+        if !game.phase.is_waiting() || player.is_ready || now < self.next_order {
+            return None;
+        }
+        self.next_order = now + 45 + self.luck.below(30);
+        Some(Command::Ready)
     }
 
     fn grip(&mut self, game: &Game, rules: &Rules, player: &Player) -> Pad {
@@ -95,9 +108,8 @@ impl Bot {
         }
         self.next_order = now + 45 + self.luck.below(30);
         let reach = rules.tuning.light_reach;
-        let barrels = game.barrels.iter().zip(&rules.barrels).zip(0..);
-        let mut near = barrels.filter(|((barrel, at), _)| {
-            barrel.stage == Stage::Whole && at.distance(player.at) <= reach
+        let mut near = game.barrels.iter().zip(0..).filter(|(barrel, _)| {
+            barrel.stage == Stage::Whole && barrel.at.distance(player.at) <= reach
         });
         Some(
             near.next()

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Invariant: no step on the server and no step of an authority ever tests whether a player is touched. Only
-//! [`Game::claim_deaths`] does, in the prediction, for players at this very screen (seed rows 63 and 64). So
+//! [`Game::claim_harm`] does, in the prediction, for players at this very screen (seed rows 63 and 64). So
 //! nobody dies of a bullet that it has not seen, and nobody survives one that it has. Where owners are not
 //! trusted with that alone, the server's referee looks too, a while later and outside of any step: see `judge`.
 
@@ -13,7 +13,6 @@ use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::bullet::BULLET_RADIUS;
-use super::enemy::Kind;
 use super::player::{PLAYER_RADIUS, Player};
 use super::{Command, Game, Rules};
 
@@ -21,27 +20,39 @@ impl Game {
     /// Row 63: each screen decides the deaths of its own players, against the enemies and bullets that *it*
     /// shows, and tells the others. Nothing changes in this tick: the death is in the frame that brings the
     /// claim back.
-    pub(super) fn claim_deaths(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    pub(super) fn claim_harm(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (&id, player) in &self.players {
             if frame.is_local(id)
                 && player.is_vulnerable(frame.tick())
-                && let Some(by) = self.touched_by(player, frame.tick(), frame.rules())
+                && let Some(harm) = self.harm_to(player, frame.tick(), frame.rules())
             {
-                fx.claim(id, Command::Died { by });
+                fx.claim(id, harm);
             }
         }
     }
 
-    /// The death that a player's own screen should claim, judged by the state at the end of `now`.
-    pub(super) fn death_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
+    /// What a player's own screen should claim, judged by the state at the end of `now`.
+    pub(super) fn harm_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
         let who = self.players.get(&player)?;
-        let by = self.touched_by(who, now, rules);
-        by.filter(|_| who.is_vulnerable(now))
-            .map(|by| Command::Died { by })
+        let harm = self.harm_to(who, now, rules);
+        harm.filter(|_| who.is_vulnerable(now))
     }
 
-    /// What touches a player: its bullet or enemy, by name.
-    fn touched_by(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Key> {
+    /// What comes of what touches a player: it is hurt, or that was its death.
+    fn harm_to(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Command> {
+        if !self.phase.is_dangerous() {
+            return None;
+        }
+        let (by, damage) = self.touched_by(player, now, rules)?;
+        Some(if player.has_shield || player.health > damage {
+            Command::Hurt { by }
+        } else {
+            Command::Died { by }
+        })
+    }
+
+    /// What touches a player, by name: a bullet or an enemy; and what it takes.
+    fn touched_by(&self, player: &Player, now: Tick, rules: &Rules) -> Option<(Key, i16)> {
         #[cfg(test)]
         tests::HIT_TESTS.with(|count| count.set(count.get() + 1));
         let near = |at: Vec2, radius: f32| {
@@ -52,13 +63,14 @@ impl Game {
             .bullets
             .iter()
             .find(|bullet| near(bullet.at, BULLET_RADIUS));
-        bullet.map(|bullet| bullet.key).or_else(|| {
+        let shot = bullet.map(|bullet| (bullet.key, rules.tuning.bullet_damage));
+        shot.or_else(|| {
             let mut enemies = self.enemies.iter().zip(0..);
             enemies
-                .find(|(enemy, slot)| {
-                    enemy.is_awake(now, rules) && near(enemy.at, Kind::of(*slot).radius())
+                .find(|(enemy, _)| {
+                    enemy.is_awake(now, rules) && near(enemy.at, enemy.kind.radius())
                 })
-                .map(|(enemy, slot)| enemy.key(slot))
+                .map(|(enemy, slot)| (enemy.key(slot), rules.tuning.touch_damage))
         })
     }
 }
@@ -92,6 +104,7 @@ mod tests {
         let at = player(&game).at;
         let key = Key::new(77, 1);
         put_bullet(&mut game, key, at);
+        player_mut(&mut game).health = 1;
         (game, key)
     }
 

@@ -1,28 +1,26 @@
-//! Enemies: each on its own path, with its own generator, firing its kind's pattern.
+//! Enemies: each on its own path, with its own generator.
 //!
 //! An enemy is a slot that is filled again and again; a life in it is named by (slot, life), and so is all
-//! its luck. Nothing that happens to one enemy changes another one's draws (seed rows 60 and 66).
+//! its luck. Nothing that happens to one enemy changes another one's draws, and where it goes depends on
+//! nobody (seed rows 60 and 66). What it fires stands in `pattern`.
 //!
-//! | kind | pattern |
-//! |---|---|
-//! | gunner | one bullet at the nearest player, nearly |
-//! | urchin | a ring, turned by chance |
-//! | spinner | a spiral |
-//! | sapper | no bullets; lights each barrel that it passes |
-
-use core::f32::consts::TAU;
+//! | kind | way | fire |
+//! |---|---|---|
+//! | gunner | an orbit | one bullet at the nearest player, nearly |
+//! | urchin | an orbit | a ring, turned by chance |
+//! | spinner | an orbit | a spiral |
+//! | sapper | from barrel to barrel | none; lights each barrel that it passes |
+//! | charger | rests, then darts along its lane | none; do not stand there |
+//! | boss | a wide orbit | fans and rings; spirals and fans; spirals and rings, by its health |
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
-use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Table, Tick};
+use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Tick};
 
-use super::bullet::Bullet;
-use super::player::Player;
-use super::units::{angle_of, direction};
-use super::{Cue, Game, Path, Rules, Timer};
+use super::{Cue, Game, Item, Path, Rules, Timer, Weapon};
 
-/// What an enemy is; told by its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What an enemy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Aims.
     Gunner,
@@ -32,21 +30,30 @@ pub enum Kind {
     Spinner,
     /// Lights barrels.
     Sapper,
+    /// Darts.
+    Charger,
+    /// The last one of a round.
+    Boss,
 }
 
-/// From one volley to the next while nobody is there to be aimed at.
-const IDLE_TICKS: u32 = 30;
-/// Gunners see so far, in units.
-const SIGHT: f32 = 30.0;
+/// How often a boss changes its way of fighting.
+const STAGES: i32 = 3;
 
 impl Kind {
-    /// All kinds, in the order of slots.
-    pub const ALL: [Kind; 4] = [Kind::Gunner, Kind::Urchin, Kind::Spinner, Kind::Sapper];
+    /// All kinds.
+    pub const ALL: [Kind; 6] = [
+        Kind::Gunner,
+        Kind::Urchin,
+        Kind::Spinner,
+        Kind::Sapper,
+        Kind::Charger,
+        Kind::Boss,
+    ];
 
-    /// The kind of every life in a slot.
+    /// The kind of every life in a slot of an endless arena.
     #[must_use]
-    pub fn of(slot: u16) -> Kind {
-        Kind::ALL[usize::from(slot) % Kind::ALL.len()]
+    pub fn of_arena(slot: u16) -> Kind {
+        Kind::ALL[usize::from(slot % 4)]
     }
 
     /// In units.
@@ -57,10 +64,12 @@ impl Kind {
             Kind::Urchin => 0.8,
             Kind::Spinner => 0.7,
             Kind::Sapper => 0.5,
+            Kind::Charger => 0.7,
+            Kind::Boss => 2.2,
         }
     }
 
-    /// Health at birth.
+    /// Health at birth, when one player plays.
     #[must_use]
     pub const fn health(self) -> i16 {
         match self {
@@ -68,6 +77,8 @@ impl Kind {
             Kind::Urchin => 60,
             Kind::Spinner => 50,
             Kind::Sapper => 20,
+            Kind::Charger => 50,
+            Kind::Boss => 1_500,
         }
     }
 
@@ -79,14 +90,17 @@ impl Kind {
             Kind::Urchin => 25,
             Kind::Spinner => 20,
             Kind::Sapper => 15,
+            Kind::Charger => 20,
+            Kind::Boss => 500,
         }
     }
 
     fn paths(self, rules: &Rules) -> &[Path] {
-        if self == Kind::Sapper {
-            &rules.rounds
-        } else {
-            &rules.orbits
+        match self {
+            Kind::Gunner | Kind::Urchin | Kind::Spinner => &rules.orbits,
+            Kind::Sapper => &rules.rounds,
+            Kind::Charger => &rules.rushes,
+            Kind::Boss => &rules.thrones,
         }
     }
 }
@@ -94,6 +108,8 @@ impl Kind {
 /// A slot for enemies, and who lives in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enemy {
+    /// What lives here, or did last.
+    pub kind: Kind,
     /// How many lived in this slot, this one included.
     pub life: u32,
     /// Since when.
@@ -102,25 +118,42 @@ pub struct Enemy {
     pub at: Vec2,
     /// 0: dead, the slot is empty.
     pub health: i16,
+    /// Its health at birth.
+    pub full_health: i16,
+    /// How a boss fights: 0 at first, then one more for each part of its health that is gone.
+    pub stage: u8,
+    /// What it drops when it dies.
+    pub carries: Option<Item>,
+    /// Whether the next life of the slot is on its way.
+    pub is_coming: bool,
     path: u32,
     /// How far ahead of its birth it is on its path.
     ahead_ticks: u32,
-    next_volley: Tick,
-    bullets: u32,
-    luck: Mwc,
+    pub(super) next_volley: Tick,
+    /// How often it has fired.
+    pub(super) volleys: u32,
+    /// How many bullets.
+    pub(super) bullets: u32,
+    pub(super) luck: Mwc,
 }
 
 impl Enemy {
-    fn empty(slot: u16, seed: u64) -> Enemy {
+    fn empty(slot: u16, kind: Kind, seed: u64) -> Enemy {
         let key = Enemy::name(slot, 0);
         Enemy {
+            kind,
             life: 0,
             born: Tick(0),
             at: Vec2::ZERO,
             health: 0,
+            full_health: 0,
+            stage: 0,
+            carries: None,
+            is_coming: false,
             path: 0,
             ahead_ticks: 0,
             next_volley: Tick(0),
+            volleys: 0,
             bullets: 0,
             luck: Mwc::seed(seed).fork(key),
         }
@@ -128,33 +161,35 @@ impl Enemy {
 
     /// One that stays where it is and keeps quiet.
     #[cfg(test)]
-    pub(super) fn posted(slot: u16, health: i16, at: Vec2) -> Enemy {
+    pub(super) fn posted(slot: u16, kind: Kind, at: Vec2) -> Enemy {
         Enemy {
             at,
-            health,
+            health: kind.health(),
+            full_health: kind.health(),
             path: u32::MAX,
             next_volley: Tick::MAX,
-            ..Enemy::empty(slot, 0)
+            ..Enemy::empty(slot, kind, 0)
         }
     }
 
     /// The next life of the slot.
-    fn arrive(&mut self, slot: u16, seed: u64, now: Tick, rules: &Rules) {
-        let kind = Kind::of(slot);
+    fn arrive(&mut self, slot: u16, health: i16, seed: u64, now: Tick, rules: &Rules) {
         let life = self.life.wrapping_add(1);
         let mut luck = Mwc::seed(seed).fork(Enemy::name(slot, life));
         *self = Enemy {
             life,
             born: now,
             at: Vec2::ZERO,
-            health: kind.health(),
-            path: luck.below(kind.paths(rules).len() as u32),
+            health,
+            full_health: health,
+            path: luck.below(self.kind.paths(rules).len() as u32),
             ahead_ticks: luck.below(10_000),
             next_volley: now + rules.tuning.enemy_waking_ticks + luck.below(90),
-            bullets: 0,
+            carries: burden(&mut luck, rules),
             luck,
+            ..Enemy::empty(slot, self.kind, seed)
         };
-        self.follow_path(kind, now, rules);
+        self.follow_path(now, rules);
     }
 
     /// The name of what lives in a slot.
@@ -180,125 +215,73 @@ impl Enemy {
         self.is_alive() && now - self.born >= rules.tuning.enemy_waking_ticks
     }
 
-    fn follow_path(&mut self, kind: Kind, now: Tick, rules: &Rules) {
-        if let Some(path) = kind.paths(rules).get(self.path as usize) {
-            self.at = path.at((now - self.born).wrapping_add(self.ahead_ticks));
-        }
+    /// Whither a charger will dart, while it rests.
+    #[must_use]
+    pub fn threatens(&self, now: Tick, rules: &Rules) -> Option<Vec2> {
+        let path = self.kind.paths(rules).get(self.path as usize)?;
+        path.threatens(self.age_ticks(now))
+            .filter(|_| self.is_alive())
     }
 
-    /// Fires if it is time to.
-    fn fire(
-        &mut self,
-        slot: u16,
-        players: &Table<PlayerId, Player>,
-        bullets: &mut Vec<Bullet>,
-        frame: &Frame<'_, Game>,
-        fx: &mut Effects<Game>,
-    ) {
-        let (now, rules) = (frame.tick(), frame.rules());
-        if now < self.next_volley {
-            return;
-        }
-        let kind = Kind::of(slot);
-        let (first, room) = (self.bullets, bullets.len());
-        let rest_ticks = match kind {
-            Kind::Gunner => match nearest(self.at, players) {
-                Some(target) => {
-                    let miss = (self.luck.unit_f32() - 0.5) * 0.12;
-                    self.shoot(
-                        slot,
-                        angle_of(target - self.at) + miss,
-                        0.2,
-                        bullets,
-                        now,
-                        rules,
-                    );
-                    self.luck.range(50..80)
-                }
-                None => IDLE_TICKS as i32,
-            },
-            Kind::Urchin => {
-                let turn = self.luck.unit_f32() * TAU;
-                for n in 0..12 {
-                    self.shoot(
-                        slot,
-                        turn + n as f32 * (TAU / 12.0),
-                        0.12,
-                        bullets,
-                        now,
-                        rules,
-                    );
-                }
-                self.luck.range(130..170)
-            }
-            Kind::Spinner => {
-                // The golden angle leaves no lane that stays free.
-                let turn = (self.bullets % 1_000) as f32 * 2.399_963_2;
-                self.shoot(slot, turn, 0.15, bullets, now, rules);
-                9
-            }
-            Kind::Sapper => IDLE_TICKS as i32,
-        };
-        self.next_volley = now + rest_ticks as u32;
-        // A spinner never stops: its stream is no event.
-        if kind != Kind::Spinner && bullets.len() > room {
-            fx.cue(self.key(slot).child(first), Cue::Volley(slot));
-        }
+    fn age_ticks(&self, now: Tick) -> u32 {
+        (now - self.born).wrapping_add(self.ahead_ticks)
     }
 
-    fn shoot(
-        &mut self,
-        slot: u16,
-        angle: f32,
-        speed: f32,
-        bullets: &mut Vec<Bullet>,
-        now: Tick,
-        rules: &Rules,
-    ) {
-        self.bullets = self.bullets.wrapping_add(1);
-        if bullets.len() < rules.tuning.bullets_max as usize {
-            let key = self.key(slot).child(self.bullets);
-            bullets.push(Bullet::fired(
-                key,
-                Kind::of(slot),
-                self.at,
-                direction(angle) * speed,
-                now,
-                rules,
-            ));
+    fn follow_path(&mut self, now: Tick, rules: &Rules) {
+        if let Some(path) = self.kind.paths(rules).get(self.path as usize) {
+            self.at = path.at(self.age_ticks(now));
         }
     }
 }
 
-/// Where the nearest living player in sight is; of equals the first by number.
-fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
-    let mut best = (SIGHT * SIGHT, None);
-    for player in players.values().filter(|player| player.is_alive()) {
-        let distance_squared = player.at.distance_squared(from);
-        if distance_squared < best.0 {
-            best = (distance_squared, Some(player.at));
-        }
-    }
-    best.1
+/// What an enemy carries, by its own luck.
+fn burden(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
+    let carries = luck.below(100) < rules.tuning.carry_percent;
+    let item = match luck.below(12) {
+        0..=1 => Item::Weapon(Weapon::Scatter),
+        2..=3 => Item::Weapon(Weapon::Lance),
+        4..=5 => Item::Weapon(Weapon::Thumper),
+        6..=8 => Item::Health,
+        9..=10 => Item::Shield,
+        _ => Item::Life,
+    };
+    carries.then_some(item)
 }
 
 impl Game {
-    /// Empty slots, and the timers that fill them one after the other.
-    pub(super) fn expect_enemies(&mut self, rules: &Rules) {
-        for slot in 0..rules.enemies {
-            let enemy = Enemy::empty(slot, self.seed);
-            let arrival =
-                u32::from(slot) * rules.tuning.enemy_arrival_ticks / u32::from(rules.enemies);
-            self.timers
-                .at(Tick(arrival + 1), enemy.key(slot), Timer::Enemy(slot));
-            self.enemies.push(enemy);
+    /// Empty slots; in an endless arena with the timers that fill them one after the other.
+    pub(super) fn make_slots(&mut self, rules: &Rules) {
+        for slot in 0..rules.slots() {
+            let kind = Kind::of_arena(slot);
+            self.enemies.push(Enemy::empty(slot, kind, self.seed));
+            if !rules.is_campaign() {
+                let arrival =
+                    u32::from(slot) * rules.tuning.enemy_arrival_ticks / u32::from(rules.enemies);
+                self.expect_enemy(slot, kind, Tick(arrival + 1));
+            }
         }
+    }
+
+    /// An enemy of a kind will appear in a slot that is empty.
+    pub(super) fn expect_enemy(&mut self, slot: u16, kind: Kind, at: Tick) {
+        let Some(enemy) = self.enemies.get_mut(usize::from(slot)) else {
+            return;
+        };
+        enemy.kind = kind;
+        enemy.is_coming = true;
+        self.timers.at(at, enemy.key(slot), Timer::Enemy(slot));
     }
 
     /// The next enemy of a slot appears.
     pub(super) fn arrive(&mut self, slot: u16, frame: &Frame<'_, Game>) {
+        let players = self.present().count();
         if let Some(enemy) = self.enemies.get_mut(usize::from(slot)) {
-            enemy.arrive(slot, self.seed, frame.tick(), frame.rules());
+            let rules = frame.rules();
+            let health = match enemy.kind {
+                Kind::Boss => boss_health(players, rules),
+                kind => kind.health(),
+            };
+            enemy.arrive(slot, health, self.seed, frame.tick(), rules);
         }
     }
 
@@ -311,7 +294,7 @@ impl Game {
             .zip(0..)
             .filter(|(enemy, _)| enemy.is_alive())
         {
-            enemy.follow_path(Kind::of(slot), now, rules);
+            enemy.follow_path(now, rules);
             enemy.fire(slot, &self.players, &mut self.bullets, frame, fx);
         }
     }
@@ -332,20 +315,62 @@ impl Game {
         else {
             return;
         };
+        let key = enemy.key(slot);
         if enemy.health > damage {
             enemy.health -= damage;
+            if enemy.kind == Kind::Boss {
+                self.enrage(slot, key, fx);
+            }
             return;
         }
+        let (kind, at, carries) = (enemy.kind, enemy.at, enemy.carries);
         enemy.health = 0;
-        let key = enemy.key(slot);
-        self.timers.at(
-            frame.tick() + frame.rules().tuning.enemy_return_ticks,
-            key,
-            Timer::Enemy(slot),
-        );
         fx.cue(key, Cue::EnemyDied(slot));
         if let Some(id) = by {
-            self.credit(id, Kind::of(slot).points(), key, fx);
+            self.credit(id, kind.points(), key, fx);
+        }
+        if let Some(item) = carries {
+            self.drop_item(key, item, at, frame);
+        }
+        if !frame.rules().is_campaign() {
+            let next = frame.tick() + frame.rules().tuning.enemy_return_ticks;
+            self.expect_enemy(slot, kind, next);
+        } else if kind == Kind::Boss {
+            self.rout(fx);
+        }
+    }
+
+    /// A boss that has lost another part of its health fights in another way; what it had fired is gone.
+    fn enrage(&mut self, slot: u16, key: Key, fx: &mut Effects<Game>) {
+        let enemy = &mut self.enemies[usize::from(slot)];
+        let lost = i32::from(enemy.full_health) - i32::from(enemy.health);
+        let stage = (lost * STAGES / i32::from(enemy.full_health.max(1))) as u8;
+        if stage > enemy.stage {
+            enemy.stage = stage;
+            self.bullets.retain(|bullet| bullet.kind != Kind::Boss);
+            fx.cue(key.child(stage.into()), Cue::Enraged { slot, stage });
+        }
+    }
+
+    /// With its boss a wave falls.
+    fn rout(&mut self, fx: &mut Effects<Game>) {
+        self.bullets.clear();
+        for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
+            if enemy.is_alive() {
+                enemy.health = 0;
+                fx.cue(enemy.key(slot), Cue::EnemyDied(slot));
+            }
+        }
+        self.call_off_enemies();
+    }
+
+    /// Nobody comes any more.
+    pub(super) fn call_off_enemies(&mut self) {
+        for (enemy, slot) in self.enemies.iter_mut().zip(0..) {
+            if enemy.is_coming {
+                enemy.is_coming = false;
+                self.timers.cancel(enemy.key(slot));
+            }
         }
     }
 
@@ -357,6 +382,13 @@ impl Game {
         }
         fx.cue_when_confirmed(cause, Cue::Scored { player: id, points });
     }
+}
+
+/// A boss is as strong as the team that it meets.
+fn boss_health(players: usize, rules: &Rules) -> i16 {
+    let more = rules.tuning.boss_percent as usize * (players.max(1) - 1);
+    let health = Kind::Boss.health() as usize * (100 + more) / 100;
+    i16::try_from(health).unwrap_or(i16::MAX)
 }
 
 #[cfg(test)]
@@ -450,8 +482,7 @@ mod tests {
 
     #[test]
     fn bullets_are_bounded() {
-        let mut rules = rules();
-        rules.enemies = 200;
+        let mut rules = Rules::arena(200);
         rules.tuning.bullets_max = 100;
         let mut game = with_player(solo(rules));
         for _ in 0..1_000 {

@@ -38,7 +38,10 @@ impl Referee<Game> for Judge {
         query: &Query,
         outcome: &Outcome,
     ) -> bool {
-        let Query::Blast { asked, .. } = *query;
+        // Secrets are the server's alone.
+        let Query::Blast { asked, .. } = *query else {
+            return false;
+        };
         let estimate = look
             .at(asked + 1)
             .and_then(|game| speculate(game, look.rules(), query));
@@ -51,12 +54,12 @@ impl Referee<Game> for Judge {
         let then = look.at(end)?;
         let lives = |game: &Game| {
             let alive = game.players.get(&player).filter(|who| who.is_alive());
-            alive.map(|who| who.lives)
+            alive.map(|who| who.life)
         };
         // Who died meanwhile, of whatever, owes nothing.
         if lives(look.sim()).is_none() || lives(look.sim()) != lives(then) {
             return None;
         }
-        then.death_of(player, end.back(1), look.rules())
+        then.harm_of(player, end.back(1), look.rules())
     }
 }

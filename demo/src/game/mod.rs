@@ -3,61 +3,84 @@
 //! Nothing in here knows of networks, clocks or screens. Read [`Game::step`] first; each line of it is a file:
 //!
 //! ```text
-//!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
-//!            player    barrel      order     barrel    player     enemy      bullet    claim
-//!                      blast       player    enemy     pad        path
+//!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
+//!            player    barrel      order     barrel    round    player     enemy      bullet    claim
+//!                      crates      player    enemy     wave     pad        path       shot
+//!                      secret                crates             pickup     pattern    weapon
 //! ```
 //!
 //! | file | idea |
 //! |---|---|
-//! | `arena`, `path`, `units` | the rules, curves, numbers that travel |
+//! | `rules`, `level`, `wave` | what never changes: tuning, the level, what comes |
+//! | `wall`, `path`, `units` | geometry, curves, numbers that travel |
 //! | `pad`, `order` | what players hold, what they order; the referee |
-//! | `player`, `enemy`, `bullet`, `barrel` | who is there |
-//! | `claim` | "I died", said by the screen that saw it |
+//! | `round` | lobby, waves, won or lost, and again |
+//! | `player`, `weapon`, `shot`, `pickup` | who plays, what they fire, what they find |
+//! | `enemy`, `pattern`, `bullet` | who comes, and what it fires |
+//! | `barrel`, `crates` | what stands about |
+//! | `claim` | "I was hit", "I died": said by the screen that saw it |
+//! | `secret` | what only the server knows |
 //! | `blast`, `resolve` | a blast as question and answer: guessed by clients, decided by the server |
 //! | `judge` | the server's referee, and the deaths that owners owe |
 //! | `cue`, `show` | what a view plays once, what it draws |
 //! | `bot` | a player made of numbers |
 
-mod arena;
 mod barrel;
 mod blast;
 mod bot;
 mod bullet;
 mod claim;
+mod crates;
 mod cue;
 mod enemy;
 mod judge;
+mod level;
 mod order;
 mod pad;
 mod path;
+mod pattern;
+mod pickup;
 mod player;
 mod resolve;
+mod round;
+mod rules;
+mod secret;
+mod shot;
 mod show;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 mod units;
+mod wall;
+mod wave;
+mod weapon;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::{Effects, Frame, PlayerId, Schedule, Simulation, Table};
+use twinstep_core::{Effects, Frame, PlayerId, Schedule, Simulation, Table, Tick};
 
-pub use arena::{Rules, Tuning, Wall};
 pub use barrel::{BARREL_RADIUS, Barrel, Stage};
-pub use blast::{Body, HITS_MAX, Hit, Outcome, Query, bodies_near, speculate};
+pub use blast::{Body, Bomb, HITS_MAX, Hit, Outcome, Query, Strike, bodies_near, speculate};
 pub use bot::{Bot, Sticks};
-pub use bullet::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
+pub use bullet::{BULLET_RADIUS, Bullet};
+pub use crates::{CRATE_HALF, Crate};
 pub use cue::Cue;
 pub use enemy::{Enemy, Kind};
 pub use judge::Judge;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
+pub use pickup::{Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
 pub use player::{PLAYER_RADIUS, Player};
 pub use resolve::Blaster;
+pub use round::Phase;
+pub use rules::{Rules, Tuning};
+pub use shot::{PIERCED_MAX, SHOT_RADIUS, Shot};
 pub use show::{Pose, ShowKey, poses};
 pub use units::{Heading, Point, angle_of, direction};
+pub use wall::Wall;
+pub use wave::{Group, Wave};
+pub use weapon::Weapon;
 
 /// Everything that changes. Built of lists without heap inside, so that a prediction is rebuilt by
 /// [`clone_from`](Clone::clone_from) without allocating.
@@ -67,18 +90,28 @@ pub use units::{Heading, Point, angle_of, direction};
 /// use twinstep_core::PlayerId;
 /// use twinstep_core::testing::Solo;
 ///
-/// let rules = Rules::default();
+/// let rules = Rules::arena(24);
 /// let mut solo = Solo::new(Game::new(&rules, 7), rules);
 /// solo.join(PlayerId(0)).run(600);
 /// assert!(solo.sim().enemies.iter().all(|enemy| enemy.is_alive()));
 /// ```
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Game {
+    /// Which round it is, from 1; 0 before the first.
+    pub round: u32,
+    /// How far it is.
+    pub phase: Phase,
+    /// Since when it is so far.
+    pub phase_since: Tick,
+    /// The wave that is on or was last, from 1; 0 before the first.
+    pub wave: u8,
+    /// Lives that the team has left.
+    pub lives: u16,
     /// The team's points.
     pub score: u32,
     /// Who plays.
     pub players: Table<PlayerId, Player>,
-    /// One slot each, as many as [`Rules::enemies`].
+    /// One slot each, as many as [`Rules::slots`].
     pub enemies: Vec<Enemy>,
     /// Players' shots, by age.
     pub shots: Vec<Shot>,
@@ -86,6 +119,10 @@ pub struct Game {
     pub bullets: Vec<Bullet>,
     /// One for each of [`Rules::barrels`].
     pub barrels: Vec<Barrel>,
+    /// One for each of [`Rules::crates`].
+    pub crates: Vec<Crate>,
+    /// What lies about, by age.
+    pub pickups: Vec<Pickup>,
     /// What wakes when.
     timers: Schedule<Timer>,
     /// The root of all luck; who needs some forks it by its own name.
@@ -99,6 +136,8 @@ enum Timer {
     Fuse(u8),
     /// A new barrel stands.
     Barrel(u8),
+    /// A new crate stands.
+    Crate(u8),
     /// The next enemy of a slot appears.
     Enemy(u16),
     /// A player comes back.
@@ -117,6 +156,8 @@ const TIMERS_ROOM: usize = 128;
 mod cause {
     pub(super) const ENEMY: u64 = 1 << 32;
     pub(super) const BARREL: u64 = 2 << 32;
+    pub(super) const CRATE: u64 = 3 << 32;
+    pub(super) const ROUND: u64 = 4 << 32;
 }
 
 impl Game {
@@ -124,17 +165,29 @@ impl Game {
     #[must_use]
     pub fn new(rules: &Rules, seed: u64) -> Game {
         let mut game = Game {
+            round: 0,
+            phase: if rules.is_campaign() {
+                Phase::Lobby
+            } else {
+                Phase::Endless
+            },
+            phase_since: Tick(0),
+            wave: 0,
+            lives: 0,
             score: 0,
             players: Table::new(),
             enemies: Vec::new(),
             shots: Vec::new(),
             bullets: Vec::new(),
             barrels: Vec::new(),
+            crates: Vec::new(),
+            pickups: Vec::new(),
             timers: Schedule::new(),
             seed,
         };
         game.place_barrels(rules);
-        game.expect_enemies(rules);
+        game.place_crates(rules);
+        game.make_slots(rules);
         game
     }
 
@@ -152,6 +205,7 @@ impl Game {
             BULLETS_ROOM + BULLETS_PER_ENEMY * enemies,
         );
         room(&mut self.enemies, enemies);
+        room(&mut self.pickups, PICKUPS_MAX);
         self.timers.make_room(TIMERS_ROOM + enemies);
     }
 
@@ -160,6 +214,7 @@ impl Game {
             match timer {
                 Timer::Fuse(n) => self.burst(n, frame, fx),
                 Timer::Barrel(n) => self.return_barrel(n, frame),
+                Timer::Crate(n) => self.return_crate(n, frame),
                 Timer::Enemy(slot) => self.arrive(slot, frame),
                 Timer::Player(id) => self.return_player(id, frame, fx),
             }
@@ -169,7 +224,7 @@ impl Game {
 
 impl Simulation for Game {
     const NAME: &'static str = "powderkeg";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     type Rules = Rules;
     type Input = Pad;
@@ -188,11 +243,14 @@ impl Simulation for Game {
         self.hear_outcomes(frame, fx);
         self.obey(frame, fx);
         self.wake(frame, fx);
+        self.direct(frame, fx);
         self.move_players(frame, fx);
+        self.pick_up(frame, fx);
         self.move_enemies(frame, fx);
         self.sap(frame, fx);
-        self.fly(frame, fx);
-        self.claim_deaths(frame, fx);
+        self.move_bullets(frame.tick());
+        self.move_shots(frame, fx);
+        self.claim_harm(frame, fx);
     }
 }
 
@@ -214,12 +272,19 @@ macro_rules! clone_fields {
 }
 
 clone_fields!(Game {
+    round,
+    phase,
+    phase_since,
+    wave,
+    lives,
     score,
     players,
     enemies,
     shots,
     bullets,
     barrels,
+    crates,
+    pickups,
     timers,
     seed
 });

@@ -1,9 +1,9 @@
 //! Discrete orders, and the referee that admits them.
 //!
 //! ```text
-//!   a key press ──▶ Light, Dash ─┐                    ┌─▶ refused: the owner learns why
-//!                                ├─▶ server: admit ───┤
-//!   own prediction ──▶ Died ─────┘                    └─▶ in a frame: every copy executes it
+//!   a key press ──▶ Light, Dash, Ready ──┐                    ┌─▶ refused: the owner learns why
+//!                                        ├─▶ server: admit ───┤
+//!   own prediction ──▶ Hurt, Died ───────┘                    └─▶ in a frame: every copy executes it
 //! ```
 //!
 //! The referee looks at the server's world, which may be some ticks off the one the player saw, so it is
@@ -25,6 +25,13 @@ pub enum Command {
     },
     /// A short sprint in the direction of walking, or else of facing.
     Dash,
+    /// "I am ready": once all are, the round begins. Said twice it is taken back.
+    Ready,
+    /// "I was hit, and live": a claim as `Died` is one. It never kills; who dies says so.
+    Hurt {
+        /// The bullet or enemy that did it.
+        by: Key,
+    },
     /// "I died": a claim that the owner's own prediction makes (seed row 63). Nobody else tests whether a
     /// player is hit, the server least of all (row 64): what kills you is what *you* saw.
     Died {
@@ -40,6 +47,9 @@ pub enum Refusal {
     /// Orders are for the living.
     #[error("{0} is not alive; wait for the return")]
     NotAlive(PlayerId),
+    /// The round is on.
+    #[error("there is nothing to be ready for now; wait for the end of the round")]
+    NotAsked,
     /// No barrel stands there that could be lit.
     #[error("barrel {0} is not there or is lit already; choose one that stands")]
     NoBarrel(u8),
@@ -61,29 +71,28 @@ pub fn admit(
     player: PlayerId,
     command: &Command,
 ) -> Result<(), Refusal> {
+    if *command == Command::Ready {
+        return if game.phase.is_waiting() {
+            Ok(())
+        } else {
+            Err(Refusal::NotAsked)
+        };
+    }
     let Some(who) = game.players.get(&player).filter(|who| who.is_alive()) else {
         return Err(Refusal::NotAlive(player));
     };
     match *command {
         Command::Light { barrel } => {
-            let n = usize::from(barrel);
-            let stands = game
-                .barrels
-                .get(n)
-                .is_some_and(|barrel| barrel.stage == Stage::Whole);
-            match rules.barrels.get(n) {
-                Some(at) if stands => {
-                    let reach = rules.tuning.light_reach + LAG_REACH;
-                    if at.distance(who.at) <= reach {
-                        Ok(())
-                    } else {
-                        Err(Refusal::TooFar(barrel))
-                    }
+            let barrels = game.barrels.get(usize::from(barrel));
+            match barrels.filter(|barrel| barrel.stage == Stage::Whole) {
+                Some(it) if it.at.distance(who.at) <= rules.tuning.light_reach + LAG_REACH => {
+                    Ok(())
                 }
-                _ => Err(Refusal::NoBarrel(barrel)),
+                Some(_) => Err(Refusal::TooFar(barrel)),
+                None => Err(Refusal::NoBarrel(barrel)),
             }
         }
-        Command::Dash | Command::Died { .. } => Ok(()),
+        Command::Dash | Command::Hurt { .. } | Command::Died { .. } | Command::Ready => Ok(()),
     }
 }
 

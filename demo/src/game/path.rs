@@ -29,6 +29,15 @@ pub enum Path {
         /// How long each leg takes, in ticks, at least 1.
         leg_ticks: u32,
     },
+    /// Rests at a stop, then darts to the next, faster and faster.
+    Rush {
+        /// At least one.
+        stops: Vec<Vec2>,
+        /// How long it rests.
+        rest_ticks: u32,
+        /// How long it darts, at least 1.
+        rush_ticks: u32,
+    },
 }
 
 impl Path {
@@ -53,7 +62,35 @@ impl Path {
                 let [from, to] = [leg, leg + 1].map(|n| stops[n % stops.len()]);
                 from + (to - from) * part(age_ticks, *leg_ticks)
             }
+            Path::Rush {
+                stops,
+                rest_ticks,
+                rush_ticks,
+            } => {
+                let leg_ticks = rest_ticks + rush_ticks;
+                let leg = (age_ticks / leg_ticks) as usize;
+                let [from, to] = [leg, leg + 1].map(|n| stops[n % stops.len()]);
+                let rushed = (age_ticks % leg_ticks).saturating_sub(*rest_ticks);
+                let part = rushed as f32 / *rush_ticks as f32;
+                from + (to - from) * (part * part)
+            }
         }
+    }
+
+    /// Whither one darts from here: its next stop, while it rests after `age_ticks`.
+    #[must_use]
+    pub fn threatens(&self, age_ticks: u32) -> Option<Vec2> {
+        let Path::Rush {
+            stops,
+            rest_ticks,
+            rush_ticks,
+        } = self
+        else {
+            return None;
+        };
+        let leg_ticks = rest_ticks + rush_ticks;
+        let next = (age_ticks / leg_ticks) as usize + 1;
+        (age_ticks % leg_ticks < *rest_ticks).then(|| stops[next % stops.len()])
     }
 }
 
@@ -81,6 +118,27 @@ mod tests {
             assert!(off.x <= 7.0 && off.y <= 3.0, "at age {age}: {off}");
         }
         assert_eq!(path.at(17), path.at(17 + 600 * 7_000_000));
+    }
+
+    #[test]
+    fn a_rush_rests_threatens_and_darts() {
+        let stops = vec![Vec2::ZERO, Vec2::X * 8.0, Vec2::Y];
+        let path = Path::Rush {
+            stops,
+            rest_ticks: 10,
+            rush_ticks: 4,
+        };
+        for age in 0..10 {
+            assert_eq!(path.at(age), Vec2::ZERO);
+            assert_eq!(path.threatens(age), Some(Vec2::X * 8.0));
+        }
+        assert_eq!(
+            [11, 12, 13, 14].map(|age| path.at(age).x),
+            [0.5, 2.0, 4.5, 8.0]
+        );
+        assert_eq!([10, 13].map(|age| path.threatens(age)), [None, None]);
+        assert_eq!(path.threatens(14), Some(Vec2::Y));
+        assert_eq!(path.at(14 * 3), Vec2::ZERO, "and again");
     }
 
     #[test]

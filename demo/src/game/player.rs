@@ -1,10 +1,10 @@
 //! Players: walking, dashing, firing, dying by claim, coming back.
 //!
 //! ```text
-//!          Joined, Returned                       Died (claim), blast (outcome)
-//!   (none) ────────────────▶ shielded ──acts──▶ alive ───────────────▶ dead ──timer──▶ shielded
-//!                               ▲                                                          │
-//!                               └──────────────────────────────────────────────────────────┘
+//!          Joined, Returned                  Died (claim), blast (outcome)      a life is left
+//!   (none) ────────────────▶ safe ──acts──▶ alive ───────────────────────▶ dead ──────────────▶ safe
+//!                             ▲                                              │ no life is left
+//!                             └──────────── the wave is over ────────────── out
 //! ```
 //!
 //! Whether a bullet or an enemy touches a player is tested nowhere in this file; see `claim`.
@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::bullet::Shot;
-use super::{Command, Cue, Game, Heading, Pad, Rules, Timer};
+use super::{Command, Crate, Cue, Game, Heading, Pad, Phase, Rules, Shot, Timer, Tuning, Weapon};
 
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
@@ -31,13 +30,23 @@ pub struct Player {
     pub health: i16,
     /// Its controls are cut off: out of play until it returns.
     pub is_away: bool,
+    /// It is dead, and the team has no life left for it: it waits for the end of the wave.
+    pub is_out: bool,
+    /// It has said that it is ready.
+    pub is_ready: bool,
+    /// It has a shield, which takes one hit.
+    pub has_shield: bool,
+    /// What it fires.
+    pub weapon: Weapon,
+    /// How often it can; without meaning for a weapon that is never empty.
+    pub ammo: u16,
     /// Points for enemies that it killed.
     pub score: u32,
     /// Enemies that it killed.
     pub kills: u32,
     /// How often it has appeared.
-    pub lives: u32,
-    /// How often it has fired.
+    pub life: u32,
+    /// How many shots have left its weapons.
     pub shots: u32,
     /// Nothing hurts it before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,
@@ -54,9 +63,14 @@ impl Player {
             facing: Heading::EAST,
             health: 0,
             is_away: false,
+            is_out: false,
+            is_ready: false,
+            has_shield: false,
+            weapon: Weapon::default(),
+            ammo: 0,
             score: 0,
             kills: 0,
-            lives: 0,
+            life: 0,
             shots: 0,
             safe_until: Tick::MAX,
             next_shot: Tick(0),
@@ -86,14 +100,18 @@ impl Player {
 
     fn appear(&mut self, id: PlayerId, now: Tick, rules: &Rules) {
         // A stride that shares no factor with the number of places visits all of them.
-        let place = id.index() + 5 * (self.lives as usize % rules.spawns.len());
+        let place = id.index() + 5 * (self.life as usize % rules.spawns.len());
         let at = rules.spawns[place % rules.spawns.len()];
         *self = Player {
             at,
             facing: Heading::toward(-at).turned(0),
             health: rules.tuning.player_health,
             is_away: false,
-            lives: self.lives.wrapping_add(1),
+            is_out: false,
+            has_shield: false,
+            weapon: Weapon::default(),
+            ammo: 0,
+            life: self.life.wrapping_add(1),
             safe_until: Tick::MAX,
             dash_until: now,
             ..*self
@@ -102,10 +120,33 @@ impl Player {
 
     /// The name of this life: its timer's, and that of cues which it causes.
     pub(super) fn life_key(&self, id: PlayerId) -> Key {
-        Key::player(id, 0).child(self.lives)
+        Key::player(id, 0).child(self.life)
     }
 
-    fn walk(&mut self, pad: &Pad, now: Tick, rules: &Rules) {
+    /// Takes up a weapon, with all its ammunition.
+    pub(super) fn arm(&mut self, weapon: Weapon) {
+        self.weapon = weapon;
+        self.ammo = weapon.ammo().unwrap_or(0);
+    }
+
+    pub(super) fn heal(&mut self, tuning: &Tuning) {
+        self.health = (self.health + tuning.heal).min(tuning.player_health);
+    }
+
+    /// A hit that it survives: the shield takes it, or so much health is left.
+    fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
+        let key = self.life_key(id).child(now.0);
+        if self.has_shield {
+            self.has_shield = false;
+            fx.cue(key, Cue::ShieldBroke(id));
+        } else {
+            self.health = left;
+            fx.cue(key, Cue::Hurt(id));
+        }
+        self.safe_until = now + tuning.mercy_ticks;
+    }
+
+    fn walk(&mut self, pad: &Pad, now: Tick, rules: &Rules, crates: &[Crate]) {
         let tuning = &rules.tuning;
         if !pad.is_neutral() {
             self.safe_until = self.safe_until.min(now + tuning.shield_ticks);
@@ -118,13 +159,35 @@ impl Player {
         } else {
             pad.walk.unit() * tuning.walk_speed
         };
-        self.at = rules.place(self.at + step, PLAYER_RADIUS);
+        let standing = crates.iter().filter(|chest| chest.stands());
+        let at = standing.fold(self.at + step, |at, chest| {
+            chest.solid().push_out(at, PLAYER_RADIUS)
+        });
+        self.at = rules.place(at, PLAYER_RADIUS);
     }
 
-    fn fire(&mut self, id: PlayerId, now: Tick, rules: &Rules) -> Shot {
-        self.shots = self.shots.wrapping_add(1);
-        self.next_shot = now + rules.tuning.fire_every_ticks;
-        Shot::fired(id, self.shots, self.at, self.facing.unit(), now, rules)
+    /// Fires what it has; returns the name of the first shot.
+    fn fire(&mut self, id: PlayerId, now: Tick, rules: &Rules, shots: &mut Vec<Shot>) -> Key {
+        let weapon = self.weapon;
+        self.next_shot = now + weapon.every_ticks();
+        let first = self.shots.wrapping_add(1);
+        let (count, apart) = weapon.fan();
+        for n in 0..count {
+            self.shots = self.shots.wrapping_add(1);
+            // Twice the angle, so that a fan of an even number has a middle.
+            let turned = self.facing.turned((2 * n - (count - 1)) * apart / 2);
+            let toward = turned.unit();
+            shots.push(Shot::fired(
+                id, self.shots, weapon, self.at, toward, now, rules,
+            ));
+        }
+        if weapon.ammo().is_some() {
+            self.ammo = self.ammo.saturating_sub(1);
+            if self.ammo == 0 {
+                self.weapon = Weapon::default();
+            }
+        }
+        Key::player(id, first)
     }
 }
 
@@ -133,7 +196,8 @@ impl Game {
     pub(super) fn follow_roster(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, change) in frame.roster() {
             match change {
-                RosterChange::Joined | RosterChange::Returned => self.appear(id, frame, fx),
+                RosterChange::Joined => self.appear(id, frame, fx),
+                RosterChange::Returned => self.come_back(id, frame, fx),
                 RosterChange::Dropped => {
                     if let Some(player) = self.players.get_mut(&id) {
                         player.health = 0;
@@ -150,6 +214,14 @@ impl Game {
         }
     }
 
+    /// A player that was cut off plays on; one that is out waits for the end of the wave as it did.
+    fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        match self.players.get_mut(&id) {
+            Some(player) if player.is_out => player.is_away = false,
+            _ => self.appear(id, frame, fx),
+        }
+    }
+
     /// A player's time of death is over.
     pub(super) fn return_player(
         &mut self,
@@ -162,8 +234,10 @@ impl Game {
         }
     }
 
-    fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    /// A player's next life.
+    pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let player = self.players.get_or_insert_with(id, Player::unborn);
+        self.timers.cancel(player.life_key(id));
         player.appear(id, frame.tick(), frame.rules());
         fx.cue(player.life_key(id), Cue::Appeared(id));
     }
@@ -171,24 +245,41 @@ impl Game {
     /// What players ordered. Whoever died meanwhile gets nothing done, and dies only once.
     pub(super) fn obey(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, command) in frame.commands() {
-            let Some(player) = self.players.get_mut(&id).filter(|player| player.is_alive()) else {
+            if *command == Command::Ready {
+                self.ready(id, frame, fx);
+                continue;
+            }
+            let Some(player) = self.players.get(&id).filter(|player| player.is_alive()) else {
                 continue;
             };
             match *command {
-                Command::Light { barrel } => {
-                    let at = frame.rules().barrels.get(usize::from(barrel));
-                    if at.is_some_and(|at| {
-                        at.distance(player.at) <= frame.rules().tuning.light_reach
-                    }) {
-                        self.light(barrel, frame.rules().tuning.fuse_ticks, Some(id), frame, fx);
+                Command::Light { barrel: n } => {
+                    let reach = frame.rules().tuning.light_reach;
+                    let barrel = self.barrels.get(usize::from(n));
+                    if barrel.is_some_and(|barrel| barrel.at.distance(player.at) <= reach) {
+                        self.light(n, frame.rules().tuning.fuse_ticks, Some(id), frame, fx);
                     }
                 }
                 Command::Dash => self.dash(id, frame, fx),
-                Command::Died { by } => {
+                Command::Hurt { by } => self.sting(id, by, frame, fx),
+                Command::Died { by } if self.phase.is_dangerous() => {
                     self.bullets.retain(|bullet| bullet.key != by);
                     self.kill_player(id, frame, fx);
                 }
+                Command::Died { .. } | Command::Ready => {}
             }
+        }
+    }
+
+    /// A player says that it was hit and lives.
+    fn sting(&mut self, id: PlayerId, by: Key, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        self.bullets.retain(|bullet| bullet.key != by);
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        let is_dangerous = self.phase.is_dangerous();
+        let player = self.players.get_mut(&id);
+        if let Some(player) = player.filter(|player| player.is_vulnerable(now) && is_dangerous) {
+            let left = (player.health - tuning.bullet_damage).max(1);
+            player.hit(id, left, now, tuning, fx);
         }
     }
 
@@ -220,16 +311,16 @@ impl Game {
             let Some(pad) = frame.input(id).filter(|_| player.is_alive()) else {
                 continue;
             };
-            player.walk(pad, now, rules);
+            player.walk(pad, now, rules, &self.crates);
             if pad.fires() && now >= player.next_shot {
-                let shot = player.fire(id, now, rules);
-                fx.cue(shot.key, Cue::Shot(id));
-                self.shots.push(shot);
+                let weapon = player.weapon;
+                let key = player.fire(id, now, rules, &mut self.shots);
+                fx.cue(key, Cue::Shot { player: id, weapon });
             }
         }
     }
 
-    /// Takes health; the last of it is death.
+    /// Takes health, or the shield; the last of it is death.
     pub(super) fn hurt_player(
         &mut self,
         id: PlayerId,
@@ -237,15 +328,17 @@ impl Game {
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,
     ) {
-        let Some(player) = self
-            .players
-            .get_mut(&id)
-            .filter(|p| p.is_vulnerable(frame.tick()))
-        else {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        if !self.phase.is_dangerous() {
+            return;
+        }
+        let player = self.players.get_mut(&id);
+        let Some(player) = player.filter(|player| player.is_vulnerable(now)) else {
             return;
         };
-        if player.health > damage {
-            player.health -= damage;
+        if player.has_shield || player.health > damage {
+            let left = player.health - damage;
+            player.hit(id, left, now, tuning, fx);
         } else {
             self.kill_player(id, frame, fx);
         }
@@ -257,12 +350,15 @@ impl Game {
         };
         player.health = 0;
         let key = player.life_key(id);
-        self.timers.at(
-            frame.tick() + frame.rules().tuning.player_return_ticks,
-            key,
-            Timer::Player(id),
-        );
         fx.cue(key, Cue::PlayerDied(id));
+        if self.phase != Phase::Endless {
+            player.is_out = self.lives == 0;
+            self.lives = self.lives.saturating_sub(1);
+        }
+        if !player.is_out {
+            let back = frame.tick() + frame.rules().tuning.player_return_ticks;
+            self.timers.at(back, key, Timer::Player(id));
+        }
     }
 }
 
@@ -366,7 +462,7 @@ mod tests {
         assert!(!player(&game).is_alive());
         game.step();
         assert!(player(&game).is_alive());
-        assert_eq!(player(&game).lives, 2);
+        assert_eq!(player(&game).life, 2);
     }
 
     #[test]

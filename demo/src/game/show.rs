@@ -7,7 +7,7 @@ use glam::Vec2;
 use twinstep_core::{Key, PlayerId};
 
 use super::units::angle_of;
-use super::{Game, Kind, Rules, Shot};
+use super::{Game, Item, Kind, Shot, Weapon};
 
 /// The name of something that is drawn. Ordered, so that pictures can be compared entry by entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,10 +21,12 @@ pub enum ShowKey {
     },
     /// An enemy, in one of its lives.
     Enemy {
-        /// Its slot, which tells its [`Kind`].
+        /// Its slot.
         slot: u16,
         /// Which life.
         life: u32,
+        /// What it is.
+        kind: Kind,
     },
     /// A barrel.
     Barrel {
@@ -39,11 +41,29 @@ pub enum ShowKey {
         owner: PlayerId,
         /// Which of the player's.
         n: u32,
+        /// With what.
+        weapon: Weapon,
     },
     /// An enemy's bullet.
     Bullet {
         /// Its name.
         key: Key,
+        /// What fired it.
+        kind: Kind,
+    },
+    /// A crate.
+    Crate {
+        /// Its number.
+        n: u8,
+        /// Which one there.
+        life: u32,
+    },
+    /// A pick-up.
+    Pickup {
+        /// Its name.
+        key: Key,
+        /// What it is.
+        item: Item,
     },
 }
 
@@ -56,45 +76,32 @@ pub struct Pose {
     pub angle: f32,
 }
 
-/// Hands everything that is to be drawn to `put`: barrels, enemies, players, then what flies. Draw in this
-/// order. Each key comes once. Of the players' shots only those that `is_known` says: a screen guesses what others
-/// fire before it knows, see `game_show`.
-pub fn poses(
-    game: &Game,
-    rules: &Rules,
-    is_known: impl Fn(&Shot) -> bool,
-    mut put: impl FnMut(ShowKey, Pose),
-) {
-    for ((barrel, at), n) in game.barrels.iter().zip(&rules.barrels).zip(0..) {
-        if barrel.stands() {
-            put(
-                ShowKey::Barrel {
-                    n,
-                    life: barrel.life,
-                },
-                Pose {
-                    at: *at,
-                    angle: 0.0,
-                },
-            );
+/// Hands everything that is to be drawn to `put`: crates, barrels, pick-ups, enemies, players, then what flies.
+/// Draw in this order. Each key comes once. Of the players' shots only those that `is_known` says: a screen
+/// guesses what others fire before it knows, see `game_show`.
+pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
+    let still = |at: Vec2| Pose { at, angle: 0.0 };
+    for (chest, n) in game.crates.iter().zip(0..) {
+        if chest.stands() {
+            let life = chest.life;
+            put(ShowKey::Crate { n, life }, still(chest.at));
         }
     }
-    for (enemy, slot) in game
-        .enemies
-        .iter()
-        .zip(0..)
-        .filter(|(enemy, _)| enemy.is_alive())
-    {
-        put(
-            ShowKey::Enemy {
-                slot,
-                life: enemy.life,
-            },
-            Pose {
-                at: enemy.at,
-                angle: 0.0,
-            },
-        );
+    for (barrel, n) in game.barrels.iter().zip(0..) {
+        if barrel.stands() {
+            let life = barrel.life;
+            put(ShowKey::Barrel { n, life }, still(barrel.at));
+        }
+    }
+    for pickup in &game.pickups {
+        let (key, item) = (pickup.key, pickup.item);
+        put(ShowKey::Pickup { key, item }, still(pickup.at));
+    }
+    for (enemy, slot) in game.enemies.iter().zip(0..) {
+        if enemy.is_alive() {
+            let (life, kind) = (enemy.life, enemy.kind);
+            put(ShowKey::Enemy { slot, life, kind }, still(enemy.at));
+        }
     }
     for (id, player) in game.players.iter().filter(|(_, player)| player.is_alive()) {
         let pose = Pose {
@@ -104,7 +111,7 @@ pub fn poses(
         put(
             ShowKey::Player {
                 id: *id,
-                life: player.lives,
+                life: player.life,
             },
             pose,
         );
@@ -114,6 +121,7 @@ pub fn poses(
             ShowKey::Shot {
                 owner: shot.owner,
                 n: shot.key.n,
+                weapon: shot.weapon,
             },
             Pose {
                 at: shot.at,
@@ -123,7 +131,10 @@ pub fn poses(
     }
     for bullet in &game.bullets {
         put(
-            ShowKey::Bullet { key: bullet.key },
+            ShowKey::Bullet {
+                key: bullet.key,
+                kind: bullet.kind,
+            },
             Pose {
                 at: bullet.at,
                 angle: angle_of(bullet.step),
@@ -137,7 +148,7 @@ impl ShowKey {
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self {
-            ShowKey::Enemy { slot, .. } => Some(Kind::of(*slot)),
+            ShowKey::Enemy { kind, .. } => Some(*kind),
             _ => None,
         }
     }
@@ -166,7 +177,6 @@ mod tests {
         let mut picture = BTreeMap::new();
         poses(
             game.sim(),
-            &rules(),
             |_| true,
             |key, pose| {
                 assert_eq!(picture.insert(key, pose), None, "{key:?} twice");
@@ -178,7 +188,7 @@ mod tests {
         assert!(alive < 40);
         assert_eq!(
             picture.len(),
-            1 + alive + barrels + sim.shots.len() + sim.bullets.len()
+            1 + alive + barrels + sim.pickups.len() + sim.shots.len() + sim.bullets.len()
         );
         assert_eq!(
             picture[&ShowKey::Player { id: ONE, life: 1 }].at,

@@ -3,7 +3,7 @@
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId, Tick};
 
-use super::{Bullet, Enemy, Game, Kind, Player, Rules, Shot};
+use super::{Bullet, Enemy, Game, Kind, Player, Rules, Shot, Weapon};
 
 pub(super) type Solo = twinstep_core::testing::Solo<Game>;
 
@@ -12,10 +12,7 @@ pub(super) const TWO: PlayerId = PlayerId(2);
 
 /// The level without enemies.
 pub(super) fn rules() -> Rules {
-    Rules {
-        enemies: 0,
-        ..Rules::default()
-    }
+    Rules::arena(0)
 }
 
 pub(super) fn solo(rules: Rules) -> Solo {
@@ -29,7 +26,7 @@ pub(super) fn quiet() -> Solo {
 
 /// The arena with so many enemies to come.
 pub(super) fn arena(enemies: u16) -> Solo {
-    solo(Rules { enemies, ..rules() })
+    solo(Rules::arena(enemies))
 }
 
 /// Player ONE has joined.
@@ -49,13 +46,20 @@ pub(super) fn player_mut(game: &mut Solo) -> &mut Player {
         .expect("player ONE has joined")
 }
 
-/// An enemy that stays where it is put and keeps quiet.
+/// An enemy that stays where it is put and keeps quiet; of the kind that its slot has in an arena.
 pub(super) fn put_enemy(game: &mut Solo, slot: u16, at: Vec2) -> Key {
+    put_kind(game, slot, Kind::of_arena(slot), at)
+}
+
+/// An enemy of some kind that stays where it is put and keeps quiet.
+pub(super) fn put_kind(game: &mut Solo, slot: u16, kind: Kind, at: Vec2) -> Key {
     let enemies = &mut game.sim_mut().enemies;
     for empty in enemies.len()..=usize::from(slot) {
-        enemies.push(Enemy::posted(empty as u16, 0, Vec2::ZERO));
+        let mut nobody = Enemy::posted(empty as u16, kind, Vec2::ZERO);
+        nobody.health = 0;
+        enemies.push(nobody);
     }
-    let enemy = Enemy::posted(slot, Kind::of(slot).health(), at);
+    let enemy = Enemy::posted(slot, kind, at);
     let key = enemy.key(slot);
     enemies[usize::from(slot)] = enemy;
     key
@@ -72,16 +76,11 @@ pub(super) fn put_bullet(game: &mut Solo, key: Key, at: Vec2) {
     });
 }
 
-/// A shot that stays where it is put.
+/// A shot of a blaster that stays where it is put.
 pub(super) fn put_shot(game: &mut Solo, owner: PlayerId, at: Vec2) {
-    let key = Key::player(owner, u32::MAX);
-    let born = game.world().tick();
-    game.sim_mut().shots.push(Shot {
-        key,
-        owner,
-        born,
-        at,
-        step: Vec2::ZERO,
-        ends: Tick::MAX,
-    });
+    let now = game.world().tick();
+    let weapon = Weapon::Blaster;
+    let mut shot = Shot::fired(owner, u32::MAX, weapon, at, Vec2::ZERO, now, &rules());
+    shot.ends = Tick::MAX;
+    game.sim_mut().shots.push(shot);
 }

@@ -182,12 +182,13 @@ fn enemy_mark(kind: Kind, thing: &Thing) -> Span<'static> {
         Kind::Urchin => Span::from("☼").magenta(),
         Kind::Spinner => Span::from("◊").light_red(),
         Kind::Sapper => Span::from("♦").yellow(),
+        Kind::Charger => Span::from("►").light_yellow(),
+        Kind::Boss => Span::from("☠").light_magenta().bold(),
     }
 }
 
 fn barrels(scene: &Scene) -> impl Iterator<Item = (Vec2, Stage)> + '_ {
-    let places = scene.rules.barrels.iter().copied();
-    places.zip(scene.barrels.iter().copied())
+    scene.barrels.iter().copied()
 }
 
 /// A mark at a place; what an error or a correction has outside of the arena is drawn at its edge.

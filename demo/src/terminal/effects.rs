@@ -14,7 +14,7 @@ use glam::Vec2;
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::Tick;
 
-use crate::game::{Cue, Rules};
+use crate::game::Cue;
 
 /// Lines of the log.
 const LOG_MAX: usize = 32;
@@ -119,12 +119,11 @@ impl Effects {
         &mut self,
         now: Duration,
         event: CueEvent<Cue>,
-        rules: &Rules,
         place: impl FnOnce(&Cue) -> Option<Vec2>,
     ) {
         let id = event.id;
         match event.kind {
-            CueKind::Started { tick, cue, .. } => self.start(now, id, tick, cue, rules, place),
+            CueKind::Started { tick, cue, .. } => self.start(now, id, tick, cue, place),
             CueKind::Confirmed { at } => self.confirm(id, at),
             CueKind::Cancelled => {
                 self.flashes.retain(|flash| flash.id != id);
@@ -168,21 +167,16 @@ impl Effects {
         id: CueId,
         tick: Tick,
         cue: Cue,
-        rules: &Rules,
         place: impl FnOnce(&Cue) -> Option<Vec2>,
     ) {
         let kind = match cue {
-            Cue::Blast(_) => Some(FlashKind::Blast),
+            Cue::Blast(_) | Cue::Burst { .. } => Some(FlashKind::Blast),
             Cue::Fizzle(_) => Some(FlashKind::Smoke),
-            Cue::Hit(_) => Some(FlashKind::Spark),
+            Cue::Hit(_) | Cue::Crit(_) => Some(FlashKind::Spark),
             Cue::EnemyDied(_) | Cue::PlayerDied(_) => Some(FlashKind::Death),
             _ => None,
         };
-        let at = match cue {
-            Cue::Blast(n) | Cue::Fizzle(n) => rules.barrels.get(usize::from(n)).copied(),
-            _ => place(&cue),
-        };
-        if let (Some(kind), Some(at)) = (kind, at) {
+        if let (Some(kind), Some(at)) = (kind, place(&cue)) {
             push_bounded(
                 &mut self.flashes,
                 FLASHES_MAX,
@@ -245,7 +239,21 @@ fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
 /// What the log says; nothing of what happens many times a second.
 fn words(cue: &Cue) -> Option<String> {
     Some(match *cue {
-        Cue::Shot(_) | Cue::Hit(_) | Cue::Volley(_) => return None,
+        Cue::Shot { .. } | Cue::Hit(_) | Cue::Crit(_) | Cue::Volley(_) | Cue::CrateHit(_) => {
+            return None;
+        }
+        Cue::Hurt(player) => format!("{player} is hit"),
+        Cue::ShieldBroke(player) => format!("the shield of {player} breaks"),
+        Cue::Took { player, item } => format!("{player} takes {item:?}"),
+        Cue::Ready(player) => format!("{player} is ready"),
+        Cue::Enraged { stage, .. } => format!("the boss rages: stage {stage}"),
+        Cue::Burst { owner, .. } => format!("a shell of {owner} bursts"),
+        Cue::CrateBroke(n) => format!("crate {n} breaks"),
+        Cue::Countdown => "all are ready".to_owned(),
+        Cue::WaveBegan(n) => format!("wave {n}"),
+        Cue::WaveCleared(n) => format!("wave {n} is cleared"),
+        Cue::Won => "won".to_owned(),
+        Cue::Lost => "lost".to_owned(),
         Cue::Appeared(player) => format!("{player} appears"),
         Cue::Dashed(player) => format!("{player} dashes"),
         Cue::EnemyDied(slot) => format!("enemy {slot} dies"),
@@ -270,7 +278,7 @@ mod tests {
             id: CueId(id),
             kind,
         };
-        effects.handle(NOW, event, &Rules::default(), |_| Some(Vec2::ONE));
+        effects.handle(NOW, event, |_| Some(Vec2::ONE));
     }
 
     fn start(effects: &mut Effects, id: u64, cue: Cue) {
@@ -279,11 +287,11 @@ mod tests {
     }
 
     #[test]
-    fn a_blast_grows_where_its_barrel_stands_and_burns_out_in_time() {
+    fn a_blast_grows_where_its_barrel_stood_and_burns_out_in_time() {
         let mut effects = Effects::default();
         start(&mut effects, 1, Cue::Blast(3));
         let flash = *effects.flashes().next().unwrap();
-        assert_eq!(flash.at, Rules::default().barrels[3]);
+        assert_eq!(flash.at, Vec2::ONE);
         assert_eq!((flash.age(NOW), flash.fate), (0.0, Fate::Open));
         let half = NOW + FlashKind::Blast.life() / 2;
         assert!((flash.age(half) - 0.5).abs() < 1e-3);

@@ -151,8 +151,7 @@ impl View {
         let now = feed.now();
         while let Some(cue) = feed.poll_cue() {
             let scene = &self.scene;
-            self.effects
-                .handle(now, cue, &scene.rules, |cue| scene.place_of(cue));
+            self.effects.handle(now, cue, |cue| scene.place_of(cue));
         }
         while let Some(Note { tick, words }) = feed.poll_note() {
             self.effects.note(tick, &words);

@@ -22,8 +22,8 @@ pub struct Scene {
     pub things: Vec<Thing>,
     /// Where the authority has players and enemies: the lagged truth.
     pub ghosts: Vec<(ShowKey, Vec2)>,
-    /// How far each barrel is.
-    pub barrels: Vec<Stage>,
+    /// Where each barrel is, and how far.
+    pub barrels: Vec<(Vec2, Stage)>,
     /// What flares up.
     pub flashes: Vec<Flash>,
     /// What cues came to, newest first.
@@ -172,18 +172,31 @@ impl Scene {
         self.banner = self.word_across(feed);
     }
 
-    /// Where the subject of a cue was shown last; barrels stand where the rules say.
+    /// Where the subject of a cue was shown last.
     #[must_use]
     pub fn place_of(&self, cue: &Cue) -> Option<Vec2> {
         let is_subject = |key: &ShowKey| match (*key, *cue) {
             (
                 ShowKey::Player { id, .. },
-                Cue::Appeared(who) | Cue::Shot(who) | Cue::Dashed(who) | Cue::PlayerDied(who),
+                Cue::Appeared(who)
+                | Cue::Shot { player: who, .. }
+                | Cue::Dashed(who)
+                | Cue::Hurt(who)
+                | Cue::ShieldBroke(who)
+                | Cue::PlayerDied(who),
             ) => id == who,
             (
                 ShowKey::Enemy { slot, .. },
-                Cue::Hit(which) | Cue::Volley(which) | Cue::EnemyDied(which),
+                Cue::Hit(which) | Cue::Crit(which) | Cue::Volley(which) | Cue::EnemyDied(which),
             ) => slot == which,
+            (ShowKey::Barrel { n, .. }, Cue::Blast(which) | Cue::Fizzle(which)) => n == which,
+            (
+                ShowKey::Shot { owner, n, .. },
+                Cue::Burst {
+                    owner: who,
+                    n: which,
+                },
+            ) => (owner, n) == (who, which),
             _ => false,
         };
         let subject = self.things.iter().find(|thing| is_subject(&thing.key));
@@ -217,7 +230,7 @@ impl Scene {
             }
         }));
         self.barrels
-            .extend(game.barrels.iter().map(|barrel| barrel.stage));
+            .extend(game.barrels.iter().map(|barrel| (barrel.at, barrel.stage)));
         self.score = game.score;
         let full = f32::from(rules.tuning.player_health.max(1));
         self.team
@@ -227,7 +240,7 @@ impl Scene {
                 is_away: player.is_away,
                 is_late: feed.waiting().contains(*id),
                 health: f32::from(player.health.max(0)) / full,
-                lives: player.lives,
+                lives: player.life,
                 kills: player.kills,
                 score: player.score,
             }));

@@ -20,16 +20,12 @@ use crate::rehearsal::{Rehearsal, Setup};
 
 /// The scene after so many frames of a match over a link that delays nothing, with two players walking.
 fn played(frames: u32) -> Scene {
-    let rules = Arc::new(Rules::default());
+    let rules = Arc::new(Rules::arena(24));
     let setup = Setup {
         bots: 1,
         ..Setup::new(Arc::clone(&rules), 11)
     };
-    let live = Live::new(
-        Rehearsal::new(&setup),
-        GameShow::new(Arc::clone(&rules)),
-        Some("perfect".to_owned()),
-    );
+    let live = Live::new(Rehearsal::new(&setup), GameShow, Some("perfect".to_owned()));
     let mut feed = Feed::live(live, rules);
     let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
     view.scene.shows_ghosts = true;
@@ -115,7 +111,7 @@ fn before_the_match_the_screen_says_so() {
 
 #[test]
 fn walls_stand_where_the_rules_have_them() {
-    let scene = Scene::new(Arc::new(Rules::default()));
+    let scene = Scene::new(Arc::new(Rules::arena(24)));
     // One dot and a half per unit; the wall around (0, 8.25) is 10 units wide.
     let buffer = drawn(&scene, 120, 36);
     let full = |at: Vec2| {
@@ -130,7 +126,7 @@ fn walls_stand_where_the_rules_have_them() {
 
 #[test]
 fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing() {
-    let mut scene = Scene::new(Arc::new(Rules::default()));
+    let mut scene = Scene::new(Arc::new(Rules::arena(24)));
     let lit = |scene: &Scene| {
         let cells = drawn(scene, 120, 36).content;
         cells
@@ -144,7 +140,7 @@ fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing()
     let mut effects = Effects::default();
     let mut after = |kind: CueKind<Cue>| {
         let event = CueEvent { id: CueId(1), kind };
-        effects.handle(Duration::ZERO, event, &Rules::default(), |_| None);
+        effects.handle(Duration::ZERO, event, |_| Some(Vec2::ZERO));
         scene.flashes = effects.flashes().copied().collect();
         scene.now = FlashKind::Blast.life() * 3 / 4;
         lit(&scene)
@@ -227,7 +223,7 @@ fn the_same_scene_makes_the_same_picture() {
 
 #[test]
 fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
-    let rules = Arc::new(Rules::default());
+    let rules = Arc::new(Rules::arena(24));
     let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
     for _ in 0..1_200 {
         rehearsal.advance(&|_| Pad::default()).unwrap();

@@ -1,0 +1,167 @@
+//! What enemies fire: a volley of a kind's pattern whenever its time has come.
+//!
+//! All chance in it is the enemy's own, and so is its count of bullets, by which they are named.
+
+use core::f32::consts::TAU;
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame, PlayerId, Table, Tick};
+
+use super::bullet::Bullet;
+use super::units::{angle_of, direction};
+use super::{Cue, Enemy, Game, Kind, Player, Rules};
+
+/// From one volley to the next while nobody is there to be aimed at.
+const IDLE_TICKS: u32 = 30;
+/// Gunners see so far, in units.
+const SIGHT: f32 = 30.0;
+/// The golden angle leaves no lane that stays free.
+const GOLDEN: f32 = 2.399_963_2;
+
+/// Where an enemy's bullets go to.
+struct Muzzle<'a> {
+    slot: u16,
+    bullets: &'a mut Vec<Bullet>,
+    now: Tick,
+    rules: &'a Rules,
+}
+
+impl Enemy {
+    /// Fires if it is time to.
+    pub(super) fn fire(
+        &mut self,
+        slot: u16,
+        players: &Table<PlayerId, Player>,
+        bullets: &mut Vec<Bullet>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let now = frame.tick();
+        if now < self.next_volley {
+            return;
+        }
+        let (first, room) = (self.bullets, bullets.len());
+        let mut muzzle = Muzzle {
+            slot,
+            bullets,
+            now,
+            rules: frame.rules(),
+        };
+        let rest_ticks = match self.kind {
+            Kind::Gunner => self.fire_aimed(players, &mut muzzle),
+            Kind::Urchin => {
+                let turn = self.luck.unit_f32() * TAU;
+                self.ring(12, turn, 0.12, &mut muzzle);
+                self.luck.range(130..170) as u32
+            }
+            Kind::Spinner => {
+                let turn = (self.bullets % 1_000) as f32 * GOLDEN;
+                self.shoot(turn, 0.15, &mut muzzle);
+                9
+            }
+            Kind::Sapper | Kind::Charger => IDLE_TICKS,
+            Kind::Boss => self.barrage(players, &mut muzzle),
+        };
+        self.volleys = self.volleys.wrapping_add(1);
+        self.next_volley = now + rest_ticks;
+        // Who never stops makes no event of each bullet.
+        let fired = bullets.len() - room;
+        if fired > 0 && self.kind != Kind::Spinner && (self.kind != Kind::Boss || fired > 4) {
+            fx.cue(self.key(slot).child(first), Cue::Volley(slot));
+        }
+    }
+
+    fn fire_aimed(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+        let Some(target) = nearest(self.at, players) else {
+            return IDLE_TICKS;
+        };
+        let miss = (self.luck.unit_f32() - 0.5) * 0.12;
+        self.shoot(angle_of(target - self.at) + miss, 0.2, muzzle);
+        self.luck.range(50..80) as u32
+    }
+
+    /// A boss's volley, by its stage.
+    fn barrage(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+        let n = self.volleys % 10_000;
+        let turn = n as f32 * 0.31;
+        match self.stage {
+            0 if n.is_multiple_of(2) => {
+                self.fan(7, 0.17, 0.19, players, muzzle);
+                45
+            }
+            0 => {
+                let turn = self.luck.unit_f32() * TAU;
+                self.ring(18, turn, 0.13, muzzle);
+                55
+            }
+            1 => {
+                self.ring(2, turn, 0.15, muzzle);
+                if n.is_multiple_of(12) {
+                    self.fan(5, 0.14, 0.22, players, muzzle);
+                }
+                7
+            }
+            _ => {
+                self.ring(3, -turn, 0.16, muzzle);
+                if n.is_multiple_of(14) {
+                    self.ring(20, turn, 0.1, muzzle);
+                }
+                6
+            }
+        }
+    }
+
+    /// So many bullets around the direction of the nearest player.
+    fn fan(
+        &mut self,
+        count: u8,
+        spread: f32,
+        speed: f32,
+        players: &Table<PlayerId, Player>,
+        muzzle: &mut Muzzle<'_>,
+    ) {
+        let Some(target) = nearest(self.at, players) else {
+            return;
+        };
+        let first = angle_of(target - self.at) - spread * f32::from(count - 1) / 2.0;
+        for n in 0..count {
+            self.shoot(first + spread * f32::from(n), speed, muzzle);
+        }
+    }
+
+    /// So many bullets all round.
+    fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+        for n in 0..count {
+            let angle = turn + f32::from(n) * (TAU / f32::from(count));
+            self.shoot(angle, speed, muzzle);
+        }
+    }
+
+    fn shoot(&mut self, angle: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+        self.bullets = self.bullets.wrapping_add(1);
+        if muzzle.bullets.len() < muzzle.rules.tuning.bullets_max as usize {
+            let key = self.key(muzzle.slot).child(self.bullets);
+            let step = direction(angle) * speed;
+            muzzle.bullets.push(Bullet::fired(
+                key,
+                self.kind,
+                self.at,
+                step,
+                muzzle.now,
+                muzzle.rules,
+            ));
+        }
+    }
+}
+
+/// Where the nearest living player in sight is; of equals the first by number.
+fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
+    let mut best = (SIGHT * SIGHT, None);
+    for player in players.values().filter(|player| player.is_alive()) {
+        let distance_squared = player.at.distance_squared(from);
+        if distance_squared < best.0 {
+            best = (distance_squared, Some(player.at));
+        }
+    }
+    best.1
+}
