@@ -33,7 +33,7 @@ fn me(rig: &Rig<Game>, client: usize) -> PlayerId {
 fn places(rig: &Rig<Game>, client: usize, who: PlayerId) -> Option<(Vec2, Vec2)> {
     let session = &rig.clients[client].session;
     let player = session.prediction()?.sim().players.get(&who)?;
-    let life = player.lives;
+    let life = player.life;
     let shown = session.pose(ShowKey::Player { id: who, life })?;
     Some((player.at, shown.at))
 }
@@ -91,7 +91,7 @@ struct Way {
 fn shots_of(rig: &Rig<Game>, client: usize, who: PlayerId) -> Vec<(u32, Vec2)> {
     let shown = rig.clients[client].session.shown();
     let shot = shown.filter_map(|(key, pose)| match key {
-        ShowKey::Shot { owner, n } if owner == who => Some((n, pose.at)),
+        ShowKey::Shot { owner, n, .. } if owner == who => Some((n, pose.at)),
         _ => None,
     });
     shot.collect()
