@@ -1,82 +1,40 @@
 //! A world in virtual time: one match, some clients, a bad network between them.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use twinstep_client::cues::{CueId, CueKind};
+use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session, SessionConfig};
-use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_server::game::Folded;
 use twinstep_server::peer::Stage;
-use twinstep_server::{JobId, Look, Match, Output, PeerId, Referee, Resolver};
+use twinstep_server::{JobId, Match, Output, PeerId, Resolver};
 
 use crash::Asked;
+use hooks::{COUNTER, Judge, watched};
 
 mod checks;
+mod client;
 mod crash;
+mod hooks;
 mod play;
 mod reconnect;
+mod time;
 
+pub use client::RigClient;
 pub use crash::Crash;
 pub use play::{Play, RigConfig, Sticks};
 
 /// About as large as a real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
-
-thread_local! {
-    /// What counts allocations: reached by the resolver too, which the match owns.
-    static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
-}
-
-/// One client of the rig.
-pub struct RigClient<S: Play> {
-    /// Its session.
-    pub session: Session<S, S::Show>,
-    /// Its session's number at the server.
-    pub peer: PeerId,
-    /// Who it is.
-    pub identity: String,
-    /// How many seats it has; none: it watches.
-    pub seats: usize,
-    /// Its two legs.
-    pub net: Link,
-    /// Commands that it gave, with their sequences.
-    pub sent: Vec<(u32, S::Command)>,
-    /// Whether a desync was planted in it, so that its digest may differ until it is healed.
-    pub flipped: bool,
-    /// What its last desync report said.
-    pub desync: Option<String>,
-    /// What its session told, beside desyncs.
-    pub events: Vec<Event>,
-    /// Tickets to return with that it was handed.
-    pub tickets: usize,
-    /// Whether its process began anew, so that it does not know what the one before gave.
-    pub restarted: bool,
-    driver: S::Driver,
-    /// What it holds instead of what its driver decides.
-    held: Option<S::Input>,
-    decided: Option<S::Input>,
-    open_cues: BTreeSet<CueId>,
-    frame: Duration,
-    next_frame: Duration,
-    frozen_until: Duration,
-    busy: Duration,
-    busy_since: Duration,
-    /// What a step costs its machine.
-    pub step_cost: Duration,
-    commanding: bool,
-    healed: u64,
-}
 
 /// Packets that crossed the first client's link for a while.
 #[derive(Clone, Debug, Default)]
@@ -356,211 +314,6 @@ impl<S: Play> Rig<S> {
         client.decided = None;
     }
 
-    /// Runs for a while; `watch` sees the world after everything that happens.
-    pub fn watch(&mut self, time: Duration, mut watch: impl FnMut(&mut Self)) {
-        let end = self.now + time;
-        while self.now < end {
-            self.now = self.next_moment().min(end);
-            self.step();
-            watch(self);
-        }
-    }
-
-    /// Runs for a while.
-    pub fn run(&mut self, time: Duration) {
-        let end = self.now + time;
-        while self.now < end {
-            self.now = self.next_moment().min(end);
-            self.step();
-        }
-    }
-
-    /// The next moment at which anything happens.
-    fn next_moment(&self) -> Duration {
-        let server = self.game.next_due().max(self.stalled_until);
-        let clients = self
-            .clients
-            .iter()
-            .map(|client| client.next_frame.max(client.frozen_until));
-        let nets = self.clients.iter().flat_map(|c| {
-            [
-                c.net.up.next_due().map(|due| due.max(self.stalled_until)),
-                c.net.down.next_due().map(|d| d.max(c.frozen_until)),
-            ]
-        });
-        let jobs = self.jobs.iter().map(|job| job.0.max(self.stalled_until));
-        let next = clients
-            .chain(nets.flatten())
-            .chain(jobs)
-            .fold(server, Duration::min);
-        // Lanes are served often enough, and time always moves.
-        next.clamp(
-            self.now + Duration::from_micros(50),
-            self.now + Duration::from_millis(5),
-        )
-    }
-
-    fn step(&mut self) {
-        let now = self.now;
-        if now >= self.stalled_until {
-            self.step_server();
-        }
-        for i in 0..self.clients.len() {
-            if now >= self.clients[i].frozen_until {
-                self.step_client(i);
-            }
-        }
-    }
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "says what the match costs here; nothing depends on it"
-    )]
-    fn step_server(&mut self) {
-        let now = self.now;
-        let began = std::time::Instant::now();
-        for client in &mut self.clients {
-            while let Some(bytes) = client.net.up.poll(now) {
-                assert!(bytes.len() <= PACKET_BYTES_MAX);
-                let before = (self.counter)();
-                self.game.handle(now, client.peer, bytes);
-                self.counts.server += (self.counter)() - before;
-            }
-        }
-        let mut at = 0;
-        while at < self.jobs.len() {
-            if self.jobs[at].0 <= now {
-                let (_, id, outcome) = self.jobs.swap_remove(at);
-                self.game.complete(id, Some(outcome));
-            } else {
-                at += 1;
-            }
-        }
-        let before = (self.counter)();
-        self.game.advance(now);
-        self.drain();
-        self.counts.server += (self.counter)() - before;
-        self.worked += began.elapsed();
-        if self.observed {
-            assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
-        }
-        self.note_digests();
-    }
-
-    fn note_digests(&mut self) {
-        let next = self.game.world().tick();
-        while self.digests.len() <= next.0 as usize {
-            let tick = Tick(self.digests.len() as u32);
-            let digest = self
-                .game
-                .digest_at(tick)
-                .expect("each tick's digest is taken before it is forgotten");
-            self.digests.push(digest);
-        }
-    }
-
-    /// Does what the match wants done, in its order: Law Journal first.
-    fn drain(&mut self) {
-        let (mut tickets, mut evidence) = (Vec::new(), Vec::new());
-        while let Some(output) = self.game.poll() {
-            match output {
-                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
-                Output::Packet { peer, bytes } => {
-                    assert!(bytes.len() <= PACKET_BYTES_MAX);
-                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
-                        client.net.down.send(self.now, bytes);
-                    }
-                    if let Some(recorded) = &mut self.recorded
-                        && self.clients.first().is_some_and(|c| c.peer == peer)
-                    {
-                        recorded.down.push(bytes.to_vec());
-                    }
-                }
-                Output::Job { id, work } => {
-                    let outcome = work();
-                    if !S::is_lost(&outcome) {
-                        let wait = Duration::from_millis(u64::from(self.luck.below(400)));
-                        self.jobs.push((self.now + wait, id, outcome));
-                    }
-                }
-                Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
-                Output::Ticket { .. } => {}
-                Output::Evidence { peer, tick } => evidence.push((peer, tick)),
-                Output::Closed { .. } => {}
-            }
-        }
-        for peer in tickets {
-            self.game.hand_ticket(peer, vec![0x5a; TICKET_BYTES]);
-        }
-        for (peer, tick) in evidence {
-            let (rules, hello) = self.game.origin();
-            let folded = Folded::of::<S>(&self.journal, &rules, &hello, tick);
-            self.game.hand_evidence(peer, tick, folded);
-        }
-    }
-
-    fn step_client(&mut self, i: usize) {
-        let now = self.now;
-        let client = &mut self.clients[i];
-        let before = (self.counter)();
-        while let Some(bytes) = client.net.down.poll(now) {
-            client.session.handle(now, bytes);
-        }
-        self.counts.client += (self.counter)() - before;
-        if now >= client.next_frame {
-            while client.next_frame <= now {
-                client.next_frame += client.frame;
-            }
-            client.decide(&self.rules, &mut self.given);
-            let held = client.decided.clone().unwrap_or_default();
-            let mut used = false;
-            let before = (self.counter)();
-            let ticks_before = client.authority_tick();
-            let _ = client.session.advance(now, self.config.budget, |_| {
-                used = true;
-                held.clone()
-            });
-            self.counts.client += (self.counter)() - before;
-            // A slow machine is away while it steps.
-            let steps = client.authority_tick() - ticks_before;
-            if ticks_before > Tick(0) && !client.step_cost.is_zero() {
-                let busy = client.step_cost * steps;
-                client.frozen_until = client.frozen_until.max(now + busy);
-                client.busy += busy;
-            }
-            let measured = now - client.busy_since;
-            if measured >= Duration::from_secs(2) {
-                let load = client.busy.as_secs_f32() / measured.as_secs_f32();
-                client.session.note_load(load);
-                (client.busy, client.busy_since) = (Duration::ZERO, now);
-            }
-            if used {
-                client.decided = None;
-            }
-        }
-        let before = (self.counter)();
-        while let Some(len) = client.session.poll_transmit(now, &mut *self.buffer) {
-            client.net.up.send(now, &self.buffer[..len]);
-            if i == 0
-                && let Some(recorded) = &mut self.recorded
-            {
-                recorded.up.push(self.buffer[..len].to_vec());
-            }
-        }
-        client.read_cues(self.observed);
-        client.tickets += usize::from(client.session.poll_ticket().is_some());
-        while let Some(event) = client.session.poll_event() {
-            match event {
-                Event::Desync(report) => client.desync = Some(report),
-                event => client.events.push(event),
-            }
-        }
-        self.counts.client += (self.counter)() - before;
-        if self.observed {
-            self.check(i);
-        }
-    }
-
     /// The statistics of a client.
     #[must_use]
     pub fn stats(&self, client: usize) -> SessionStats {
@@ -586,98 +339,5 @@ impl<S: Play> Rig<S> {
     /// A fraction of chance, for plans.
     pub fn luck(&mut self) -> &mut Mwc {
         &mut self.luck
-    }
-}
-
-/// Admits what the game says.
-struct Judge;
-
-impl<S: Play> Referee<S> for Judge {
-    fn admit(&mut self, look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool) -> bool {
-        look.sim().admit(look.rules(), by, command)
-    }
-
-    fn admit_answer(
-        &mut self,
-        look: &Look<'_, S>,
-        _: PlayerId,
-        _: Key,
-        query: &S::Query,
-        outcome: &S::Outcome,
-    ) -> bool {
-        look.sim().admit_answer(query, outcome)
-    }
-}
-
-/// The game's resolver, with its allocations counted and its questions noted.
-fn watched<S: Play>(
-    rules: &S::Rules,
-    seed: u64,
-    count: &Arc<AtomicU64>,
-    asked: &Arc<Asked>,
-) -> impl Resolver<S> {
-    let (count, asked) = (count.clone(), asked.clone());
-    let mut inner = S::resolver(rules, seed);
-    move |look: &Look<'_, S>, key: Key, query: &S::Query| {
-        let counter = COUNTER.get();
-        let before = counter();
-        asked.note(key, look.tick());
-        let resolution = inner.resolve(look, key, query);
-        count.fetch_add(counter() - before, Ordering::Relaxed);
-        resolution
-    }
-}
-
-impl<S: Play> RigClient<S> {
-    /// Draws so many frames a second from now on.
-    pub fn draws(&mut self, fps: u32) {
-        self.frame = Duration::from_secs(1) / fps;
-    }
-
-    fn authority_tick(&self) -> Tick {
-        self.session.authority().map_or(Tick(0), World::tick)
-    }
-
-    /// What its player holds next, decided once for each sampled tick, and what it orders.
-    fn decide(&mut self, rules: &S::Rules, given: &mut Vec<S::Command>) {
-        if self.decided.is_some() {
-            return;
-        }
-        if let Some(held) = &self.held {
-            self.decided = Some(held.clone());
-            return;
-        }
-        let Some(world) = self.session.prediction() else {
-            return;
-        };
-        let Some(&me) = self.session.seats().first() else {
-            return;
-        };
-        let (input, order) = world.sim().drive(&mut self.driver, rules, me, world.tick());
-        self.decided = Some(input);
-        if let Some(command) = order.filter(|_| self.commanding)
-            && let Ok(seq) = self.session.command(0, command.clone())
-        {
-            given.push(command.clone());
-            self.sent.push((seq, command));
-        }
-    }
-
-    /// Each cue starts once and is settled once.
-    fn read_cues(&mut self, observed: bool) {
-        while let Some(event) = self.session.poll_cue() {
-            if !observed {
-                continue;
-            }
-            let fresh = match event.kind {
-                CueKind::Started { .. } => self.open_cues.insert(event.id),
-                CueKind::Confirmed { .. } | CueKind::Cancelled => self.open_cues.remove(&event.id),
-            };
-            assert!(
-                fresh,
-                "{}: cue {:?} started or settled twice",
-                self.identity, event.id
-            );
-        }
     }
 }

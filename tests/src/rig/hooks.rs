@@ -1,0 +1,52 @@
+//! What the rig hangs into a match: the game's own referee and resolver, watched.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use twinstep_server::{Look, Referee};
+
+use super::*;
+
+thread_local! {
+    /// What counts allocations: reached by the resolver too, which the match owns.
+    pub(super) static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
+}
+
+/// Admits what the game says.
+pub(super) struct Judge;
+
+impl<S: Play> Referee<S> for Judge {
+    fn admit(&mut self, look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool) -> bool {
+        look.sim().admit(look.rules(), by, command)
+    }
+
+    fn admit_answer(
+        &mut self,
+        look: &Look<'_, S>,
+        _: PlayerId,
+        _: Key,
+        query: &S::Query,
+        outcome: &S::Outcome,
+    ) -> bool {
+        look.sim().admit_answer(query, outcome)
+    }
+}
+
+/// The game's resolver, with its allocations counted and its questions noted.
+pub(super) fn watched<S: Play>(
+    rules: &S::Rules,
+    seed: u64,
+    count: &Arc<AtomicU64>,
+    asked: &Arc<Asked>,
+) -> impl Resolver<S> {
+    let (count, asked) = (count.clone(), asked.clone());
+    let mut inner = S::resolver(rules, seed);
+    move |look: &Look<'_, S>, key: Key, query: &S::Query| {
+        let counter = COUNTER.get();
+        let before = counter();
+        asked.note(key, look.tick());
+        let resolution = inner.resolve(look, key, query);
+        count.fetch_add(counter() - before, Ordering::Relaxed);
+        resolution
+    }
+}
