@@ -11,11 +11,13 @@
 //! | [`hooks`] | what a game may tell its client: guesses and speculation |
 //! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
 //! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
+//! | [`company`] | who else is there: names and links |
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
 
 pub mod announced;
 mod answers;
 pub mod client;
+pub mod company;
 pub mod cues;
 pub mod hooks;
 mod inbox;

@@ -39,7 +39,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let heard = self.link.read(now, &mut packet)?;
         match kind(first) {
             _ if heard.repeated => Ok(()),
-            down::PLAY => self.read_play(now, first, heard.newest, &mut packet),
+            down::PLAY | down::PLAY_COMPANY => {
+                self.read_play(now, first, heard.newest, &mut packet)
+            }
             down::LANE => {
                 let chunk = packet.rest();
                 self.lane_in
@@ -76,6 +78,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         } else {
             PlayerSet::default()
         };
+        if kind(flags) == down::PLAY_COMPANY {
+            self.company.read(packet, newest)?;
+        }
         if newest {
             self.next_seal = next_seal;
             self.waiting = waiting;

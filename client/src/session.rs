@@ -20,7 +20,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{
+    KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX, WORLD_BYTES_MAX,
+};
+use twinstep_core::company::Name;
 use twinstep_core::lane::{LaneReceiver, LaneSender, Message};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
@@ -29,6 +33,7 @@ use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, diff, digest};
 
+use crate::company::Company;
 use crate::cues::CueEvent;
 use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
@@ -154,6 +159,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub show: V,
     /// How corrections are smoothed.
     pub smoothing: Smoothing,
+    /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
+    pub names: ArrayVec<Name, SEATS_MAX>,
     /// Whether each kept prediction is checked against the truth (costs a digest per tick).
     pub verify: bool,
 }
@@ -172,6 +179,7 @@ impl<S: Simulation> SessionConfig<S> {
                 teleport: f32::INFINITY,
                 muzzle: Duration::from_millis(100),
             },
+            names: ArrayVec::new(),
             verify: cfg!(debug_assertions),
         }
     }
@@ -199,6 +207,13 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// What the players here want to be called, by seat: as much of it as can be a [`Name`].
+    #[must_use]
+    pub fn names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.names = names.into_iter().take(SEATS_MAX).map(Name::new).collect();
+        self
+    }
+
     /// What is drawn, and how its corrections are smoothed.
     #[must_use]
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
@@ -208,6 +223,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             guess,
             speculate,
             resolve,
+            names,
             verify,
             ..
         } = self;
@@ -219,6 +235,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             resolve,
             show,
             smoothing,
+            names,
             verify,
         }
     }
@@ -245,6 +262,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) next_seal: Tick,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
+    pub(crate) company: Company,
     pub(crate) load: f32,
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
@@ -285,10 +303,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             resolve,
             show,
             smoothing,
+            names,
             verify,
         } = config;
         Ok(Session {
-            hello: Hello::of::<S>(&rules, &build)?,
+            hello: Hello {
+                names,
+                ..Hello::of::<S>(&rules, &build)?
+            },
+            company: Company::default(),
             state: State::Joining {
                 hooks: Some(Hooks {
                     rules,
@@ -353,6 +376,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             (message::WORLD, State::Joining { .. }) => self.begin(now, &told.bytes),
             (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
+            (message::NAMES, State::Playing(_)) => match codec::decode_whole(&told.bytes) {
+                Ok(names) => self.company.rename(names),
+                Err(_) => self.malformed += 1,
+            },
             (message::WELCOME, State::Playing(_)) if self.returning.is_some() => {
                 self.welcome_back(now, codec::decode_whole(&told.bytes).ok());
             }
@@ -612,6 +639,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         self.waiting
+    }
+
+    /// Who else is there: names, and who is connected how well.
+    #[must_use]
+    pub fn company(&self) -> &Company {
+        &self.company
     }
 
     /// Why the session is over, if it is.

@@ -35,6 +35,7 @@ extern crate alloc;
 
 pub mod bounds;
 pub mod codec;
+pub mod company;
 pub mod diff;
 pub mod digest;
 pub mod effects;

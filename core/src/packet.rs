@@ -5,7 +5,7 @@
 //!       Play    kind+flags · link · acks · inputs or batches · commands · claims · lane ack · rare
 //!       Lane    kind · link · chunk                          a desync report
 //!       Leave   kind · link
-//! down  Play    kind+flags · link · margin · waiting · refusals · frames · digest · announcements · lane ack
+//! down  Play    kind+flags · link · margin · waiting · company · refusals · lane ack · frames · digest · announcements
 //!       Lane    kind · link · lane ack · chunk               a world
 //!       Closed  kind · code · words
 //! ```
@@ -15,6 +15,7 @@
 //! the match put them together.
 
 pub mod batches;
+pub mod company;
 pub mod frames;
 pub mod hello;
 pub mod inputs;
@@ -22,7 +23,7 @@ pub mod inputs;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 2;
+pub const WIRE_VERSION: u16 = 3;
 
 /// Kinds of packets up, in the low 2 bits of the first byte.
 pub mod up {
@@ -64,6 +65,8 @@ pub mod down {
     pub const LANE: u8 = 1;
     /// The session is over.
     pub const CLOSED: u8 = 2;
+    /// As [`PLAY`], and [who is connected](super::company).
+    pub const PLAY_COMPANY: u8 = 3;
     /// Flag: frames and a digest follow.
     pub const FRAMES: u8 = 1 << 2;
     /// Flag: refused commands or claims follow.
@@ -105,6 +108,8 @@ pub mod message {
     pub const REPORT: u8 = 5;
     /// A ticket to return with; opaque here.
     pub const TICKET: u8 = 6;
+    /// [`Names`](super::hello::Names): what the players are called.
+    pub const NAMES: u8 = 7;
 }
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of

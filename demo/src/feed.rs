@@ -27,6 +27,7 @@ use twinstep_client::client::Ended;
 use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
 use twinstep_client::stats::SessionStats;
+use twinstep_core::company::LinkQuality;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
@@ -85,27 +86,16 @@ fn push_bounded<T>(list: &mut VecDeque<T>, item: T) {
 pub struct Companion {
     /// Who.
     pub id: PlayerId,
-    /// What it wants to be called, or its number.
+    /// What it wants to be called (which proves nothing), or its number.
     pub name: String,
     /// Whether it sits at this screen.
     pub is_local: bool,
-    /// Whether the server is connected with it.
+    /// Whether it has its hands on its controls, else it was silent for long.
     pub is_here: bool,
     /// Whether the match waits for it (seed row 8).
     pub is_late: bool,
-    /// Its link, as the server measures it; none: nothing was told (yet).
+    /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
     pub link: Option<LinkQuality>,
-}
-
-/// How good a player's link is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkQuality {
-    /// The round trip.
-    pub rtt_ms: u16,
-    /// Packets that got lost, of 100.
-    pub loss_percent: u8,
-    /// How early its newest input is at the server, in ticks; below 0: late.
-    pub margin_ticks: i8,
 }
 
 impl Feed {

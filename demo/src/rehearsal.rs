@@ -39,6 +39,8 @@ pub struct Setup {
     pub bots: usize,
     /// How many sit at this screen.
     pub seats: usize,
+    /// What they want to be called, by seat.
+    pub names: Vec<String>,
     /// What everybody plays over.
     pub link: LinkProfile,
     /// From one picture to the next.
@@ -54,6 +56,7 @@ impl Setup {
             seed,
             bots: 3,
             seats: 1,
+            names: Vec::new(),
             link: LinkProfile::PERFECT,
             frame: Duration::from_nanos(16_666_667),
         }
@@ -115,9 +118,11 @@ impl Rehearsal {
                 .connect(Duration::ZERO, peer, &identity, seats)
                 .expect("a free seat");
             let of = Key::new(peer.0, 0);
+            let names = setup.names.iter().filter(|_| !is_bot);
+            let config = wiring::session(&rules).names(names.map(String::as_str));
             Member {
                 peer,
-                session: Session::new(wiring::session(&rules)).expect("rules without a NaN"),
+                session: Session::new(config).expect("rules without a NaN"),
                 net: Link::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
                 bot: is_bot.then(|| Bot::new(Sticks::Analog, luck.fork(of))),
             }

@@ -54,14 +54,22 @@ pub fn client(
     rules: &Arc<Rules>,
     link: Option<(LinkProfile, u64)>,
 ) -> Result<Client<Game, GameShow>, StartError> {
-    Client::connect_through(
-        ticket,
-        session(rules),
-        move |transport: UdpClient| match link {
-            Some((profile, seed)) => transport.with_conditioner(profile, seed),
-            None => transport,
-        },
-    )
+    dial(ticket, session(rules), link)
+}
+
+/// As [`client`], with a session that was set up further: with [names](SessionConfig::names), for example.
+///
+/// # Errors
+/// As [`client`].
+pub fn dial(
+    ticket: &Ticket,
+    session: SessionConfig<Game, GameShow>,
+    link: Option<(LinkProfile, u64)>,
+) -> Result<Client<Game, GameShow>, StartError> {
+    Client::connect_through(ticket, session, move |transport: UdpClient| match link {
+        Some((profile, seed)) => transport.with_conditioner(profile, seed),
+        None => transport,
+    })
 }
 
 /// What a client's session is made of.

@@ -36,6 +36,8 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) turn: Option<u32>,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
+    /// Who is connected how well, and the number of that.
+    pub(crate) company: (u32, &'a [u8]),
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -142,6 +144,12 @@ impl<S: Simulation> Telling<'_, S> {
         if !self.waiting.is_empty() {
             flags |= down::WAITING;
             out.varint(u32::from(self.waiting.0))?;
+        }
+        let (number, company) = self.company;
+        if peer.company_told != number && peer.stage == Stage::Playing {
+            flags |= down::PLAY_COMPANY;
+            out.bytes(company)?;
+            peer.company_told = number;
         }
         count(out, &mut bytes.acks);
         if peer.acks_told_in.is_some() {

@@ -50,6 +50,7 @@ const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 mod answers;
 mod clock;
+mod company;
 mod evidence;
 mod resume;
 mod sessions;
@@ -143,6 +144,7 @@ pub struct Match<S: Simulation> {
     referee: Box<dyn Referee<S>>,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
+    company: company::Company,
     clock: clock::Clock,
     /// Who is waited for after a crash.
     returning: Option<Return>,
@@ -216,6 +218,7 @@ impl<S: Simulation> Match<S> {
             referee: Box::new(AdmitAll),
             recorder: None,
             outbox: Outbox::new(),
+            company: company::Company::default(),
             clock: clock::Clock::default(),
             returning: None,
             excused_until: Duration::ZERO,

@@ -276,6 +276,9 @@ pub(crate) struct Peer {
     pub(crate) server_at_fault: bool,
     /// Its client goes on from frames: no world was sent.
     pub(crate) resumed: bool,
+    /// Which names it was told last, and which state of the connections.
+    pub(crate) names_told: u32,
+    pub(crate) company_told: u32,
     /// When it is to get a ticket to return with; from when it plays on.
     ticket_due: Option<Duration>,
     standing: Standing,
@@ -320,6 +323,8 @@ impl Peer {
             reports_due: 0,
             server_at_fault: false,
             resumed: false,
+            names_told: 0,
+            company_told: 0,
             ticket_due: None,
             standing,
             bytes_down: ByteCounts::default(),

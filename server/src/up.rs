@@ -22,7 +22,7 @@ use crate::seat::{Arrival, BatchError, Seat};
 pub(crate) enum Asked {
     Nothing,
     /// To join.
-    Join(Hello),
+    Join(Box<Hello>),
     /// To be told once more why the session is over, or to leave.
     Leave,
     /// Help: its authority differs at this tick.
@@ -76,7 +76,7 @@ pub(crate) fn read<S: Simulation>(
                 packet.end()?;
             }
             Ok(if peer.stage == Stage::Greeting {
-                Asked::Join(hello)
+                Asked::Join(Box::new(hello))
             } else {
                 Asked::Nothing
             })

@@ -2,10 +2,12 @@
 
 use alloc::string::String;
 
+use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use super::WIRE_VERSION;
-use crate::bounds::SEATS_MAX;
+use crate::bounds::{PLAYERS_MAX, SEATS_MAX};
+use crate::company::Name;
 use crate::digest;
 use crate::wire::{Reader, WireError, Writer};
 use crate::{PlayerId, Simulation, Tick};
@@ -26,7 +28,12 @@ pub struct Hello {
     /// A client that returns: the next tick of the authority that it still has, and the low half of its
     /// digest.
     pub resume: Option<(Tick, u32)>,
+    /// What the player of each seat wants to be called; who is missing, or empty, goes by its identity.
+    pub names: ArrayVec<Name, SEATS_MAX>,
 }
+
+/// What the players of a match are called, by number: told when it changes.
+pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 
 /// The longest string of a stranger that is kept, in bytes.
 const TEXT_MAX: usize = 128;
@@ -44,6 +51,7 @@ impl Hello {
             rules: digest::digest(rules)?,
             build: clip(build).into(),
             resume: None,
+            names: ArrayVec::new(),
         })
     }
 
@@ -75,6 +83,7 @@ impl Hello {
             self.rules,
             &self.build,
             self.resume,
+            &self.names,
         ))
     }
 
@@ -92,10 +101,12 @@ impl Hello {
                 rules: 0,
                 build: String::new(),
                 resume: None,
+                names: ArrayVec::new(),
             });
         }
-        type Said = (String, u32, u64, String, Option<(Tick, u32)>);
-        let (game, version, rules, build, resume) = packet.value::<Said>()?;
+        type Resume = Option<(Tick, u32)>;
+        type Said = (String, u32, u64, String, Resume, ArrayVec<Name, SEATS_MAX>);
+        let (game, version, rules, build, resume, names) = packet.value::<Said>()?;
         if game.len() > TEXT_MAX || build.len() > TEXT_MAX {
             return Err(WireError::Malformed("a name over 128 bytes"));
         }
@@ -106,6 +117,7 @@ impl Hello {
             rules,
             build,
             resume,
+            names,
         })
     }
 }
@@ -121,9 +133,9 @@ fn clip(text: &str) -> &str {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The player of each seat; none: a spectator.
-    pub seats: arrayvec::ArrayVec<PlayerId, SEATS_MAX>,
+    pub seats: ArrayVec<PlayerId, SEATS_MAX>,
     /// The next command sequence of each seat.
-    pub next_seq: arrayvec::ArrayVec<u32, SEATS_MAX>,
+    pub next_seq: ArrayVec<u32, SEATS_MAX>,
     /// The command delay m in turns, fixed for the match; 0: predict instead.
     pub command_delay: u8,
     /// Who answers queries.
@@ -257,10 +269,12 @@ mod tests {
 
     #[test]
     fn a_hello_comes_back() {
+        let mut hello = hello();
+        hello.names.push(Name::new("Anna"));
         let mut bytes = [0; 128];
         let mut out = Writer::new(&mut bytes);
-        hello().write(&mut out).unwrap();
+        hello.write(&mut out).unwrap();
         let len = out.len();
-        assert_eq!(Hello::read(&mut Reader::new(&bytes[..len])), Ok(hello()));
+        assert_eq!(Hello::read(&mut Reader::new(&bytes[..len])), Ok(hello));
     }
 }

@@ -181,6 +181,7 @@ impl Index {
             rules: about.rules_digest,
             build: about.build.clone(),
             resume: None,
+            names: Default::default(),
         };
         match ours.refusal(&theirs) {
             None => Ok(()),

@@ -155,14 +155,16 @@ impl Live {
         let Some(world) = session.authority() else {
             return Vec::new();
         };
-        let seats = session.seats();
+        let (seats, company) = (session.seats(), session.company());
         let companion = |id: PlayerId| Companion {
             id,
-            name: id.to_string(),
+            name: company
+                .name(id)
+                .map_or_else(|| id.to_string(), str::to_owned),
             is_local: seats.contains(&id),
             is_here: world.present().contains(id),
             is_late: session.waiting().contains(id),
-            link: None,
+            link: company.link(id),
         };
         world.seated().iter().map(companion).collect()
     }

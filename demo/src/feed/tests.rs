@@ -194,6 +194,41 @@ fn two_players_at_one_screen_hold_a_pad_each() {
     assert_eq!((local, feed.company().len()), (2, 3));
 }
 
+#[test]
+fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
+    let setup = Setup {
+        names: vec!["  Anna\u{202e} ".to_owned(), String::new()],
+        seats: 2,
+        bots: 1,
+        ..setup("rtt=80,loss=10")
+    };
+    let mut rehearsal = Rehearsal::new(&setup);
+    for _ in 0..600 {
+        rehearsal.advance(&|_| Pad::default()).unwrap();
+    }
+    let company = rehearsal.session().company();
+    let names: Vec<&str> = company
+        .players()
+        .filter_map(|player| company.name(player))
+        .collect();
+    assert_eq!(names, ["Anna", "you 2", "bot-1"]);
+    assert_eq!(company.here().iter().count(), 3);
+    let link = company.link(PlayerId(2)).unwrap();
+    assert!((80..140).contains(&link.rtt_ms), "{link:?}");
+    assert!((1..30).contains(&link.loss_percent), "{link:?}");
+    rehearsal.lose_bot(0);
+    for _ in 0..900 {
+        rehearsal.advance(&|_| Pad::default()).unwrap();
+    }
+    let live = Live::new(rehearsal, GameShow, None);
+    let mut feed = Feed::live(live, setup.rules);
+    run(&mut feed, 1, Pad::default());
+    let company = feed.company();
+    let lost = company.iter().find(|one| one.name == "bot-1").unwrap();
+    assert!(!lost.is_here && lost.link.is_none(), "{lost:?}");
+    assert!(company.iter().filter(|one| one.link.is_some()).count() == 2);
+}
+
 /// A rehearsal's journal, and the server's last world.
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
     let mut rehearsal = Rehearsal::new(&setup("perfect"));

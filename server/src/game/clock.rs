@@ -120,6 +120,8 @@ impl<S: Simulation> Match<S> {
             tell_lane(peer, now, &mut self.outbox);
         }
         self.look_after_peers(now);
+        self.look_around(now);
+        self.introduce();
     }
 
     /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
@@ -310,6 +312,7 @@ impl<S: Simulation> Match<S> {
             sealing: self.world.tick(),
             turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
             waiting,
+            company: self.company.block(),
             announce: self.config.announce,
             history: &self.history,
             seats: &self.seats,

@@ -314,6 +314,10 @@ impl<S: Simulation> Match<S> {
             && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
             && world.is_none_or(|(_, world)| peer.lane_out.push(message::WORLD, world).is_ok());
         if told {
+            for (n, player) in peer.players.iter().enumerate() {
+                let name = hello.names.get(n).copied().unwrap_or_default();
+                self.company.wish(*player, name);
+            }
             peer.resumed = resumed;
             // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
             // batches before that too.

@@ -1,0 +1,64 @@
+//! [`Company`]: who else is there, as the server told last. It steers nothing, and is for people to look at.
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::company::LinkQuality;
+use twinstep_core::packet::company;
+use twinstep_core::packet::hello::Names;
+use twinstep_core::wire::{Reader, WireError};
+use twinstep_core::{PlayerId, PlayerSet};
+
+/// What the players of the match are called, who of them is connected, and how well.
+///
+/// Connections are told about once a second, names when they change. After the session lost its server it stays as it
+/// was told last.
+#[derive(Clone, Debug, Default)]
+pub struct Company {
+    names: Names,
+    here: PlayerSet,
+    links: [LinkQuality; PLAYERS_MAX],
+}
+
+impl Company {
+    /// What a player wants to be called; `None`: nothing was told of it. Nobody has checked who it is, and two may have
+    /// the same name: tell them apart by more than that.
+    #[must_use]
+    pub fn name(&self, player: PlayerId) -> Option<&str> {
+        let told = self.names.iter().find(|(who, _)| *who == player);
+        told.map(|(_, name)| name.as_str())
+    }
+
+    /// The players that the server is connected with, of all that have a seat.
+    #[must_use]
+    pub fn here(&self) -> PlayerSet {
+        self.here
+    }
+
+    /// A player's link; `None`: it is not connected, or nothing was told yet.
+    #[must_use]
+    pub fn link(&self, player: PlayerId) -> Option<LinkQuality> {
+        self.here
+            .contains(player)
+            .then(|| self.links[player.index()])
+    }
+
+    /// All who have a name, by number.
+    pub fn players(&self) -> impl Iterator<Item = PlayerId> + '_ {
+        self.names.iter().map(|(player, _)| *player)
+    }
+
+    pub(crate) fn rename(&mut self, names: Names) {
+        self.names = names;
+        self.names
+            .retain(|(player, _)| player.index() < PLAYERS_MAX);
+    }
+
+    /// Reads what a packet tells; an older packet changes nothing.
+    pub(crate) fn read(&mut self, packet: &mut Reader<'_>, newest: bool) -> Result<(), WireError> {
+        let mut links = self.links;
+        let here = company::read(packet, |player, link| links[player.index()] = link)?;
+        if newest {
+            (self.here, self.links) = (here, links);
+        }
+        Ok(())
+    }
+}
