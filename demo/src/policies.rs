@@ -37,7 +37,7 @@ pub(crate) struct PolicyArgs {
     resolves: Resolves,
     /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
     /// so many ticks later the server)
-    #[arg(long, value_name = "WHO", default_value = "owner-only", value_parser = claims)]
+    #[arg(long, value_name = "WHO", default_value = "owner-within:40", value_parser = claims)]
     claims: Claims,
     /// Does not tell players ahead what others hold
     #[arg(long)]
@@ -151,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_is_the_action_preset() {
-        assert_eq!(config("").unwrap(), MatchConfig::action());
+    fn without_flags_it_is_the_action_preset_in_which_nobody_is_immortal() {
+        assert_eq!(config("").unwrap(), crate::wiring::policies());
     }
 
     #[test]

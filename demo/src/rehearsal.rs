@@ -16,10 +16,10 @@ use twinstep_client::{Closed, Session};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::{Key, Mwc, Tick};
-use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, Output, PeerId};
 
 use crate::feed::Line;
-use crate::game::{Blaster, Bot, Game, Judge, Pad, Rules, Sticks};
+use crate::game::{Arbiter, Bot, Game, Judge, Luck, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::wiring;
 
@@ -101,10 +101,10 @@ impl Rehearsal {
     #[must_use]
     pub fn from(setup: &Setup, game: Game) -> Rehearsal {
         let rules = Arc::clone(&setup.rules);
-        let blaster = Blaster::new(&rules, setup.seed).expect("walls with a size");
-        let config = MatchConfig::action();
+        let arbiter = Arbiter::new(&rules, Luck::Seeded(setup.seed)).expect("walls with a size");
+        let config = wiring::policies();
         let mut server =
-            Match::new(config, game, Arc::clone(&rules), blaster).expect("rules without a NaN");
+            Match::new(config, game, Arc::clone(&rules), arbiter).expect("rules without a NaN");
         server.set_referee(Judge);
         server.keep_journal().expect("a journal in memory");
         let luck = Mwc::seed(setup.seed);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              server                       client
-//!   resolver   Blaster::resolve             speculate
+//!   resolver   Arbiter::resolve             speculate
 //!   referee    Judge                        —
 //!   show       —                            GameShow
 //! ```
@@ -14,10 +14,12 @@ use twinstep_client::client::StartError;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::Key;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_server::MatchConfig;
+use twinstep_server::config::Claims;
 use twinstep_server::host::Server;
 use twinstep_udp::{Ticket, UdpClient};
 
-use crate::game::{self, Blaster, Game, Judge, Query, Rules};
+use crate::game::{self, Arbiter, Game, Judge, Luck, Query, Rules};
 use crate::game_show::GameShow;
 
 /// What this build calls itself.
@@ -36,13 +38,34 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
 #[must_use]
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
     // What only the server may know does not follow from the seed, which every world tells.
-    let entropy = unix_now().as_nanos() as u64;
-    let blaster = Blaster::new(rules, entropy).expect("walls with a size");
+    let arbiter = Arbiter::new(rules, Luck::Drawn(drawn)).expect("walls with a size");
     Server::action(Game::new(rules, seed), rules.clone())
         .build(BUILD)
         .players(players_max)
-        .resolver(blaster)
+        .policies(policies())
+        .resolver(arbiter)
         .referee(Judge)
+}
+
+/// The policies of a match unless other ones are asked for: those of an action game, but whoever does not claim
+/// its own death is claimed for after two thirds of a second.
+#[must_use]
+pub fn policies() -> MatchConfig {
+    MatchConfig {
+        claims: Claims::OwnerWithin(CLAIM_TICKS),
+        ..MatchConfig::action()
+    }
+}
+
+/// Longer than a claim takes on a bad link, so that the owner is nearly always first; short enough for the 64
+/// ticks that a referee can look back.
+pub(crate) const CLAIM_TICKS: u32 = 40;
+
+/// A number that nobody can foresee.
+fn drawn() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    u64::from_le_bytes(bytes)
 }
 
 /// A client that dials the ticket's server, through a simulated network if one is given.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use powderkeg::game::{Blaster, Bot, Command, Game, Outcome, Pad, Query, Rules, admit, speculate};
+use powderkeg::game::{
+    Arbiter, Bot, Command, Game, Luck, Outcome, Pad, Query, Rules, admit, speculate,
+};
 use powderkeg::game_show::GameShow;
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
@@ -34,7 +36,7 @@ impl Play for Game {
     }
 
     fn resolver(rules: &Rules, seed: u64) -> impl Resolver<Self> {
-        Blaster::new(rules, seed).expect("walls that a mirror can hold")
+        Arbiter::new(rules, Luck::Seeded(seed)).expect("walls that a mirror can hold")
     }
 
     fn speculate(sim: &Self, rules: &Rules, query: &Query) -> Option<Outcome> {

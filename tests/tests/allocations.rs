@@ -58,7 +58,8 @@ fn the_steady_state_of_powderkeg_allocates_nothing() {
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(|| COUNT.with(Cell::get));
-    rig.run(Duration::from_secs(10));
+    // Until every list, such as that of what is drawn, has seen about its largest size.
+    rig.run(Duration::from_secs(40));
     let (before, journal) = (rig.counts(), rig.journal.len());
     let (queries, rebuilds) = (rig.game.stats().queries, rig.stats(0).timeline.rebuilds);
     rig.run(Duration::from_secs(60));

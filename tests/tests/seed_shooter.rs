@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg::game::{
-    Blaster, Command, Cue, Enemy, Game, Heading, Judge, Pad, Path, Rules, Tuning,
+    Arbiter, Command, Cue, Enemy, Game, Heading, Judge, Luck, Pad, Path, Rules, Tuning,
 };
 use twinstep_client::SessionConfig;
 use twinstep_client::cues::CueKind;
@@ -141,10 +141,10 @@ fn duel(rules: &Arc<Rules>, claims: Claims) -> Direct<Game> {
         claims,
         ..MatchConfig::action()
     };
-    let blaster = Blaster::new(rules, 5).unwrap();
+    let arbiter = Arbiter::new(rules, Luck::Seeded(5)).unwrap();
     let game = Game::new(rules, 5);
     let sessions = vec![config(), config()];
-    let mut table = Direct::new(policies, game, rules.clone(), blaster, sessions, 60);
+    let mut table = Direct::new(policies, game, rules.clone(), arbiter, sessions, 60);
     table.game.set_referee(Judge);
     table.game.keep_journal().unwrap();
     table.run(240, |_, _| Pad::default());

@@ -4,7 +4,10 @@
 //!   Whole ──lit──▶ Lit ──fuse ends──▶ Blasting ──outcome──▶ Gone ──timer──▶ Whole (the next life)
 //!           │                            │ ask                │
 //!   shot, order, blast, sapper     Query::Blast       harm, and other barrels lit: a chain
+//!                                  Query::Toss        barrels and crates fly: see `toss`
 //! ```
+//!
+//! A barrel that flies burns on, and its blast is where it is then; but nothing lights it in the air.
 //!
 //! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
 //! frame brings it, and only to who was there when it was asked.
@@ -13,8 +16,7 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::blast::{Body, Bomb, Hit, Outcome, Query};
-use super::{Cue, Game, Kind, Point, Rules, Timer};
+use super::{Body, Bomb, Crate, Cue, Game, Hit, Kind, Outcome, Point, Query, Rules, Timer};
 
 /// A barrel's radius, in units.
 pub const BARREL_RADIUS: f32 = 0.5;
@@ -43,6 +45,8 @@ pub struct Barrel {
     pub stage: Stage,
     /// Where it is.
     pub at: Vec2,
+    /// Since when it lies there; `None`: a blast has thrown it, and it is in the air.
+    pub rests: Option<Tick>,
     /// Who gets the credit.
     pub by: Option<PlayerId>,
 }
@@ -53,6 +57,7 @@ impl Barrel {
             life,
             born,
             at,
+            rests: Some(born),
             stage: Stage::Whole,
             by: None,
         }
@@ -69,15 +74,27 @@ impl Barrel {
     #[must_use]
     pub fn question(&self, n: u8) -> Key {
         match self.by {
-            Some(player) => Key::player(player, u32::from(n) << 24 | self.life & 0xff_ffff),
+            Some(player) => Key::player(player, u32::from(n) << 22 | self.life & 0x3f_ffff),
             None => self.key(n),
         }
     }
 
-    /// Whether something solid is here.
+    /// Whether there is a barrel, on the ground or in the air.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        matches!(self.stage, Stage::Whole | Stage::Lit)
+    }
+
+    /// Whether one stands on the ground.
     #[must_use]
     pub fn stands(&self) -> bool {
-        matches!(self.stage, Stage::Whole | Stage::Lit)
+        self.is_there() && self.rests.is_some()
+    }
+
+    /// Whether one stands here that does not burn yet.
+    #[must_use]
+    pub fn can_be_lit(&self) -> bool {
+        self.stage == Stage::Whole && self.rests.is_some()
     }
 }
 
@@ -98,7 +115,7 @@ impl Game {
         fx: &mut Effects<Game>,
     ) {
         let barrel = self.barrels.get_mut(usize::from(n));
-        let Some(barrel) = barrel.filter(|barrel| barrel.stage == Stage::Whole) else {
+        let Some(barrel) = barrel.filter(|barrel| barrel.can_be_lit()) else {
             return;
         };
         barrel.stage = Stage::Lit;
@@ -113,7 +130,7 @@ impl Game {
     pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for n in 0..self.barrels.len() as u8 {
             let barrel = self.barrels[usize::from(n)];
-            if barrel.stage == Stage::Whole && self.sapper_at(barrel.at, frame) {
+            if barrel.can_be_lit() && self.sapper_at(barrel.at, frame) {
                 self.light(n, frame.rules().tuning.fuse_ticks, None, frame, fx);
             }
         }
@@ -150,8 +167,17 @@ impl Game {
             Bomb::Barrel(n) => self.barrels[usize::from(n)].question(n),
             Bomb::Shell { owner, n } => Key::player(owner, 1 << 31 | n),
         };
-        let (at, asked) = (Point::of(at), frame.tick());
-        fx.ask(key, Query::Blast { bomb, at, asked });
+        let asked = frame.tick();
+        let at_64ths = Point::of(at);
+        fx.ask(
+            key,
+            Query::Blast {
+                bomb,
+                at: at_64ths,
+                asked,
+            },
+        );
+        self.ask_toss(key, bomb, at, frame, fx);
     }
 
     /// The answers that this frame brings.
@@ -172,6 +198,12 @@ impl Game {
                     self.crit(key, strike, frame, fx);
                 }
                 _ => {}
+            }
+        }
+        // After all blasts of this frame: they meet what is thrown while it still lies.
+        for (key, query, outcome) in frame.outcomes() {
+            if let (Query::Toss { asked, .. }, Some(Outcome::Toss { throws })) = (query, outcome) {
+                self.hear_toss(key, *asked, throws, frame, fx);
             }
         }
     }
@@ -232,13 +264,14 @@ impl Game {
             }
             Body::Barrel(n) => {
                 let barrel = self.barrels.get(usize::from(n));
-                if barrel.is_some_and(|barrel| barrel.born <= asked) {
+                if barrel.is_some_and(|barrel| barrel.rests.is_some_and(|since| since <= asked)) {
                     self.light(n, tuning.chain_fuse_ticks, by, frame, fx);
                 }
             }
             Body::Crate(n) => {
                 let chest = self.crates.get(usize::from(n)).copied();
-                if let Some(chest) = chest.filter(|chest| chest.born <= asked) {
+                let lay = |chest: &Crate| chest.rests.is_some_and(|since| since <= asked);
+                if let Some(chest) = chest.filter(lay) {
                     self.hurt_crate(n, damage, chest.key(n).child(asked.0), frame, fx);
                 }
             }

@@ -21,6 +21,8 @@ pub struct Crate {
     pub born: Tick,
     /// Its middle.
     pub at: Vec2,
+    /// Since when it lies there; `None`: a blast has thrown it, and it is in the air.
+    pub rests: Option<Tick>,
     /// 0: broken.
     pub health: i16,
 }
@@ -32,10 +34,16 @@ impl Crate {
         Key::new(super::cause::CRATE | u64::from(n), self.life)
     }
 
-    /// Whether something solid is here.
+    /// Whether there is a crate, on the ground or in the air.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.health > 0
+    }
+
+    /// Whether one stands on the ground: it is solid, and hides what is behind it from blasts.
     #[must_use]
     pub fn stands(&self) -> bool {
-        self.health > 0
+        self.is_there() && self.rests.is_some()
     }
 
     /// The box that it is.
@@ -60,6 +68,7 @@ impl Game {
             life: 0,
             born: Tick(0),
             at: *at,
+            rests: Some(Tick(0)),
             health: rules.tuning.crate_health,
         }));
     }
@@ -114,6 +123,7 @@ impl Game {
                 life: chest.life.wrapping_add(1),
                 born: frame.tick(),
                 at: *home,
+                rests: Some(frame.tick()),
                 health: frame.rules().tuning.crate_health,
             };
         }

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
 
-use super::{Item, Weapon};
+use super::{Item, Prop, Weapon};
 
 /// Something to show or play once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,8 @@ pub enum Cue {
     CrateHit(u8),
     /// A crate broke.
     CrateBroke(u8),
+    /// A blast threw a barrel or a crate: it is in the air.
+    Tossed(Prop),
     /// All are ready: the countdown begins.
     Countdown,
     /// A wave begins: its number, from 1.

@@ -19,8 +19,10 @@
 //! | `enemy`, `pattern`, `bullet` | who comes, and what it fires |
 //! | `barrel`, `crates` | what stands about |
 //! | `claim` | "I was hit", "I died": said by the screen that saw it |
-//! | `secret` | what only the server knows |
-//! | `blast`, `resolve` | a blast as question and answer: guessed by clients, decided by the server |
+//! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
+//! | `blast` | whom a blast hits, and how a client guesses that |
+//! | `toss`, `throw` | how things fly that a blast throws, and how a client guesses that |
+//! | `secret` | what only the server knows: loot, critical hits |
 //! | `judge` | the server's referee, and the deaths that owners owe |
 //! | `cue`, `show` | what a view plays once, what it draws |
 //! | `bot` | a player made of numbers |
@@ -41,6 +43,7 @@ mod path;
 mod pattern;
 mod pickup;
 mod player;
+mod query;
 mod resolve;
 mod round;
 mod rules;
@@ -51,6 +54,8 @@ mod show;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod throw;
+mod toss;
 mod units;
 mod wall;
 mod wave;
@@ -60,7 +65,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, PlayerId, Schedule, Simulation, Table, Tick};
 
 pub use barrel::{BARREL_RADIUS, Barrel, Stage};
-pub use blast::{Body, Bomb, HITS_MAX, Hit, Outcome, Query, Strike, bodies_near, speculate};
+pub use blast::{Body, Form, HITS_MAX, Hit, Hits, bodies_near};
 pub use bot::{Bot, Sticks};
 pub use bullet::{BULLET_RADIUS, Bullet};
 pub use crates::{CRATE_HALF, Crate};
@@ -72,11 +77,13 @@ pub use pad::Pad;
 pub use path::Path;
 pub use pickup::{Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
 pub use player::{PLAYER_RADIUS, Player};
-pub use resolve::Blaster;
+pub use query::{Bomb, Outcome, Query, Strike, speculate};
+pub use resolve::{Arbiter, ArbiterError, Luck};
 pub use round::Phase;
 pub use rules::{Rules, Tuning};
 pub use shot::{PIERCED_MAX, SHOT_RADIUS, Shot};
 pub use show::{Pose, ShowKey, poses};
+pub use toss::{Flight, LEG_TICKS, LEGS_MAX, Leg, Prop, TOSSED_MAX, Throw};
 pub use units::{Heading, Point, angle_of, direction};
 pub use wall::Wall;
 pub use wave::{Group, Wave};
@@ -121,6 +128,8 @@ pub struct Game {
     pub barrels: Vec<Barrel>,
     /// One for each of [`Rules::crates`].
     pub crates: Vec<Crate>,
+    /// Barrels and crates in the air, by the time of their throw.
+    pub flights: Vec<Flight>,
     /// What lies about, by age.
     pub pickups: Vec<Pickup>,
     /// What wakes when.
@@ -181,6 +190,7 @@ impl Game {
             bullets: Vec::new(),
             barrels: Vec::new(),
             crates: Vec::new(),
+            flights: Vec::new(),
             pickups: Vec::new(),
             timers: Schedule::new(),
             seed,
@@ -205,6 +215,7 @@ impl Game {
             BULLETS_ROOM + BULLETS_PER_ENEMY * enemies,
         );
         room(&mut self.enemies, enemies);
+        room(&mut self.flights, self.barrels.len() + self.crates.len());
         room(&mut self.pickups, PICKUPS_MAX);
         self.timers.make_room(TIMERS_ROOM + enemies);
     }
@@ -244,6 +255,7 @@ impl Simulation for Game {
         self.obey(frame, fx);
         self.wake(frame, fx);
         self.direct(frame, fx);
+        self.move_flights(frame);
         self.move_players(frame, fx);
         self.pick_up(frame, fx);
         self.move_enemies(frame, fx);
@@ -284,6 +296,7 @@ clone_fields!(Game {
     bullets,
     barrels,
     crates,
+    flights,
     pickups,
     timers,
     seed

@@ -12,7 +12,6 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
 
-use super::barrel::Stage;
 use super::{Game, Rules};
 
 /// A discrete order of a player.
@@ -84,7 +83,7 @@ pub fn admit(
     match *command {
         Command::Light { barrel } => {
             let barrels = game.barrels.get(usize::from(barrel));
-            match barrels.filter(|barrel| barrel.stage == Stage::Whole) {
+            match barrels.filter(|barrel| barrel.can_be_lit()) {
                 Some(it) if it.at.distance(who.at) <= rules.tuning.light_reach + LAG_REACH => {
                     Ok(())
                 }

@@ -271,15 +271,18 @@ impl Game {
         }
     }
 
-    /// A player says that it was hit and lives.
+    /// A player says that it was hit and lives. One that could not have lived says nothing by that: it would buy
+    /// mercy again and again for its last point of health. It owes its death, and the referee claims it.
     fn sting(&mut self, id: PlayerId, by: Key, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         self.bullets.retain(|bullet| bullet.key != by);
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let is_dangerous = self.phase.is_dangerous();
         let player = self.players.get_mut(&id);
         if let Some(player) = player.filter(|player| player.is_vulnerable(now) && is_dangerous) {
-            let left = (player.health - tuning.bullet_damage).max(1);
-            player.hit(id, left, now, tuning, fx);
+            let left = player.health - tuning.bullet_damage;
+            if player.has_shield || left > 0 {
+                player.hit(id, left, now, tuning, fx);
+            }
         }
     }
 

@@ -1,148 +1,233 @@
-//! How the server decides a blast: by its physics mirror, with walls that hide.
+//! How the server decides what the simulation may not: blasts, tosses, and secrets.
 //!
-//! With `judge`, the only file of the game that looks at the server crate. Nothing of the mirror is state: it is filled
-//! from lockstep positions for each question.
+//! ```text
+//!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ whom it hits, and how near
+//!   Query::Toss  ──▶ physics flights: rigid bodies, pushed with luck   ──▶ paths
+//!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what nobody could know before
+//! ```
+//!
+//! With `judge`, the only file of the game that looks at the server crate. Nothing in here is state: the
+//! physics is filled from lockstep positions for each question, and luck is drawn for each question anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc};
-use twinstep_server::physics::{Layers, Mirror, MirrorError, Shape};
+use twinstep_server::physics::flight::{
+    self, BODIES_MAX, FlightError, Flights, Material, Motion, Track,
+};
+use twinstep_server::physics::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Look, Resolution, Resolver};
 
-use super::{Body, Bomb, Game, Hit, Item, Outcome, Query, Rules, Weapon, bodies_near};
+use super::throw::{self, BOUNCE, DRAG, FRICTION, LUCK, LUCK_ANGLE, TICKS_PER_SECOND};
+use super::toss::{LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
+use super::{
+    Body, Bomb, Form, Game, Hit, Hits, Outcome, Query, Rules, bodies_near, direction, secret,
+};
 
 const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);
+const CRATES: Layers = Layers::bit(2);
 
-/// Answers blasts. One for each match: it keeps its buffers.
-pub struct Blaster {
-    mirror: Mirror<Body>,
-    luck: Mwc,
+/// What lies farther from a blast than this is not moved by what it throws, in units.
+const TOSS_REACH: f32 = 16.0;
+/// How thick the edge of the arena is for what flies against it, in units.
+const EDGE: f32 = 4.0;
+
+/// Where the server's luck comes from: one number for each question, asked under its key.
+pub enum Luck {
+    /// From a seed: the same questions have the same answers in each run. For tests, and nobody who is told the
+    /// seed can be surprised.
+    Seeded(u64),
+    /// From outside, such as the operating system's generator: nobody can read ahead.
+    Drawn(fn() -> u64),
 }
 
-impl Blaster {
-    /// Takes the walls from the rules. All secrets are rolled with `entropy`: nobody else may know it.
+impl Luck {
+    fn of(&self, key: Key) -> Mwc {
+        match *self {
+            Luck::Seeded(seed) => Mwc::seed(seed).fork(key),
+            Luck::Drawn(draw) => Mwc::seed(draw()),
+        }
+    }
+}
+
+/// Why a question has no answer: a bug of the step, which the digest names as well.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArbiterError {
+    /// A position or the level is not what an area query can take.
+    #[error("a blast cannot be decided: {0}")]
+    Blast(#[from] MirrorError<Body>),
+    /// A position or the level is not what bodies can fly in.
+    #[error("a toss cannot be decided: {0}")]
+    Toss(#[from] FlightError<Prop>),
+}
+
+/// Answers all questions of a match. One for each: it keeps its buffers.
+pub struct Arbiter {
+    mirror: Mirror<Body>,
+    flights: Flights,
+    luck: Luck,
+}
+
+impl Arbiter {
+    /// Takes the walls from the rules.
     ///
     /// # Errors
-    /// [`MirrorError::Wall`] if the level has a wall without size.
-    pub fn new(rules: &Rules, entropy: u64) -> Result<Blaster, MirrorError<Body>> {
+    /// If the level has a wall without size.
+    pub fn new(rules: &Rules, luck: Luck) -> Result<Arbiter, ArbiterError> {
         let mut mirror = Mirror::new();
+        let mut flights = Flights::new(Material {
+            bounce: BOUNCE,
+            friction: FRICTION,
+            drag: DRAG,
+        });
         for wall in &rules.walls {
-            mirror.add_wall(Shape::Box { half: wall.half }, wall.center, 0.0, WALLS)?;
+            let shape = Shape::Box { half: wall.half };
+            mirror.add_wall(shape, wall.center, 0.0, WALLS)?;
+            flights.add_wall::<Prop>(shape, wall.center, 0.0)?;
         }
-        Ok(Blaster {
+        for side in [Vec2::X, Vec2::Y, -Vec2::X, -Vec2::Y] {
+            let shape = Shape::Box {
+                half: side.abs() * EDGE + side.perp().abs() * (rules.half + 2.0 * EDGE),
+            };
+            flights.add_wall::<Prop>(shape, side * (rules.half + EDGE), 0.0)?;
+        }
+        Ok(Arbiter {
             mirror,
-            luck: Mwc::seed(entropy),
+            flights,
+            luck,
         })
     }
 
-    /// Whom a blast hits, in the world at the end of the tick that asked.
+    /// The answer to a query that was asked under `key`, in the world at the end of the tick that asked.
     ///
     /// # Errors
-    /// A position that is no number: a bug of the step, which the digest names as well.
+    /// A position that is no number.
     pub fn decide(
         &mut self,
         game: &Game,
         rules: &Rules,
+        key: Key,
         query: &Query,
-    ) -> Result<Outcome, MirrorError<Body>> {
-        let (bomb, center): (Bomb, Vec2) = match *query {
-            Query::Blast { bomb, at, .. } => (bomb, at.to_vec2()),
-            Query::Loot { .. } => return Ok(Outcome::Loot(self.loot())),
-            Query::Crit(_) => {
-                let is_crit = self.luck.below(100) < rules.tuning.crit_percent;
-                return Ok(Outcome::Crit(is_crit));
+    ) -> Result<Outcome, ArbiterError> {
+        match *query {
+            Query::Blast { bomb, at, .. } => {
+                let hits = self.blast(game, rules, bomb, at.to_vec2())?;
+                Ok(Outcome::Blast { hits })
             }
-        };
+            Query::Toss { bomb, at, .. } => self.toss(game, rules, key, bomb, at.to_vec2()),
+            Query::Loot { .. } => Ok(Outcome::Loot(secret::loot(&mut self.luck.of(key)))),
+            Query::Crit(_) => {
+                let is_crit = secret::crit(&mut self.luck.of(key), &rules.tuning);
+                Ok(Outcome::Crit(is_crit))
+            }
+        }
+    }
+
+    /// Whom a blast hits, nearest first.
+    fn blast(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        bomb: Bomb,
+        center: Vec2,
+    ) -> Result<Hits, ArbiterError> {
         let reach = bomb.radius(&rules.tuning);
         let mut fill = self.mirror.refill();
-        for (body, at, radius) in bodies_near(game, center, reach) {
-            fill.put(body, Shape::Ball { radius }, at, 0.0, BODIES)?;
+        for (body, at, form) in bodies_near(game, center, reach) {
+            let layers = match body {
+                Body::Crate(_) => BODIES | CRATES,
+                _ => BODIES,
+            };
+            fill.put(body, shape(form), at, 0.0, layers)?;
         }
-        let hits = self.mirror.area_visible(center, reach, BODIES, WALLS)?;
-        Ok(Outcome::blast(
+        let hits = self
+            .mirror
+            .area_visible(center, reach, BODIES, WALLS | CRATES)?;
+        Ok(Hit::nearest(
             hits.iter().map(|hit| Hit::new(hit.id, hit.distance_64ths)),
         ))
     }
 
-    fn loot(&mut self) -> Option<Item> {
-        match self.luck.below(10) {
-            0 => Some(Item::Weapon(Weapon::Scatter)),
-            1 => Some(Item::Weapon(Weapon::Lance)),
-            2 => Some(Item::Weapon(Weapon::Thumper)),
-            3 | 4 => Some(Item::Health),
-            5 | 6 => Some(Item::Shield),
-            7 => Some(Item::Life),
-            _ => None,
-        }
+    /// Where a blast throws what it hits, and what that pushes.
+    fn toss(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        key: Key,
+        bomb: Bomb,
+        center: Vec2,
+    ) -> Result<Outcome, ArbiterError> {
+        let hits = self.blast(game, rules, bomb, center)?;
+        let mut luck = self.luck.of(key);
+        let mut spread = || luck.unit_f32() * 2.0 - 1.0;
+        let mut pushed: Vec<(Prop, Vec2)> = throw::thrown(game, &hits)
+            .map(|(prop, from, hit)| {
+                let push = throw::push(bomb, center, from, hit, &rules.tuning);
+                let push = push * (1.0 + LUCK * spread());
+                (prop, push.rotate(direction(LUCK_ANGLE * spread())))
+            })
+            .collect();
+        pushed.truncate(TOSSED_MAX);
+
+        let mut bodies: Vec<flight::Body<Prop>> = game
+            .lying()
+            .filter(|(_, at)| at.distance(center) <= TOSS_REACH)
+            .map(|(prop, at)| {
+                let step = pushed.iter().find(|(other, _)| *other == prop);
+                let velocity = step.map_or(Vec2::ZERO, |(_, step)| *step * TICKS_PER_SECOND);
+                flight::Body {
+                    id: prop,
+                    shape: shape(prop.form()),
+                    at,
+                    angle: 0.0,
+                    motion: Motion::Slides { velocity },
+                }
+            })
+            .collect();
+        bodies.sort_by(|a, b| a.at.distance(center).total_cmp(&b.at.distance(center)));
+        bodies.truncate(BODIES_MAX);
+
+        let tracks = self.flights.run(&bodies, LEGS_MAX as u32, LEG_TICKS)?;
+        // The nearest first, as they are in `bodies`; who only was pushed comes behind.
+        let place = |track: &Track<Prop>| {
+            let by_blast = pushed.iter().position(|(prop, _)| *prop == track.id);
+            let by_place = bodies.iter().position(|body| body.id == track.id);
+            (by_blast.is_none(), by_place)
+        };
+        let mut tracks: Vec<Track<Prop>> = tracks;
+        tracks.sort_by_key(place);
+        let throws = tracks.iter().filter_map(|track| {
+            let from = bodies.iter().find(|body| body.id == track.id)?.at;
+            let corners = track.samples.iter().map(|sample| {
+                let [x, y] = sample.at_64ths;
+                Vec2::new(x as f32, y as f32) / STEPS_PER_UNIT
+            });
+            let throw = Throw::through(track.id, from, corners);
+            (!throw.legs.is_empty()).then_some(throw)
+        });
+        Ok(Outcome::Toss {
+            throws: throws.take(TOSSED_MAX).collect(),
+        })
     }
 }
 
-impl Resolver<Game> for Blaster {
-    /// The mirror is quick enough to answer within the tick. One that refuses its bodies has met a bug of the
-    /// step; the panic becomes "no answer", and the barrel fizzles.
-    fn resolve(&mut self, look: &Look<'_, Game>, _: Key, query: &Query) -> Resolution<Outcome> {
-        match self.decide(look.sim(), look.rules(), query) {
+fn shape(form: Form) -> Shape {
+    match form {
+        Form::Disc(radius) => Shape::Ball { radius },
+        Form::Square(half) => Shape::Box {
+            half: Vec2::splat(half),
+        },
+    }
+}
+
+impl Resolver<Game> for Arbiter {
+    /// Quick enough to answer within the tick. Who cannot answer has met a bug of the step; the panic becomes
+    /// "no answer": a barrel fizzles, nothing is thrown, a crate was empty.
+    fn resolve(&mut self, look: &Look<'_, Game>, key: Key, query: &Query) -> Resolution<Outcome> {
+        match self.decide(look.sim(), look.rules(), key, query) {
             Ok(outcome) => Resolution::Now(outcome),
             Err(error) => panic!("{error}"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use twinstep_core::Tick;
-
-    use super::super::testing::*;
-    use super::super::{Point, speculate};
-    use super::*;
-
-    #[test]
-    fn clients_guess_what_the_server_decides() {
-        let rules = Rules::arena(300);
-        let mut game = with_player(solo(rules.clone()));
-        game.join(TWO).run(700);
-        let mut blaster = Blaster::new(&rules, 1).unwrap();
-        let mut luck = Mwc::seed(11);
-        let (mut hits, mut wrong) = (0, 0);
-        for n in 0..2_000 {
-            game.step();
-            // Barrels of the level, and places from everywhere.
-            let at = if n % 2 == 0 {
-                rules.barrels[n / 2 % rules.barrels.len()]
-            } else {
-                (Vec2::new(luck.unit_f32(), luck.unit_f32()) * 2.0 - 1.0) * rules.half
-            };
-            let query = Query::Blast {
-                bomb: Bomb::Barrel(0),
-                at: Point::of(at),
-                asked: Tick(0),
-            };
-            let truth = blaster.decide(game.sim(), &rules, &query).unwrap();
-            let Outcome::Blast { hits: list } = &truth else {
-                panic!("a blast");
-            };
-            hits += list.len();
-            wrong += usize::from(speculate(game.sim(), &rules, &query) != Some(truth));
-        }
-        assert!(hits > 5_000, "{hits}");
-        assert_eq!(wrong, 0, "wrong guesses of 2,000");
-    }
-
-    #[test]
-    fn a_wall_hides_from_the_server_too() {
-        let mut game = with_player(quiet());
-        put_enemy(&mut game, 0, Vec2::new(-12.0, 4.0));
-        put_enemy(&mut game, 1, Vec2::new(-7.5, 0.5));
-        let query = Query::Blast {
-            bomb: Bomb::Barrel(0),
-            at: Point::of(Vec2::new(-12.0, 0.5)),
-            asked: Tick(0),
-        };
-        let mut blaster = Blaster::new(&rules(), 1).unwrap();
-        let Outcome::Blast { hits } = blaster.decide(game.sim(), &rules(), &query).unwrap() else {
-            panic!("a blast");
-        };
-        let bodies: Vec<Body> = hits.iter().map(|hit| hit.body).collect();
-        assert_eq!(bodies, [Body::Enemy(0), Body::Barrel(2)]);
     }
 }

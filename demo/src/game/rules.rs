@@ -99,6 +99,8 @@ pub struct Tuning {
     pub shell_radius: f32,
     /// What a shell's blast takes at its middle; half of it at its edge.
     pub shell_damage: i16,
+    /// What a blast gives to a barrel or crate at its middle; a quarter of it at its edge.
+    pub toss_speed: f32,
     /// What a crate withstands.
     pub crate_health: i16,
     /// From a crate's end to the next one in its place.
@@ -155,6 +157,7 @@ impl Default for Tuning {
             blast_damage: 90,
             shell_radius: 3.5,
             shell_damage: 80,
+            toss_speed: 0.36,
             crate_health: 40,
             crate_return_ticks: 1_800,
             pickup_ticks: 900,

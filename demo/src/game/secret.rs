@@ -1,9 +1,36 @@
-//! The critical hit: rolled by the server, guessed by nobody.
+//! Secrets: what is in a crate, and whether a hit was critical. Rolled by the server, guessed by nobody.
+//!
+//! ```text
+//!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
+//! ```
+//!
+//! Invariant: before it is asked, the answer is nowhere: in no world, no packet, no generator that a client could
+//! copy. So nobody can read ahead, and a client that was to guess (it never does) would guess blind.
+//!
+//! The odds are here for everybody to read; only the server calls these two functions.
 
-use twinstep_core::{Effects, Frame, Key, PlayerId};
+use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId};
 
-use super::blast::Strike;
-use super::{Cue, Game, Query};
+use super::query::Strike;
+use super::{Cue, Game, Item, Query, Tuning, Weapon};
+
+/// What is in a crate, if anything.
+pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
+    match luck.below(10) {
+        0 => Some(Item::Weapon(Weapon::Scatter)),
+        1 => Some(Item::Weapon(Weapon::Lance)),
+        2 => Some(Item::Weapon(Weapon::Thumper)),
+        3 | 4 => Some(Item::Health),
+        5 | 6 => Some(Item::Shield),
+        7 => Some(Item::Life),
+        _ => None,
+    }
+}
+
+/// Whether a hit was critical.
+pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
+    luck.below(100) < tuning.crit_percent
+}
 
 /// Critical hits asked for in one tick; a blast that is asked in the same tick always finds room.
 const CRITS_PER_TICK: usize = 8;

@@ -13,9 +13,8 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::barrel::{BARREL_RADIUS, Stage};
-use super::blast::{Body, Bomb};
-use super::{Cue, Game, Rules, Weapon};
+use super::barrel::BARREL_RADIUS;
+use super::{Body, Bomb, Cue, Game, Rules, Weapon};
 
 /// A shot's radius, in units.
 pub const SHOT_RADIUS: f32 = 0.2;
@@ -168,8 +167,8 @@ impl Game {
         });
         let barrel = || {
             let mut barrels = self.barrels.iter().zip(0..);
-            let hit = barrels
-                .find(|(barrel, _)| barrel.stage == Stage::Whole && near(barrel.at, BARREL_RADIUS));
+            let hit =
+                barrels.find(|(barrel, _)| barrel.can_be_lit() && near(barrel.at, BARREL_RADIUS));
             hit.map(|(_, n)| Body::Barrel(n))
         };
         let chest = || {
@@ -190,7 +189,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::game::{Heading, Kind, Pad};
+    use crate::game::{Heading, Kind, Pad, Stage};
 
     /// ONE faces an enemy that stands 5 units to the east and has `health` left; and fires once.
     fn duel(health: i16) -> Solo {

@@ -82,13 +82,13 @@ pub struct Pose {
 pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
     let still = |at: Vec2| Pose { at, angle: 0.0 };
     for (chest, n) in game.crates.iter().zip(0..) {
-        if chest.stands() {
+        if chest.is_there() {
             let life = chest.life;
             put(ShowKey::Crate { n, life }, still(chest.at));
         }
     }
     for (barrel, n) in game.barrels.iter().zip(0..) {
-        if barrel.stands() {
+        if barrel.is_there() {
             let life = barrel.life;
             put(ShowKey::Barrel { n, life }, still(barrel.at));
         }

@@ -5,14 +5,14 @@ use twinstep_core::frame::{Learned, PlayerSet};
 use twinstep_core::{Mwc, PlayerId, codec};
 
 use super::testing::{Solo, solo};
-use super::{Blaster, Body, Bot, Game, Outcome, Query, Rules, Sticks, speculate};
+use super::{Arbiter, Body, Bot, Game, Luck, Outcome, Query, Rules, Sticks, speculate};
 
 /// A match of bots, with a server's resolver.
 struct Match {
     game: Solo,
     rules: Rules,
     bots: Vec<(PlayerId, Bot)>,
-    blaster: Blaster,
+    arbiter: Arbiter,
     blasts: usize,
 }
 
@@ -27,7 +27,7 @@ impl Match {
         let bots = bots.collect();
         Match {
             bots,
-            blaster: Blaster::new(&rules, 1).unwrap(),
+            arbiter: Arbiter::new(&rules, Luck::Seeded(1)).unwrap(),
             game,
             rules,
             blasts: 0,
@@ -40,7 +40,7 @@ impl Match {
             game,
             rules,
             bots,
-            blaster,
+            arbiter,
             blasts,
         } = self;
         let tick = game.world().tick();
@@ -59,9 +59,9 @@ impl Match {
             .iter()
             .map(|open| (open.key, open.query));
         for (key, query) in open.collect::<Vec<_>>() {
-            let outcome = blaster.decide(game.sim(), rules, &query).unwrap();
+            let outcome = arbiter.decide(game.sim(), rules, key, &query).unwrap();
+            *blasts += usize::from(matches!(outcome, Outcome::Blast { .. }));
             game.answer(key, outcome);
-            *blasts += 1;
         }
         game.step();
     }
@@ -177,8 +177,8 @@ fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
     for _ in 0..3_000 {
         for open in game.game.world().open_queries() {
             let truth = game
-                .blaster
-                .decide(game.game.sim(), &game.rules, &open.query)
+                .arbiter
+                .decide(game.game.sim(), &game.rules, open.key, &open.query)
                 .unwrap();
             let Outcome::Blast { hits } = &truth else {
                 continue;

@@ -239,9 +239,12 @@ fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
 /// What the log says; nothing of what happens many times a second.
 fn words(cue: &Cue) -> Option<String> {
     Some(match *cue {
-        Cue::Shot { .. } | Cue::Hit(_) | Cue::Crit(_) | Cue::Volley(_) | Cue::CrateHit(_) => {
-            return None;
-        }
+        Cue::Shot { .. }
+        | Cue::Hit(_)
+        | Cue::Crit(_)
+        | Cue::Volley(_)
+        | Cue::CrateHit(_)
+        | Cue::Tossed(_) => return None,
         Cue::Hurt(player) => format!("{player} is hit"),
         Cue::ShieldBroke(player) => format!("the shield of {player} breaks"),
         Cue::Took { player, item } => format!("{player} takes {item:?}"),
