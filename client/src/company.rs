@@ -46,6 +46,10 @@ impl Company {
         self.names.iter().map(|(player, _)| *player)
     }
 
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
     pub(crate) fn rename(&mut self, names: Names) {
         self.names = names;
         self.names

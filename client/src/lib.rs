@@ -34,6 +34,7 @@ mod returning;
 pub mod session;
 pub mod smooth;
 pub mod stats;
+mod tape;
 pub mod timeline;
 mod view;
 

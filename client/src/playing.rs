@@ -22,6 +22,7 @@ use crate::orders::Orders;
 use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
 use crate::stats::{Meter, SessionStats};
+use crate::tape::Tape;
 use crate::timeline::Timeline;
 use crate::view::View;
 
@@ -67,6 +68,8 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     shed_at: Duration,
     /// The tick at which the authority differs from the server's, and stands.
     pub(crate) differs: Option<Tick>,
+    /// What is confirmed is recorded here.
+    pub(crate) tape: Option<Tape<S>>,
     /// Our world of a tick that differed, until the server's is here to compare.
     pub(crate) evidence: Option<World<S>>,
 }
@@ -132,6 +135,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             allowed_lead: LEAD_MAX,
             shed_at: Duration::ZERO,
             differs: None,
+            tape: None,
             evidence: None,
         }
     }
@@ -233,7 +237,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .filter(|order| own.contains(order.player))
             .count();
         match self.timeline.confirm(&frame, &mut self.view) {
-            Ok(()) => self.meter.commands_executed += mine as u64,
+            Ok(()) => {
+                self.meter.commands_executed += mine as u64;
+                if let Some(tape) = &mut self.tape {
+                    tape.note(&frame, self.timeline.authority());
+                }
+            }
             // A frame that does not fit here fits there: the worlds have parted.
             Err(_) => self.differs = Some(tick),
         }
@@ -356,6 +365,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
         self.meter.heals += 1;
+        self.restart_tape();
         self.restart_playout();
         // Turns beyond that world may have come while it was on its way.
         if let Some(lockstep) = &mut self.lockstep {
@@ -363,6 +373,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             for frame in self.inbox.frames() {
                 lockstep.hear(now, frame);
             }
+        }
+    }
+
+    /// The tape begins with the authority as it is, if there is one.
+    pub(crate) fn restart_tape(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            let delay = self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay);
+            tape.begin(delay as u8, self.timeline.authority());
         }
     }
 
@@ -427,6 +445,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.pace = None;
             self.timeline.orders_mut().skip_to(at);
         }
+        self.restart_tape();
         self.restart_playout();
         self.resume(welcome);
     }

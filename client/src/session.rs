@@ -40,6 +40,8 @@ use crate::picture::{Hidden, Show, Smoothing};
 use crate::playing::{Hooks, Playing};
 use crate::returning::Returning;
 use crate::stats::SessionStats;
+pub use crate::tape::REEL_BYTES_MAX;
+use crate::tape::Tape;
 
 /// A heal and its evidence are asked for until they come.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
@@ -161,6 +163,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub smoothing: Smoothing,
     /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
+    /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
+    pub recorded_since: Option<u64>,
     /// Whether each kept prediction is checked against the truth (costs a digest per tick).
     pub verify: bool,
 }
@@ -180,6 +184,7 @@ impl<S: Simulation> SessionConfig<S> {
                 muzzle: Duration::from_millis(100),
             },
             names: ArrayVec::new(),
+            recorded_since: None,
             verify: cfg!(debug_assertions),
         }
     }
@@ -214,6 +219,14 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// Records what is confirmed, for [`Session::recording`]; it begins at `unix_s`, in seconds since 1970. Costs a
+    /// digest each turn, and memory: at most three halves of [`REEL_BYTES_MAX`].
+    #[must_use]
+    pub fn recorded(mut self, unix_s: u64) -> Self {
+        self.recorded_since = Some(unix_s);
+        self
+    }
+
     /// What is drawn, and how its corrections are smoothed.
     #[must_use]
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
@@ -224,6 +237,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             speculate,
             resolve,
             names,
+            recorded_since,
             verify,
             ..
         } = self;
@@ -236,6 +250,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             show,
             smoothing,
             names,
+            recorded_since,
             verify,
         }
     }
@@ -263,6 +278,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
     pub(crate) company: Company,
+    /// The record of the match, before and after it is played.
+    tape: Option<Tape<S>>,
     pub(crate) load: f32,
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
@@ -304,13 +321,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             show,
             smoothing,
             names,
+            recorded_since,
             verify,
         } = config;
+        let hello = Hello {
+            names,
+            ..Hello::of::<S>(&rules, &build)?
+        };
         Ok(Session {
-            hello: Hello {
-                names,
-                ..Hello::of::<S>(&rules, &build)?
-            },
+            tape: recorded_since.map(|since| Tape::new(hello.clone(), since, REEL_BYTES_MAX)),
+            hello,
             company: Company::default(),
             state: State::Joining {
                 hooks: Some(Hooks {
@@ -376,8 +396,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             (message::WORLD, State::Joining { .. }) => self.begin(now, &told.bytes),
             (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
-            (message::NAMES, State::Playing(_)) => match codec::decode_whole(&told.bytes) {
-                Ok(names) => self.company.rename(names),
+            (message::NAMES, State::Playing(playing)) => match codec::decode_whole(&told.bytes) {
+                Ok(names) => {
+                    self.company.rename(names);
+                    if let Some(tape) = &mut playing.tape {
+                        tape.rename(self.company.names());
+                    }
+                }
                 Err(_) => self.malformed += 1,
             },
             (message::WELCOME, State::Playing(_)) if self.returning.is_some() => {
@@ -438,7 +463,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.needed = world.tick();
         self.began_at = world.tick();
         self.met_at = now;
-        self.state = State::Playing(Box::new(Playing::new(welcome, world, hooks)));
+        let mut playing = Box::new(Playing::new(welcome, world, hooks));
+        playing.tape = self.tape.take();
+        playing.restart_tape();
+        self.state = State::Playing(playing);
         self.send_now = true;
     }
 
@@ -647,6 +675,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         &self.company
     }
 
+    /// The match as it was confirmed here, as a journal: it begins with the world that this session joined with (or
+    /// was healed or came back with), or later, since only so much is kept, and ends with the newest whole turn. `None`
+    /// if the session is not [`recorded`](SessionConfig::recorded), or has not begun to play.
+    #[must_use]
+    pub fn recording(&self) -> Option<&[u8]> {
+        let playing = self.playing().and_then(|playing| playing.tape.as_ref());
+        playing.or(self.tape.as_ref())?.journal()
+    }
+
     /// Why the session is over, if it is.
     #[must_use]
     pub fn closed(&self) -> Option<Closed> {
@@ -672,6 +709,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The session is over; what was measured stays.
     pub(crate) fn close(&mut self, closed: Closed) {
         self.last = self.stats();
+        if let State::Playing(playing) = &mut self.state {
+            self.tape = playing.tape.take();
+        }
         self.state = State::Closed(closed);
     }
 
