@@ -57,3 +57,33 @@ impl Game {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::game::Rules;
+
+    #[test]
+    fn crates_stop_bullets_while_they_stand() {
+        let rules = Rules {
+            crates: vec![Vec2::new(2.0, 0.0)],
+            ..rules()
+        };
+        for (health, flies_on) in [(40, false), (0, true)] {
+            let mut game = solo(rules.clone());
+            game.sim_mut().crates[0].health = health;
+            let bullet = Bullet::fired(
+                Key::new(1, 1),
+                Kind::Gunner,
+                Vec2::ZERO,
+                Vec2::X * 0.2,
+                Tick(0),
+                &rules,
+            );
+            game.sim_mut().bullets.push(bullet);
+            game.run(20);
+            assert_eq!(!game.sim().bullets.is_empty(), flies_on);
+        }
+    }
+}

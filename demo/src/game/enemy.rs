@@ -2,108 +2,16 @@
 //!
 //! An enemy is a slot that is filled again and again; a life in it is named by (slot, life), and so is all
 //! its luck. Nothing that happens to one enemy changes another one's draws, and where it goes depends on
-//! nobody (seed rows 60 and 66). What it fires stands in `pattern`.
-//!
-//! | kind | way | fire |
-//! |---|---|---|
-//! | gunner | an orbit | one bullet at the nearest player, nearly |
-//! | urchin | an orbit | a ring, turned by chance |
-//! | spinner | an orbit | a spiral |
-//! | sapper | from barrel to barrel | none; lights each barrel that it passes |
-//! | charger | rests, then darts along its lane | none; do not stand there |
-//! | boss | a wide orbit | fans and rings; spirals and fans; spirals and rings, by its health |
+//! nobody (seed rows 60 and 66). What it fires stands in `pattern`, of which kinds there are in `kind`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Tick};
 
-use super::{Cue, Game, Item, Path, Rules, Timer, Weapon};
+use super::{Cue, Game, Item, Kind, Rules, Timer, Weapon};
 
-/// What an enemy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Kind {
-    /// Aims.
-    Gunner,
-    /// Bursts.
-    Urchin,
-    /// Spirals.
-    Spinner,
-    /// Lights barrels.
-    Sapper,
-    /// Darts.
-    Charger,
-    /// The last one of a round.
-    Boss,
-}
-
-/// How often a boss changes its way of fighting.
+/// In how many ways a boss fights, one after the other.
 const STAGES: i32 = 3;
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 6] = [
-        Kind::Gunner,
-        Kind::Urchin,
-        Kind::Spinner,
-        Kind::Sapper,
-        Kind::Charger,
-        Kind::Boss,
-    ];
-
-    /// The kind of every life in a slot of an endless arena.
-    #[must_use]
-    pub fn of_arena(slot: u16) -> Kind {
-        Kind::ALL[usize::from(slot % 4)]
-    }
-
-    /// In units.
-    #[must_use]
-    pub const fn radius(self) -> f32 {
-        match self {
-            Kind::Gunner => 0.6,
-            Kind::Urchin => 0.8,
-            Kind::Spinner => 0.7,
-            Kind::Sapper => 0.5,
-            Kind::Charger => 0.7,
-            Kind::Boss => 2.2,
-        }
-    }
-
-    /// Health at birth, when one player plays.
-    #[must_use]
-    pub const fn health(self) -> i16 {
-        match self {
-            Kind::Gunner => 30,
-            Kind::Urchin => 60,
-            Kind::Spinner => 50,
-            Kind::Sapper => 20,
-            Kind::Charger => 50,
-            Kind::Boss => 1_500,
-        }
-    }
-
-    /// What its death is worth.
-    #[must_use]
-    pub const fn points(self) -> u16 {
-        match self {
-            Kind::Gunner => 10,
-            Kind::Urchin => 25,
-            Kind::Spinner => 20,
-            Kind::Sapper => 15,
-            Kind::Charger => 20,
-            Kind::Boss => 500,
-        }
-    }
-
-    fn paths(self, rules: &Rules) -> &[Path] {
-        match self {
-            Kind::Gunner | Kind::Urchin | Kind::Spinner => &rules.orbits,
-            Kind::Sapper => &rules.rounds,
-            Kind::Charger => &rules.rushes,
-            Kind::Boss => &rules.thrones,
-        }
-    }
-}
 
 /// A slot for enemies, and who lives in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,8 +67,7 @@ impl Enemy {
         }
     }
 
-    /// One that stays where it is and keeps quiet.
-    #[cfg(test)]
+    /// One that sta#[cfg(test)]
     pub(super) fn posted(slot: u16, kind: Kind, at: Vec2) -> Enemy {
         Enemy {
             at,
@@ -237,12 +144,12 @@ impl Enemy {
 /// What an enemy carries, by its own luck.
 fn burden(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
     let carries = luck.below(100) < rules.tuning.carry_percent;
-    let item = match luck.below(12) {
-        0..=1 => Item::Weapon(Weapon::Scatter),
-        2..=3 => Item::Weapon(Weapon::Lance),
-        4..=5 => Item::Weapon(Weapon::Thumper),
-        6..=8 => Item::Health,
-        9..=10 => Item::Shield,
+    let item = match luck.below(20) {
+        0..=3 => Item::Weapon(Weapon::Scatter),
+        4..=7 => Item::Weapon(Weapon::Lance),
+        8..=11 => Item::Weapon(Weapon::Thumper),
+        12..=15 => Item::Health,
+        16..=18 => Item::Shield,
         _ => Item::Life,
     };
     carries.then_some(item)
@@ -421,43 +328,53 @@ mod tests {
         }
     }
 
+    /// Row 60: where a charger will be depends on nobody.
     #[test]
-    fn each_kind_fires_its_pattern() {
-        let mut game = with_player(arena(4));
-        game.run(800);
-        // In the middle, where every gunner sees it.
-        player_mut(&mut game).at = Vec2::ZERO;
-        let mut count = [0; 4];
-        let bullets = game.sim().bullets.iter();
-        let mut seen: std::collections::BTreeSet<Key> = bullets.map(|bullet| bullet.key).collect();
-        for _ in 0..600 {
-            game.step();
-            for bullet in &game.sim().bullets {
-                if seen.insert(bullet.key) {
-                    count[bullet.kind as usize] += 1;
-                }
+    fn a_charger_tells_where_it_will_dart_and_goes_there_whoever_stands_where() {
+        let ways = [Vec2::new(-20.0, 10.0), Vec2::new(30.0, -20.0)].map(|at| {
+            let mut game = with_player(quiet());
+            put_kind(&mut game, 0, Kind::Charger, Vec2::ZERO);
+            let enemy = &mut game.sim_mut().enemies[0];
+            (enemy.path, enemy.ahead_ticks) = (0, 0);
+            let now = game.world().tick();
+            game.sim_mut().enemies[0].born = now;
+            player_mut(&mut game).at = at;
+            let mut way = Vec::new();
+            let mut aimed_at = None;
+            for _ in 0..160 {
+                let now = game.world().tick();
+                aimed_at = game.sim().enemies[0].threatens(now, &rules()).or(aimed_at);
+                game.step();
+                way.push(game.sim().enemies[0].at);
             }
-        }
-        let [gunner, urchin, spinner, sapper] = count;
-        assert!((1..=13).contains(&gunner), "{count:?}");
-        assert!(urchin > 0, "{count:?}");
-        assert!((40..=70).contains(&spinner), "{count:?}");
-        assert_eq!(sapper, 0);
+            let end = aimed_at.expect("it rests first");
+            assert!(way[0].distance(way[90]) < 1e-3, "it rests");
+            assert!(way[159].distance(end) < 2.0, "{} is not {end}", way[159]);
+            way
+        });
+        assert_eq!(ways[0], ways[1]);
     }
 
     #[test]
-    fn gunners_fire_at_the_nearest_player() {
-        let mut game = with_player(quiet());
-        player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
-        put_enemy(&mut game, 0, Vec2::new(3.0, -4.0));
-        let now = game.world().tick();
-        game.sim_mut().enemies[0].next_volley = now;
-        game.step();
-        let bullet = game.sim().bullets[0];
+    fn some_enemies_carry_something_and_each_knows_what_from_birth() {
+        let mut game = with_player(arena(300));
+        game.run(700);
+        let carrying = |game: &Solo| -> Vec<Option<Item>> {
+            let enemies = game.sim().enemies.iter();
+            enemies.map(|enemy| enemy.carries).collect()
+        };
+        let items = carrying(&game);
+        let some = items.iter().flatten().count();
+        let expected = 3 * rules().tuning.carry_percent as usize;
         assert!(
-            bullet.step.x < -0.19 && bullet.step.y.abs() < 0.02,
-            "{bullet:?}"
+            (expected / 2..expected * 2).contains(&some),
+            "{some} of 300"
         );
+        game.run(100);
+        let lives = game.sim().enemies.iter().map(|enemy| enemy.life);
+        let lives: Vec<u32> = lives.collect();
+        assert!(lives.iter().all(|life| *life == 1));
+        assert_eq!(carrying(&game), items);
     }
 
     #[test]
@@ -478,17 +395,5 @@ mod tests {
             second.luck.fork(Key::default()),
             first.luck.fork(Key::default())
         );
-    }
-
-    #[test]
-    fn bullets_are_bounded() {
-        let mut rules = Rules::arena(200);
-        rules.tuning.bullets_max = 100;
-        let mut game = with_player(solo(rules));
-        for _ in 0..1_000 {
-            game.step();
-            assert!(game.sim().bullets.len() <= 100);
-        }
-        assert!(game.sim().bullets.len() > 80);
     }
 }

@@ -16,9 +16,9 @@
 //! | `pad`, `order` | what players hold, what they order; the referee |
 //! | `round` | lobby, waves, won or lost, and again |
 //! | `player`, `weapon`, `shot`, `pickup` | who plays, what they fire, what they find |
-//! | `enemy`, `pattern`, `bullet` | who comes, and what it fires |
+//! | `kind`, `enemy`, `pattern`, `bullet` | who comes, and what it fires |
 //! | `barrel`, `crates` | what stands about |
-//! | `claim` | "I was hit", "I died": said by the screen that saw it |
+//! | `claim`, `harm` | "I was hit", "I died": said by the screen that saw it, and what comes of it |
 //! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
 //! | `blast` | whom a blast hits, and how a client guesses that |
 //! | `toss`, `throw` | how things fly that a blast throws, and how a client guesses that |
@@ -35,7 +35,9 @@ mod claim;
 mod crates;
 mod cue;
 mod enemy;
+mod harm;
 mod judge;
+mod kind;
 mod level;
 mod order;
 mod pad;
@@ -70,8 +72,9 @@ pub use bot::{Bot, Sticks};
 pub use bullet::{BULLET_RADIUS, Bullet};
 pub use crates::{CRATE_HALF, Crate};
 pub use cue::Cue;
-pub use enemy::{Enemy, Kind};
+pub use enemy::Enemy;
 pub use judge::Judge;
+pub use kind::Kind;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;

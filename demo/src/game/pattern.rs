@@ -86,25 +86,25 @@ impl Enemy {
         let turn = n as f32 * 0.31;
         match self.stage {
             0 if n.is_multiple_of(2) => {
-                self.fan(7, 0.17, 0.19, players, muzzle);
-                45
+                self.fan(9, 0.15, 0.2, players, muzzle);
+                40
             }
             0 => {
                 let turn = self.luck.unit_f32() * TAU;
-                self.ring(18, turn, 0.13, muzzle);
-                55
+                self.ring(24, turn, 0.14, muzzle);
+                45
             }
             1 => {
-                self.ring(2, turn, 0.15, muzzle);
+                self.ring(3, turn, 0.16, muzzle);
                 if n.is_multiple_of(12) {
-                    self.fan(5, 0.14, 0.22, players, muzzle);
+                    self.fan(7, 0.12, 0.24, players, muzzle);
                 }
                 7
             }
             _ => {
-                self.ring(3, -turn, 0.16, muzzle);
+                self.ring(4, -turn, 0.17, muzzle);
                 if n.is_multiple_of(14) {
-                    self.ring(20, turn, 0.1, muzzle);
+                    self.ring(28, turn, 0.11, muzzle);
                 }
                 6
             }
@@ -164,4 +164,123 @@ fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
         }
     }
     best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::Key;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn each_kind_fires_its_pattern() {
+        let mut game = with_player(arena(4));
+        game.run(800);
+        // In the middle, where every gunner sees it.
+        player_mut(&mut game).at = Vec2::ZERO;
+        let mut count = [0; 4];
+        let bullets = game.sim().bullets.iter();
+        let mut seen: std::collections::BTreeSet<Key> = bullets.map(|bullet| bullet.key).collect();
+        for _ in 0..600 {
+            game.step();
+            for bullet in &game.sim().bullets {
+                if seen.insert(bullet.key) {
+                    count[bullet.kind as usize] += 1;
+                }
+            }
+        }
+        let [gunner, urchin, spinner, sapper] = count;
+        assert!((1..=13).contains(&gunner), "{count:?}");
+        assert!(urchin > 0, "{count:?}");
+        assert!((40..=70).contains(&spinner), "{count:?}");
+        assert_eq!(sapper, 0);
+    }
+
+    #[test]
+    fn gunners_fire_at_the_nearest_player() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
+        put_enemy(&mut game, 0, Vec2::new(3.0, -4.0));
+        let now = game.world().tick();
+        game.sim_mut().enemies[0].next_volley = now;
+        game.step();
+        let bullet = game.sim().bullets[0];
+        assert!(
+            bullet.step.x < -0.19 && bullet.step.y.abs() < 0.02,
+            "{bullet:?}"
+        );
+    }
+
+    /// The bullets that a boss of some health fires in ten seconds, with ONE beside it.
+    fn barrage(health: i16) -> Vec<Vec2> {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::new(12.0, 0.0);
+        put_kind(&mut game, 0, Kind::Boss, Vec2::new(5.0, 4.0));
+        let now = game.world().tick();
+        let boss = &mut game.sim_mut().enemies[0];
+        boss.next_volley = now;
+        boss.health = health + 1;
+        put_shot(&mut game, ONE, Vec2::new(5.0, 4.0));
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..600 {
+            game.step();
+            let bullets = game.sim().bullets.iter();
+            seen.extend(bullets.map(|bullet| (bullet.key, bullet.step)));
+        }
+        seen.into_values().collect()
+    }
+
+    #[test]
+    fn a_boss_fights_in_another_way_as_it_loses_health() {
+        let full = Kind::Boss.health();
+        let [fresh, hurt, dying] = [full - 20, full / 2, full / 4].map(barrage);
+        let at = |bullets: &[Vec2], speed: f32| {
+            let near = bullets
+                .iter()
+                .filter(|step| (step.length() - speed).abs() < 1e-3);
+            near.count()
+        };
+        // Fans and rings; spirals and fans; spirals and rings.
+        assert!(at(&fresh, 0.2) > 50 && at(&fresh, 0.14) > 100);
+        assert!(at(&hurt, 0.16) > 200 && at(&hurt, 0.24) > 40);
+        assert!(at(&dying, 0.17) > 300 && at(&dying, 0.11) > 100);
+        for bullets in [fresh, hurt, dying] {
+            assert!((200..900).contains(&bullets.len()), "{}", bullets.len());
+        }
+    }
+
+    #[test]
+    fn a_volley_is_one_cue_and_a_stream_is_none() {
+        for (kind, cues) in [
+            (Kind::Urchin, 4..=5),
+            (Kind::Spinner, 0..=0),
+            (Kind::Boss, 10..=20),
+        ] {
+            let mut game = with_player(quiet());
+            player_mut(&mut game).at = Vec2::X * 20.0;
+            put_kind(&mut game, 0, kind, Vec2::ZERO);
+            let now = game.world().tick();
+            game.sim_mut().enemies[0].next_volley = now;
+            let mut heard = 0;
+            for _ in 0..600 {
+                let volleys = game.step().cues().iter();
+                heard += volleys.filter(|(_, cue)| *cue == Cue::Volley(0)).count();
+            }
+            assert!(cues.contains(&heard), "{kind:?}: {heard}");
+            assert!(!game.sim().bullets.is_empty());
+        }
+    }
+
+    #[test]
+    fn bullets_are_bounded() {
+        let mut rules = Rules::arena(200);
+        rules.tuning.bullets_max = 100;
+        let mut game = with_player(solo(rules));
+        for _ in 0..1_000 {
+            game.step();
+            assert!(game.sim().bullets.len() <= 100);
+        }
+        assert!(game.sim().bullets.len() > 80);
+    }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::{Command, Crate, Cue, Game, Heading, Pad, Phase, Rules, Shot, Timer, Tuning, Weapon};
+use super::{Command, Crate, Cue, Game, Heading, Pad, Rules, Shot, Tuning, Weapon};
 
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
@@ -133,19 +133,6 @@ impl Player {
         self.health = (self.health + tuning.heal).min(tuning.player_health);
     }
 
-    /// A hit that it survives: the shield takes it, or so much health is left.
-    fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
-        let key = self.life_key(id).child(now.0);
-        if self.has_shield {
-            self.has_shield = false;
-            fx.cue(key, Cue::ShieldBroke(id));
-        } else {
-            self.health = left;
-            fx.cue(key, Cue::Hurt(id));
-        }
-        self.safe_until = now + tuning.mercy_ticks;
-    }
-
     fn walk(&mut self, pad: &Pad, now: Tick, rules: &Rules, crates: &[Crate]) {
         let tuning = &rules.tuning;
         if !pad.is_neutral() {
@@ -222,18 +209,6 @@ impl Game {
         }
     }
 
-    /// A player's time of death is over.
-    pub(super) fn return_player(
-        &mut self,
-        id: PlayerId,
-        frame: &Frame<'_, Game>,
-        fx: &mut Effects<Game>,
-    ) {
-        if self.players.contains_key(&id) {
-            self.appear(id, frame, fx);
-        }
-    }
-
     /// A player's next life.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let player = self.players.get_or_insert_with(id, Player::unborn);
@@ -262,26 +237,8 @@ impl Game {
                 }
                 Command::Dash => self.dash(id, frame, fx),
                 Command::Hurt { by } => self.sting(id, by, frame, fx),
-                Command::Died { by } if self.phase.is_dangerous() => {
-                    self.bullets.retain(|bullet| bullet.key != by);
-                    self.kill_player(id, frame, fx);
-                }
-                Command::Died { .. } | Command::Ready => {}
-            }
-        }
-    }
-
-    /// A player says that it was hit and lives. One that could not have lived says nothing by that: it would buy
-    /// mercy again and again for its last point of health. It owes its death, and the referee claims it.
-    fn sting(&mut self, id: PlayerId, by: Key, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        self.bullets.retain(|bullet| bullet.key != by);
-        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
-        let is_dangerous = self.phase.is_dangerous();
-        let player = self.players.get_mut(&id);
-        if let Some(player) = player.filter(|player| player.is_vulnerable(now) && is_dangerous) {
-            let left = player.health - tuning.bullet_damage;
-            if player.has_shield || left > 0 {
-                player.hit(id, left, now, tuning, fx);
+                Command::Died { by } => self.die(id, by, frame, fx),
+                Command::Ready => {}
             }
         }
     }
@@ -320,47 +277,6 @@ impl Game {
                 let key = player.fire(id, now, rules, &mut self.shots);
                 fx.cue(key, Cue::Shot { player: id, weapon });
             }
-        }
-    }
-
-    /// Takes health, or the shield; the last of it is death.
-    pub(super) fn hurt_player(
-        &mut self,
-        id: PlayerId,
-        damage: i16,
-        frame: &Frame<'_, Game>,
-        fx: &mut Effects<Game>,
-    ) {
-        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
-        if !self.phase.is_dangerous() {
-            return;
-        }
-        let player = self.players.get_mut(&id);
-        let Some(player) = player.filter(|player| player.is_vulnerable(now)) else {
-            return;
-        };
-        if player.has_shield || player.health > damage {
-            let left = player.health - damage;
-            player.hit(id, left, now, tuning, fx);
-        } else {
-            self.kill_player(id, frame, fx);
-        }
-    }
-
-    fn kill_player(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let Some(player) = self.players.get_mut(&id) else {
-            return;
-        };
-        player.health = 0;
-        let key = player.life_key(id);
-        fx.cue(key, Cue::PlayerDied(id));
-        if self.phase != Phase::Endless {
-            player.is_out = self.lives == 0;
-            self.lives = self.lives.saturating_sub(1);
-        }
-        if !player.is_out {
-            let back = frame.tick() + frame.rules().tuning.player_return_ticks;
-            self.timers.at(back, key, Timer::Player(id));
         }
     }
 }
@@ -423,6 +339,21 @@ mod tests {
     }
 
     #[test]
+    fn crates_are_in_the_way_until_they_break() {
+        let rules = Rules {
+            crates: vec![Vec2::new(2.0, 0.0)],
+            ..rules()
+        };
+        let mut game = with_player(solo(rules));
+        player_mut(&mut game).at = Vec2::ZERO;
+        game.hold(ONE, east()).run(20);
+        assert!((player(&game).at.x - (2.0 - 0.75 - PLAYER_RADIUS)).abs() < 1e-3);
+        game.sim_mut().crates[0].health = 0;
+        game.run(20);
+        assert!(player(&game).at.x > 3.0);
+    }
+
+    #[test]
     fn fire_is_as_fast_as_the_weapon_and_shots_are_named_by_player_and_number() {
         let mut game = with_player(quiet());
         game.hold(
@@ -452,20 +383,6 @@ mod tests {
         );
         game.run(rules().tuning.dash_ticks);
         assert!(!player(&game).is_dashing(game.world().tick()));
-    }
-
-    #[test]
-    fn a_second_death_while_dead_is_ignored_and_the_return_comes_in_time() {
-        let mut game = with_player(quiet());
-        let died = Command::Died { by: Key::default() };
-        game.claim(ONE, died).step();
-        game.claim(ONE, died).step();
-        assert!(game.effects().cues().is_empty());
-        game.run(rules().tuning.player_return_ticks - 2);
-        assert!(!player(&game).is_alive());
-        game.step();
-        assert!(player(&game).is_alive());
-        assert_eq!(player(&game).life, 2);
     }
 
     #[test]

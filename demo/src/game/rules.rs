@@ -165,13 +165,13 @@ impl Default for Tuning {
             crit_damage: 40,
             crit_percent: 25,
             carry_percent: 12,
-            lives: 3,
-            lives_per_player: 2,
+            lives: 0,
+            lives_per_player: 3,
             countdown_ticks: 180,
-            lull_ticks: 240,
+            lull_ticks: 300,
             curtain_ticks: 180,
-            crowd_percent: 55,
-            boss_percent: 75,
+            crowd_percent: 65,
+            boss_percent: 70,
         }
     }
 }

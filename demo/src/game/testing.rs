@@ -3,7 +3,9 @@
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId, Tick};
 
-use super::{Bullet, Enemy, Game, Kind, Player, Rules, Shot, Weapon};
+use super::{
+    Bullet, Enemy, Game, Group, Item, Kind, Phase, Player, Rules, Shot, Tuning, Wave, Weapon,
+};
 
 pub(super) type Solo = twinstep_core::testing::Solo<Game>;
 
@@ -13,6 +15,61 @@ pub(super) const TWO: PlayerId = PlayerId(2);
 /// The level without enemies.
 pub(super) fn rules() -> Rules {
     Rules::arena(0)
+}
+
+/// A round of two small waves: a few gunners, and a boss with one. Nobody carries anything.
+pub(super) fn short() -> Rules {
+    let group = |kind, count| Group {
+        kind,
+        count,
+        after_ticks: 0,
+        every_ticks: 10,
+    };
+    let campaign = Rules::campaign();
+    Rules {
+        waves: vec![
+            Wave {
+                groups: vec![group(Kind::Gunner, 2)],
+            },
+            Wave {
+                groups: vec![group(Kind::Boss, 1), group(Kind::Gunner, 1)],
+            },
+        ],
+        tuning: Tuning {
+            carry_percent: 0,
+            ..campaign.tuning
+        },
+        ..campaign
+    }
+}
+
+/// Steps until the round is in a phase.
+pub(super) fn run_until(game: &mut Solo, phase: Phase) {
+    for _ in 0..1_000 {
+        if game.sim().phase == phase {
+            return;
+        }
+        game.step();
+    }
+    panic!("still in {:?}, not in {phase:?}", game.sim().phase);
+}
+
+/// All enemies that are there drop dead, as if ONE had hit them.
+pub(super) fn slay(game: &mut Solo) {
+    for enemy in &mut game.sim_mut().enemies {
+        enemy.health = enemy.health.min(1);
+    }
+    let places: Vec<Vec2> = {
+        let enemies = game.sim().enemies.iter();
+        enemies
+            .filter(|enemy| enemy.is_alive())
+            .map(|enemy| enemy.at)
+            .collect()
+    };
+    for at in places {
+        put_shot(game, ONE, at);
+    }
+    game.step();
 }
 
 pub(super) fn solo(rules: Rules) -> Solo {
@@ -83,4 +140,14 @@ pub(super) fn put_shot(game: &mut Solo, owner: PlayerId, at: Vec2) {
     let mut shot = Shot::fired(owner, u32::MAX, weapon, at, Vec2::ZERO, now, &rules());
     shot.ends = Tick::MAX;
     game.sim_mut().shots.push(shot);
+}
+
+/// Something that lies where it is put; each has a name of its own.
+pub(super) fn put_item(game: &mut Solo, item: Item, at: Vec2) -> Key {
+    let sim = game.sim_mut();
+    let n = sim.pickups.last().map_or(1, |last| last.key.n + 1);
+    let key = Key::new(9_999, n);
+    let (world_tick, rules) = (game.world().tick(), rules());
+    game.sim_mut().let_fall(key, item, at, world_tick, &rules);
+    key
 }

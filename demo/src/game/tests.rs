@@ -2,10 +2,10 @@
 
 use glam::Vec2;
 use twinstep_core::frame::{Learned, PlayerSet};
-use twinstep_core::{Mwc, PlayerId, codec};
+use twinstep_core::{Key, Mwc, PlayerId, Tick, codec};
 
-use super::testing::{Solo, solo};
-use super::{Arbiter, Body, Bot, Game, Luck, Outcome, Query, Rules, Sticks, speculate};
+use super::testing::Solo;
+use super::{Arbiter, Body, Bot, Game, Luck, Outcome, Phase, Query, Rules, Sticks, speculate};
 
 /// A match of bots, with a server's resolver.
 struct Match {
@@ -18,16 +18,21 @@ struct Match {
 
 impl Match {
     fn new(bots: u8, enemies: u16) -> Match {
-        let rules = Rules::arena(enemies);
-        let mut game = solo(rules.clone());
+        Match::by(Rules::arena(enemies), bots, 99)
+    }
+
+    fn by(rules: Rules, bots: u8, seed: u64) -> Match {
+        let mut game = Solo::new(Game::new(&rules, seed), rules.clone());
+        let luck = Mwc::seed(seed);
         let bots = (0..bots).map(PlayerId).map(|id| {
             game.join(id);
-            (id, Bot::new(Sticks::Analog, Mwc::seed(u64::from(id.0))))
+            let luck = luck.fork(Key::player(id, 0));
+            (id, Bot::new(Sticks::Analog, luck))
         });
         let bots = bots.collect();
         Match {
             bots,
-            arbiter: Arbiter::new(&rules, Luck::Seeded(1)).unwrap(),
+            arbiter: Arbiter::new(&rules, Luck::Seeded(seed)).unwrap(),
             game,
             rules,
             blasts: 0,
@@ -64,6 +69,16 @@ impl Match {
             game.answer(key, outcome);
         }
         game.step();
+        let claims = game.effects().claims().to_vec();
+        for (id, harm) in claims {
+            game.claim(id, harm);
+        }
+    }
+
+    /// From now on all players sit at one screen that knows everything: what hurts them, they claim.
+    fn screens(&mut self) {
+        let locals: PlayerSet = self.bots.iter().map(|(id, _)| *id).collect();
+        self.game.predict(locals, Tick(0), Learned::new());
     }
 
     fn run(&mut self, ticks: u32) -> &mut Self {
@@ -200,4 +215,57 @@ fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
         game.step();
     }
     assert!(asked > 10 && hit > 3, "{asked} blasts, {hit} hits");
+}
+
+/// How a round of bots ends, and after how many seconds; the server's word is instant.
+fn round(bots: u8, seed: u64) -> (Phase, u32) {
+    let mut game = Match::by(Rules::campaign(), bots, seed);
+    game.screens();
+    loop {
+        game.step();
+        let (phase, seconds) = (game.game.sim().phase, game.game.world().tick().0 / 60);
+        if matches!(phase, Phase::Won | Phase::Lost) || seconds >= 600 {
+            return (phase, seconds);
+        }
+    }
+}
+
+/// A round takes some minutes, whoever plays; bots win some and lose some.
+#[test]
+fn a_round_is_won_or_lost_within_minutes() {
+    for bots in [1, 4, 8] {
+        let mut ends = Vec::new();
+        for seed in 1..=24 {
+            let (phase, seconds) = round(bots, seed);
+            assert!(
+                matches!(phase, Phase::Won | Phase::Lost) && (180..=480).contains(&seconds),
+                "{bots} bots, seed {seed}: {phase:?} after {seconds} s"
+            );
+            ends.push(phase);
+            if ends.contains(&Phase::Won) && ends.contains(&Phase::Lost) {
+                break;
+            }
+        }
+        assert!(ends.contains(&Phase::Won), "{bots} bots never win");
+        assert!(ends.contains(&Phase::Lost), "{bots} bots never lose");
+    }
+}
+
+#[test]
+fn bots_play_round_after_round() {
+    let mut game = Match::by(Rules::campaign(), 4, 1);
+    game.screens();
+    let mut rounds = Vec::new();
+    for _ in 0..60 * 60 * 12 {
+        let before = game.game.sim().phase;
+        game.step();
+        let sim = game.game.sim();
+        if sim.phase != before && matches!(sim.phase, Phase::Won | Phase::Lost) {
+            rounds.push(sim.round);
+        }
+    }
+    assert!(
+        rounds.len() >= 2 && rounds.iter().copied().eq(1..=rounds.len() as u32),
+        "{rounds:?}"
+    );
 }
