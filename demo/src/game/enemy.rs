@@ -67,7 +67,8 @@ impl Enemy {
         }
     }
 
-    /// One that sta#[cfg(test)]
+    /// One that stays where it is and keeps quiet.
+    #[cfg(test)]
     pub(super) fn posted(slot: u16, kind: Kind, at: Vec2) -> Enemy {
         Enemy {
             at,
