@@ -300,7 +300,8 @@ fn a_shell_flies_over_walls_and_enemies_and_asks_for_its_blast_where_it_lands() 
     assert!((at.to_vec2().x - (range - 14.0)).abs() < 0.5, "{at:?}");
     assert_eq!(lost(&game), [0, 0]);
     let hit = Hit::new(Body::Enemy(1), 0);
-    game.answer(key, Outcome::blast([hit].into_iter())).step();
+    let hits = Hit::nearest([hit]);
+    game.answer(key, Outcome::Blast { hits }).step();
     assert!(!game.sim().enemies[1].is_alive());
     let burst = Cue::Burst { owner: ONE, n };
     assert!(game.effects().cues().contains(&(key, burst)));
