@@ -17,15 +17,15 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 pub(crate) use args::{
-    BotsArgs, DurabilityArg, FailureArg, Format, JoinArgs, PlayArgs, ReplayArgs, ServeArgs,
-    SticksArg, TicketArgs, ViewArgs,
+    BotsArgs, DurabilityArg, FailureArg, Format, HostArgs, JoinArgs, NameArgs, PlayArgs,
+    ReplayArgs, ServeArgs, SticksArg, TicketArgs, ViewArgs,
 };
 pub use failure::Failure;
 
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
 use crate::view::{self, View};
-use crate::{play, replay, serve, wiring};
+use crate::{host, play, replay, serve, wiring};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -45,6 +45,8 @@ struct Cli {
 enum Task {
     /// Play here with three bots, over a simulated bad network (this is the default)
     Play(PlayArgs),
+    /// Run a match for friends: a server, and a file with an invite for each of them
+    Host(HostArgs),
     /// Run a server
     Serve(ServeArgs),
     /// Make a key file, which a server and its tickets need
@@ -54,7 +56,7 @@ enum Task {
     },
     /// Make a ticket: it lets one player in, once
     Ticket(TicketArgs),
-    /// Join the server that a ticket is for
+    /// Join the match that an invite or a ticket is for
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or tell what is in it, or verify it
     Replay(ReplayArgs),
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.task.unwrap_or(Task::Play(cli.play)) {
         Task::Play(args) => play::play(&args),
+        Task::Host(args) => host::host(&args),
         Task::Serve(args) => serve::serve(&args),
         Task::Key { file } => serve::key(&file),
         Task::Ticket(args) => serve::ticket(&args),

@@ -9,7 +9,7 @@
 //! | [`wiring`] | how server and clients are put together from it |
 //! | [`view`], [`terminal`] | where a match is shown; the view on a terminal |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
-//! | [`cli`], [`play`], [`serve`], `replay` | the command line |
+//! | [`cli`], [`play`], [`serve`], `host`, `replay` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
 pub mod bots;
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod feed;
 pub mod game;
 pub mod game_show;
+mod host;
 pub mod play;
 mod policies;
 pub mod rehearsal;

@@ -1,5 +1,6 @@
 //! To play: here with bots, or wherever a ticket leads.
 
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,24 +9,27 @@ use std::thread;
 use std::time::Duration;
 
 use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed};
+use twinstep_client::{Client, Closed, SessionConfig};
 use twinstep_core::Mwc;
+use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::{Running, StopSignal};
 use twinstep_udp::{Key, Ticket};
 
 use crate::bots::{self, BotClient, BotsOptions, Hands};
-use crate::cli::{Failure, JoinArgs, PlayArgs, link};
+use crate::cli::{Failure, JoinArgs, NameArgs, PlayArgs, link};
 use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::serve::beside;
 use crate::view::{self, View};
-use crate::wiring;
+use crate::wiring::{self, unix_now};
 
 /// Who may play where others may join.
 const SEATS: usize = 8;
+/// No invite is longer.
+const PASTED_BYTES_MAX: u64 = 16 << 10;
 /// Bots are advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -51,7 +55,12 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
             n,
         )?);
     }
-    let client = wiring::client(&server.ticket("you")?, &rules, Some((profile, args.seed)))?;
+    let ticket = server.ticket_for("you", args.seats)?;
+    let client = wiring::dial(
+        &ticket,
+        session(&rules, &args.names),
+        Some((profile, args.seed)),
+    )?;
     let over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         scope.spawn(|| {
@@ -76,7 +85,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
 
 /// The server of this process: for those in here alone, or also for others.
 fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Failure> {
-    let here = usize::from(args.bots) + 1;
+    let here = usize::from(args.bots + args.seats);
     let Some((listen, key_file)) = args.listen.zip(args.key_file.as_ref()) else {
         return Ok(wiring::server(rules, args.seed, here).listen("127.0.0.1:0")?);
     };
@@ -89,6 +98,13 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     let server = server.listen(&listen.to_string())?;
     println!("listening on {}", server.local_addr());
     Ok(server)
+}
+
+/// The session of who plays at a screen: named, and recorded, so that it can be saved.
+fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow> {
+    wiring::session(rules)
+        .names(names.names.iter().map(Name::as_str))
+        .recorded(unix_now().as_secs())
 }
 
 /// What a view draws of a client's match. `link` names its simulated link.
@@ -146,7 +162,11 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
 
 /// Joins the server of a ticket, or returns to it.
 pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
-    let ticket = Ticket::load(&args.ticket)?;
+    let is_pasted = args.ticket.as_os_str() == "-";
+    let ticket = match is_pasted {
+        true => paste()?,
+        false => Ticket::load(&args.ticket)?,
+    };
     let rules = wiring::rules(args.enemies);
     let enemies = rules.enemies;
     let view = view::choose(&args.view);
@@ -157,14 +177,18 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     } else {
         stop_flag()?
     };
-    let kept = beside_ticket(&args.ticket);
-    let client = match returned(&kept, &rules, &stop) {
+    let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
+    let session = || session(&rules, &args.names);
+    let back = kept
+        .as_deref()
+        .and_then(|kept| returned(kept, session(), &stop));
+    let client = match back {
         Some(client) => client,
-        None => wiring::client(&ticket, &rules, None)?,
+        None => wiring::dial(&ticket, session(), None)?,
     };
     let client = client.keeping(move |newer| {
         // Without the file a restart needs a new ticket; playing needs none.
-        if let Err(error) = newer.save(&kept) {
+        if let Some(Err(error)) = kept.as_ref().map(|kept| newer.save(kept)) {
             tracing::warn!(%error, "the ticket to return with is not kept");
         }
     });
@@ -192,6 +216,23 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     finish(bot.ended(), enemies)
 }
 
+/// The ticket whose line stands first on standard input.
+fn paste() -> Result<Ticket, Failure> {
+    if std::io::stdin().is_terminal() {
+        eprintln!("paste the invite's line, then press Enter:");
+    }
+    let mut line = String::new();
+    let stdin = std::io::stdin().lock();
+    stdin
+        .take(PASTED_BYTES_MAX)
+        .read_line(&mut line)
+        .map_err(|source| Failure::System {
+            doing: "cannot read an invite from standard input",
+            source,
+        })?;
+    Ok(line.parse()?)
+}
+
 /// Where the newest ticket to return with is kept: the ticket file's name and `.rejoin`.
 fn beside_ticket(ticket: &Path) -> PathBuf {
     let mut path = ticket.as_os_str().to_owned();
@@ -201,9 +242,13 @@ fn beside_ticket(ticket: &Path) -> PathBuf {
 
 /// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
 /// no use any more.
-fn returned(kept: &Path, rules: &Arc<Rules>, stop: &AtomicBool) -> Option<Client<Game, GameShow>> {
+fn returned(
+    kept: &Path,
+    session: SessionConfig<Game, GameShow>,
+    stop: &AtomicBool,
+) -> Option<Client<Game, GameShow>> {
     let ticket = Ticket::load(kept).ok()?;
-    let mut client = wiring::client(&ticket, rules, None).ok()?;
+    let mut client = wiring::dial(&ticket, session, None).ok()?;
     while client.session.authority().is_none() {
         if client.advance(|_| Pad::default()).is_err() || stop.load(Ordering::Relaxed) {
             return None;

@@ -1,5 +1,6 @@
 //! A server for others: keys, tickets, journals, and the server itself.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_server::host::{
     Durability, JOURNAL_EXTENSION, OnJournalFailure, journals, newest_unfinished, used_tickets,
 };
-use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketSpec};
+use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 
 use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
 use crate::game::{Game, Rules};
@@ -101,25 +102,36 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 /// Prints a ticket, or writes it to a file that is its owner's alone.
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = Key::load(&args.key_file)?;
-    let ticket = Ticket::issue(
-        &key,
-        &TicketSpec {
-            game: Game::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity: &args.player,
-            match_id: MATCH,
-            seats: u8::from(!args.spectate),
-            servers: &[args.server],
-            life: TICKET_LIFE,
-            timeout: TIMEOUT,
-            now_unix: unix_now(),
-        },
-    )?;
+    let seats = if args.spectate { 0 } else { args.seats };
+    let ticket = issue(&key, &args.player, seats, &[args.server])?;
     match &args.out {
         Some(file) => ticket.save(file)?,
         None => println!("{}", ticket.to_line()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A ticket for a screen of so many players; none: for someone who only watches.
+pub(crate) fn issue(
+    key: &Key,
+    identity: &str,
+    seats: u8,
+    servers: &[SocketAddr],
+) -> Result<Ticket, TicketError> {
+    Ticket::issue(
+        key,
+        &TicketSpec {
+            game: Game::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id: MATCH,
+            seats,
+            servers,
+            life: TICKET_LIFE,
+            timeout: TIMEOUT,
+            now_unix: unix_now(),
+        },
+    )
 }
 
 /// Where used tickets are written down: the key file's name and `.used`.

@@ -25,11 +25,16 @@ pub(crate) enum View {
 
 /// Where a match is shown, as far as this machine can and these flags want.
 pub(crate) fn choose(_args: &ViewArgs) -> View {
-    if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+    if std::io::stdout().is_terminal() && has_keyboard() {
         View::Terminal
     } else {
         View::Nowhere
     }
+}
+
+/// Whether keys can be read: from standard input, or, when that is a pipe, from the terminal itself.
+fn has_keyboard() -> bool {
+    std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// How it went.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use twinstep_core::company::Name;
 
 use crate::policies::PolicyArgs;
 
@@ -59,10 +60,31 @@ impl std::str::FromStr for WindowSize {
     }
 }
 
+/// What the players at this screen want to be called.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NameArgs {
+    /// What others see you as, up to 16 characters; once more for a second player at this screen
+    #[arg(long = "name", value_name = "NAME", value_parser = name)]
+    pub(crate) names: Vec<Name>,
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    let name = Name::new(text);
+    if name.is_empty() {
+        return Err("expected a name that can be seen: letters, digits, signs".to_owned());
+    }
+    Ok(name)
+}
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlayArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+    /// How many play at this screen, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) seats: u8,
     /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
     #[arg(long, default_value = "wan")]
     pub(crate) link: String,
@@ -143,6 +165,37 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7777")]
+    pub(crate) listen: SocketAddr,
+    /// What players dial [default: this machine's address on its network]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) public: Option<SocketAddr>,
+    /// How many may play, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) players: u8,
+    /// For how many players at one screen each invite is, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) seats: u8,
+    /// The folder for the invites, one file for each screen
+    #[arg(long, value_name = "DIR", default_value = "invites")]
+    pub(crate) invites: PathBuf,
+    /// The key whose tickets are good [default: one that is made for this match and kept nowhere]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Where to keep the match's journal, for `powderkeg replay`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+    /// The seed of the match [default: the clock]
+    #[arg(long, value_name = "K")]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TicketArgs {
     /// The server's key
     #[arg(long, value_name = "FILE")]
@@ -153,8 +206,11 @@ pub(crate) struct TicketArgs {
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,
+    /// How many play at that screen, 1 to 4
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub(crate) seats: u8,
     /// For someone who only watches
-    #[arg(long)]
+    #[arg(long, conflicts_with = "seats")]
     pub(crate) spectate: bool,
     /// Write it to this file, which only its owner may read, instead of standard output
     #[arg(long, value_name = "FILE")]
@@ -165,9 +221,11 @@ pub(crate) struct TicketArgs {
 pub(crate) struct JoinArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
-    /// A file with the ticket's line in it. The newest ticket to return with is kept beside it, as
-    /// TICKETFILE.rejoin, and used first
-    #[arg(value_name = "TICKETFILE")]
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+    /// A file with the line of an invite or ticket in it. The newest ticket to return with is kept beside it, as
+    /// FILE.rejoin, and used first. With - the line is read from standard input, and nothing is kept
+    #[arg(value_name = "FILE")]
     pub(crate) ticket: PathBuf,
     /// Let a bot play
     #[arg(long)]

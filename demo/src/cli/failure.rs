@@ -44,6 +44,16 @@ pub enum Failure {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A folder for invites.
+    #[error(
+        "cannot use {path} as a folder for invites: {source}; choose one that can be written with --invites"
+    )]
+    Invites {
+        /// Which folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// A journal that cannot be played here.
     #[error("{path}: {source}{}", enemies_hint(source, *enemies))]
     Replay {

@@ -71,10 +71,8 @@ impl Default for TerminalOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TerminalError {
-    /// Input or output is no terminal.
-    #[error(
-        "the view needs a terminal on standard input and output; run without one to play headless"
-    )]
+    /// The output is no terminal.
+    #[error("the view needs a terminal as standard output; run without one to play headless")]
     NoTerminal,
     /// The terminal failed.
     #[error("the terminal failed: {0}")]

@@ -40,7 +40,8 @@ type PanicHook = Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 impl Screen {
     /// Borrows the terminal.
     pub(super) fn enter() -> Result<Screen, TerminalError> {
-        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        // Keys are read from the terminal itself, if standard input is something else.
+        if !io::stdout().is_terminal() {
             return Err(TerminalError::NoTerminal);
         }
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;

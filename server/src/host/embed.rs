@@ -385,6 +385,12 @@ impl<S: Simulation> Running<S> {
         self.host().admin_addr()
     }
 
+    /// What tickets tell players to dial.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[SocketAddr] {
+        self.host().public_addresses()
+    }
+
     /// A ticket for one player, good for an hour, once. The same name later gets the same seat.
     ///
     /// # Errors
