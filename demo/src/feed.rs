@@ -16,10 +16,12 @@ mod lagged;
 mod live;
 mod notice;
 mod playback;
+mod save;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,11 +34,13 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use crate::game::{self, Command, Cue, Game, Pad, Pose, Rules, ShowKey};
+use crate::wiring::unix_now;
 pub use clock::Clock;
 pub use gauges::{Gauges, Rates, Reading};
 pub use live::{Line, Live};
 pub use notice::{Note, Notice};
 pub use playback::{Playback, Speed};
+pub use save::SaveError;
 
 /// Cues and notes that wait for the view; a view that takes none loses the oldest (law *Bounded*).
 const WAITING_MAX: usize = 4_096;
@@ -338,6 +342,30 @@ impl Feed {
             Source::Live(_) => None,
             Source::Playback(playback, _) => Some(playback),
         }
+    }
+
+    /// Saves what this screen has seen confirmed so far as a journal in `folder`, which `powderkeg replay` plays and
+    /// verifies; where it is. Of a long match only the last minutes are there.
+    ///
+    /// # Errors
+    /// There is nothing to save, or it cannot be written.
+    pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
+        let recording = match &self.source {
+            Source::Live(live) => live.recording(),
+            Source::Playback(..) => None,
+        };
+        let journal = recording.ok_or(SaveError::Nothing)?;
+        save::save(journal, folder, unix_now())
+    }
+
+    /// As [`save_replay`](Feed::save_replay), in the working directory; a note says where, or why not.
+    pub fn keep_replay(&mut self) {
+        let words = match self.save_replay(Path::new("")) {
+            Ok(path) => format!("replay saved: {}", path.display()),
+            Err(error) => error.to_string(),
+        };
+        let tick = self.tick();
+        self.frame.note(Note { tick, words });
     }
 
     /// Says goodbye to the server, if there is one.

@@ -120,6 +120,7 @@ impl Rehearsal {
             let of = Key::new(peer.0, 0);
             let names = setup.names.iter().filter(|_| !is_bot);
             let config = wiring::session(&rules).names(names.map(String::as_str));
+            let config = if is_bot { config } else { config.recorded(0) };
             Member {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),

@@ -146,6 +146,10 @@ impl Live {
         self.line.session().waiting()
     }
 
+    pub(super) fn recording(&self) -> Option<&[u8]> {
+        self.line.session().recording()
+    }
+
     pub(super) fn stats(&self) -> SessionStats {
         self.line.session().stats()
     }

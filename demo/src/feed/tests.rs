@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::cues::{CueId, CueKind};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 
 use super::*;
@@ -314,6 +316,46 @@ fn cues_of_a_replay_are_true_and_a_seek_tells_none() {
     feed.replay_mut().unwrap().nudge(200);
     run(&mut feed, 1, Pad::default());
     assert_eq!(feed.poll_cue(), None);
+}
+
+/// Point F9 of the window: from the client's own side, at any moment.
+#[test]
+fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
+    let folder = std::env::temp_dir().join(format!("powderkeg-save-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let setup = Setup {
+        names: vec!["Anna".to_owned()],
+        ..setup("rtt=120,jitter=40,loss=5")
+    };
+    let mut feed = live(&setup);
+    assert!(matches!(feed.save_replay(&folder), Err(SaveError::Nothing)));
+    run(&mut feed, 900, Pad::default());
+    let unwritable = feed.save_replay(&folder);
+    assert!(matches!(unwritable, Err(SaveError::Unwritable { .. })));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = feed.save_replay(&folder).unwrap();
+    let truth = feed.stats().unwrap().authority_tick;
+    let journal = std::fs::read(&path).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    let hello = Hello::of::<Game>(&setup.rules, "a build").unwrap();
+    let verified = Replay::<Game>::open(&journal, &setup.rules, &hello)
+        .unwrap()
+        .verify();
+    assert_eq!(verified.fault, None);
+    assert!(verified.digests > 10 && verified.worlds > 0, "{verified:?}");
+    let playback = Playback::open(journal, &setup.rules).unwrap();
+    assert!(truth - playback.end().0 < 2, "all but an open turn");
+    let mut replay = Feed::playback(playback, Clock::frames(FRAME));
+    replay.replay_mut().unwrap().seek_part(0.9);
+    run(&mut replay, 1, Pad::default());
+    let company = replay.company();
+    let names: Vec<&str> = company.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["Anna", "bot-1", "bot-2", "bot-3"]);
+    assert!(matches!(
+        replay.save_replay(&folder),
+        Err(SaveError::Nothing)
+    ));
 }
 
 #[test]
