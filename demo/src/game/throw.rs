@@ -40,6 +40,21 @@ pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &Hit, tuning: &Tunin
     away * tuning.toss_speed * (1.0 - 0.75 * part.clamp(0.0, 1.0))
 }
 
+/// The fastest that a thing can be thrown, in units per tick.
+fn speed_max(tuning: &Tuning) -> f32 {
+    tuning.toss_speed * (1.0 + LUCK)
+}
+
+/// The farthest that it can come, in units.
+fn way_max(tuning: &Tuning) -> f32 {
+    speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
+}
+
+/// What lies farther from a blast than this is not moved by it, nor by what it throws, in units.
+pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
+    bomb.radius(tuning) + way_max(tuning)
+}
+
 /// What a client assumes of a toss: as if nothing but walls stood in anybody's way. It is told the state at the
 /// end of the tick that asked, and whom it thinks the blast hits.
 ///
@@ -108,8 +123,7 @@ pub(super) fn is_possible(
     at: Vec2,
     throws: &ArrayVec<Throw, TOSSED_MAX>,
 ) -> bool {
-    let speed = rules.tuning.toss_speed * (1.0 + LUCK);
-    let way_max = speed * TICKS_PER_SECOND / DRAG + speed + GRAIN;
+    let (speed, way) = (speed_max(&rules.tuning), way_max(&rules.tuning));
     throws.iter().enumerate().all(|(n, throw)| {
         let again = throws[..n].iter().any(|other| other.prop == throw.prop);
         let lies = game.lying().find(|(prop, _)| *prop == throw.prop);
@@ -117,7 +131,7 @@ pub(super) fn is_possible(
             return false;
         };
         let radius = throw.prop.radius();
-        let is_near = from.distance(at) <= bomb.radius(&rules.tuning) + radius + way_max;
+        let is_near = from.distance(at) <= reach(bomb, &rules.tuning) + GRAIN;
         let mut corner = from;
         is_near
             && throw.corners(from).all(|next| {
@@ -125,7 +139,96 @@ pub(super) fn is_possible(
                 let is_free = rules.place(next, radius).distance(next) <= GRAIN;
                 let is_seen = rules.sees(corner, next);
                 corner = next;
-                is_slow && is_free && is_seen && next.distance(from) <= way_max
+                is_slow && is_free && is_seen && next.distance(from) <= way
             })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::game::blast;
+
+    const BARREL: Prop = Prop::Barrel(6);
+    const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
+    const BOMB: Bomb = Bomb::Barrel(3);
+
+    /// A barrel two units from where something goes off.
+    fn field(offset: Vec2) -> Solo {
+        let mut game = with_player(quiet());
+        game.sim_mut().barrels[6].at = MIDDLE + offset;
+        game
+    }
+
+    fn guessed(game: &Solo) -> ArrayVec<Throw, TOSSED_MAX> {
+        let (sim, rules) = (game.sim(), rules());
+        let hits = blast::guess(sim, &rules, BOMB, MIDDLE);
+        match guess(sim, &rules, BOMB, MIDDLE, &hits) {
+            Outcome::Toss { throws } => throws,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn path(legs: &[[i8; 2]]) -> ArrayVec<Throw, TOSSED_MAX> {
+        let legs = legs.iter().copied().collect();
+        [Throw { prop: BARREL, legs }].into_iter().collect()
+    }
+
+    #[test]
+    fn the_nearer_the_farther_and_always_away_from_the_middle() {
+        let mut last = f32::INFINITY;
+        for distance in [1.0, 2.0, 3.0, 4.5, 6.0] {
+            let way = Vec2::new(0.6, -0.8);
+            let game = field(way * distance);
+            let throws = guessed(&game);
+            let from = MIDDLE + way * distance;
+            let flown = throws[0].corners(from).last().unwrap() - from;
+            assert!(flown.normalize().dot(way) > 0.999, "{flown}");
+            assert!(
+                flown.length() < last && flown.length() > 1.0,
+                "{flown} at {distance}"
+            );
+            last = flown.length();
+        }
+    }
+
+    #[test]
+    fn a_guess_bounces_off_a_wall() {
+        // The wall at (−33, 0.25) reaches to −31.75.
+        let game = field(Vec2::new(-2.0, 0.0));
+        let from = MIDDLE - Vec2::X * 2.0;
+        let throws = guessed(&game);
+        let corners: Vec<Vec2> = throws[0].corners(from).collect();
+        let nearest = corners.iter().map(|at| at.x).fold(f32::INFINITY, f32::min);
+        assert!((-31.3..-30.5).contains(&nearest), "{nearest}");
+        assert!(corners.last().unwrap().x > nearest + 0.2, "{corners:?}");
+    }
+
+    /// Row 52: the referee takes from an owner's client what could be, and nothing else.
+    #[test]
+    fn an_answer_is_possible_or_it_is_forged() {
+        let game = field(Vec2::X * 2.0);
+        let judge = |throws: &ArrayVec<Throw, TOSSED_MAX>| {
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, throws)
+        };
+        assert!(judge(&guessed(&game)), "an honest one");
+        assert!(judge(&ArrayVec::new()), "nothing moved");
+        assert!(judge(&path(&[[30, 10], [10, 3]])));
+        assert!(!judge(&path(&[[127, 0]])), "too fast");
+        assert!(!judge(&path(&[[36, 0]; 10])), "too far");
+        assert!(
+            !judge(&path(&[[-30, 0], [-30, 0], [-30, 0], [-30, 0]])),
+            "through a wall"
+        );
+        let mut twice = path(&[[4, 0]]);
+        twice.extend(path(&[[4, 0]]));
+        assert!(!judge(&twice), "two at once");
+        let mut unknown = path(&[[4, 0]]);
+        unknown[0].prop = Prop::Crate(9);
+        assert!(!judge(&unknown), "what is not there");
+        let mut distant = path(&[[4, 0]]);
+        distant[0].prop = Prop::Barrel(13);
+        assert!(!judge(&distant), "what is far away");
+    }
 }

@@ -294,3 +294,6 @@ fn toss_key(cause: Key) -> Key {
 
 /// No barrel's and no shell's question has this bit.
 const TOSS: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests;
