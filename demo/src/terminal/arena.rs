@@ -3,8 +3,9 @@
 //! | mark | what |
 //! |---|---|
 //! | `@1`, `p2` | the player here, the others; the line shows where they aim |
-//! | `▲` `☼` `◊` `♦` | gunner, urchin, spinner, sapper; lower-case dots while waking |
-//! | `■` | a barrel; once lit it blinks, and dots mark how far its blast will reach |
+//! | `▲` `☼` `◊` `♦` `►` `☠` | gunner, urchin, spinner, sapper, charger, boss; dots while waking |
+//! | `■` `▦` | a barrel (once lit it blinks, and dots mark how far its blast will reach); a crate |
+//! | `✚` `◈` `♥` `S` `L` `T` | health, shield, a life; scatter, lance, thumper |
 //! | sparse ring, full ring | a blast as guessed, as confirmed by the server |
 
 use core::f32::consts::TAU;
@@ -15,14 +16,15 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::symbols::Marker;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
-use ratatui::widgets::canvas::{Canvas, Circle, Context, Line, Painter, Points, Shape};
+use ratatui::widgets::canvas::{self, Canvas, Circle, Context, Painter, Points, Shape};
 
 use super::effects::{Fate, Flash, FlashKind};
 use super::hud::color_of;
+use super::round::boss_bar;
 use super::scene::{Scene, Thing};
-use crate::game::{Heading, Kind, Pad, Rules, ShowKey, Stage, Wall, direction};
+use crate::game::{Heading, Item, Kind, Pad, Rules, ShowKey, Stage, Wall, Weapon, direction};
 
 /// How long the line is that shows where a player aims, in units.
 const AIM: f32 = 2.5;
@@ -32,9 +34,18 @@ const BLINK: Duration = Duration::from_millis(120);
 /// Draws the arena, its border included.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     let half = scene.rules.half.as_dvec2();
-    let block = Block::bordered()
-        .title(" POWDERKEG ".bold())
+    let mut block = Block::bordered()
+        .title(Line::from(vec![
+            " POWDERKEG ".bold(),
+            scene.round.title(scene.score).into(),
+        ]))
         .title_bottom(held(&scene.pad));
+    if let Some(bar) = boss_bar(&scene.round) {
+        block = block.title(bar.right_aligned());
+    }
+    // Marks are printed on as many rows, the first one at the upper edge.
+    let rows = block.inner(area).height.max(2) - 1;
+    let row = 2.0 * scene.rules.half.y / f32::from(rows);
     let canvas = Canvas::default()
         .block(block.border_style(Style::new().gray()))
         .marker(Marker::Braille)
@@ -43,7 +54,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         .paint(|ctx| {
             // One layer: dots of one cell add up, and the last one gives it its colour.
             paint_dots(ctx, scene);
-            print_marks(ctx, scene);
+            print_marks(ctx, scene, row);
         });
     frame.render_widget(canvas, area);
 }
@@ -99,7 +110,7 @@ fn paint_dots(ctx: &mut Context<'_>, scene: &Scene) {
         if let ShowKey::Player { id, .. } = thing.key {
             let end = thing.at + direction(thing.angle) * AIM;
             let (from, to) = (thing.at.as_dvec2(), end.as_dvec2());
-            ctx.draw(&Line::new(from.x, from.y, to.x, to.y, color_of(id)));
+            ctx.draw(&canvas::Line::new(from.x, from.y, to.x, to.y, color_of(id)));
         }
     }
 }
@@ -129,7 +140,8 @@ fn paint_flash(ctx: &mut Context<'_>, flash: &Flash, scene: &Scene) {
     }
 }
 
-fn print_marks(ctx: &mut Context<'_>, scene: &Scene) {
+/// `row`: how many units a row of the terminal is high.
+fn print_marks(ctx: &mut Context<'_>, scene: &Scene, row: f32) {
     let is_bright = (scene.now.as_millis() / BLINK.as_millis()).is_multiple_of(2);
     for (at, stage) in barrels(scene) {
         let mark = match stage {
@@ -141,9 +153,13 @@ fn print_marks(ctx: &mut Context<'_>, scene: &Scene) {
         print(ctx, &scene.rules, at, mark);
     }
     for thing in &scene.things {
-        if let Some(kind) = thing.key.kind() {
-            print(ctx, &scene.rules, thing.at, enemy_mark(kind, thing));
-        }
+        let mark = match thing.key {
+            ShowKey::Enemy { kind, .. } => enemy_mark(kind, thing),
+            ShowKey::Crate { .. } => Span::from("▦").fg(Color::Indexed(137)),
+            ShowKey::Pickup { item, .. } => item_mark(item),
+            _ => continue,
+        };
+        print(ctx, &scene.rules, thing.at, mark);
     }
     // The player here last, on top of all.
     for is_local in [false, true] {
@@ -169,7 +185,24 @@ fn print_marks(ctx: &mut Context<'_>, scene: &Scene) {
                 mark = mark.dim();
             }
             print(ctx, &scene.rules, thing.at, mark);
+            let above = thing.at + Vec2::new(0.0, row);
+            let name = Span::from(member.name.clone())
+                .fg(color_of(member.id))
+                .dim();
+            print(ctx, &scene.rules, above, name);
         }
+    }
+}
+
+fn item_mark(item: Item) -> Span<'static> {
+    match item {
+        Item::Weapon(Weapon::Scatter) => Span::from("S").light_cyan().bold(),
+        Item::Weapon(Weapon::Lance) => Span::from("L").light_cyan().bold(),
+        Item::Weapon(Weapon::Thumper) => Span::from("T").light_cyan().bold(),
+        Item::Weapon(Weapon::Blaster) => Span::from("B").light_cyan().bold(),
+        Item::Health => Span::from("✚").light_green().bold(),
+        Item::Shield => Span::from("◈").light_blue().bold(),
+        Item::Life => Span::from("♥").light_red().bold(),
     }
 }
 

@@ -19,7 +19,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
 use super::effects::{Fate, LogLine};
 use super::scene::Scene;
-use super::{arena, hud};
+use super::{arena, hud, round};
 
 /// The smallest terminal that the view fits on: columns and rows.
 pub const SIZE_MIN: (u16, u16) = (80, 24);
@@ -103,6 +103,7 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
         hud::causes(frame, areas.causes, scene);
         hud::legend(frame, areas.legend);
         keys(frame, areas.keys, scene);
+        round::result(frame, areas.arena, scene);
         if let Some(words) = &scene.banner {
             banner(frame, areas.arena, words);
         }
@@ -123,7 +124,7 @@ fn too_small(frame: &mut Frame<'_>, screen: Rect) {
 }
 
 fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
-    let columns = (words.len() as u16 + 6).min(arena.width);
+    let columns = (words.chars().count() as u16 + 6).min(arena.width);
     let area = Rect {
         x: arena.x + (arena.width - columns) / 2,
         // Low, where it hides little of the fight.
@@ -172,9 +173,14 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     };
     let stop = if scene.releases { "" } else { "stop" };
     let links = if scene.link.is_some() { "link" } else { "" };
+    let ready = match scene.round.phase.is_waiting() {
+        true => "ready",
+        false => "",
+    };
     // The first so many that fit.
     let played = [
         ("Q", "quit"),
+        ("R", ready),
         ("WASD", "move"),
         ("IJKL", "aim"),
         ("Space", fire),
@@ -186,6 +192,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         ("P", "predict"),
         ("M", "smooth"),
         ("U/O", "turn aim"),
+        ("F9", "save replay"),
     ];
     let replayed = [
         ("Q", "quit"),

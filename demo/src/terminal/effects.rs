@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
-use twinstep_core::Tick;
+use twinstep_core::{PlayerId, Tick};
 
-use crate::game::Cue;
+use crate::game::{Cue, Item};
 
 /// Lines of the log.
 const LOG_MAX: usize = 32;
@@ -114,16 +114,17 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Takes what happened to a cue; `place` tells where players and enemies were shown last.
+    /// Takes what happened to a cue; `place` tells where its subject was shown last, `name` what a player is called.
     pub fn handle(
         &mut self,
         now: Duration,
         event: CueEvent<Cue>,
         place: impl FnOnce(&Cue) -> Option<Vec2>,
+        name: impl Fn(PlayerId) -> String,
     ) {
         let id = event.id;
         match event.kind {
-            CueKind::Started { tick, cue, .. } => self.start(now, id, tick, cue, place),
+            CueKind::Started { tick, cue, .. } => self.start(now, id, tick, cue, place(&cue), name),
             CueKind::Confirmed { at } => self.confirm(id, at),
             CueKind::Cancelled => {
                 self.flashes.retain(|flash| flash.id != id);
@@ -167,7 +168,8 @@ impl Effects {
         id: CueId,
         tick: Tick,
         cue: Cue,
-        place: impl FnOnce(&Cue) -> Option<Vec2>,
+        place: Option<Vec2>,
+        name: impl Fn(PlayerId) -> String,
     ) {
         let kind = match cue {
             Cue::Blast(_) | Cue::Burst { .. } => Some(FlashKind::Blast),
@@ -176,7 +178,7 @@ impl Effects {
             Cue::EnemyDied(_) | Cue::PlayerDied(_) => Some(FlashKind::Death),
             _ => None,
         };
-        if let (Some(kind), Some(at)) = (kind, place(&cue)) {
+        if let (Some(kind), Some(at)) = (kind, place) {
             push_bounded(
                 &mut self.flashes,
                 FLASHES_MAX,
@@ -189,7 +191,9 @@ impl Effects {
                 },
             );
         }
-        let Some(words) = words(&cue) else { return };
+        let Some(words) = words(&cue, name) else {
+            return;
+        };
         if matches!(cue, Cue::Scored { .. }) {
             let unshown = Unshown { id, tick, words };
             push_bounded(&mut self.unshown, LOG_MAX, unshown);
@@ -237,7 +241,7 @@ fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
 }
 
 /// What the log says; nothing of what happens many times a second.
-fn words(cue: &Cue) -> Option<String> {
+fn words(cue: &Cue, name: impl Fn(PlayerId) -> String) -> Option<String> {
     Some(match *cue {
         Cue::Shot { .. }
         | Cue::Hit(_)
@@ -245,32 +249,35 @@ fn words(cue: &Cue) -> Option<String> {
         | Cue::Volley(_)
         | Cue::CrateHit(_)
         | Cue::Tossed(_) => return None,
-        Cue::Hurt(player) => format!("{player} is hit"),
-        Cue::ShieldBroke(player) => format!("the shield of {player} breaks"),
-        Cue::Took { player, item } => format!("{player} takes {item:?}"),
-        Cue::Ready(player) => format!("{player} is ready"),
+        Cue::Hurt(player) => format!("{} is hit", name(player)),
+        Cue::ShieldBroke(player) => format!("the shield of {} breaks", name(player)),
+        Cue::Took { player, item } => match item {
+            Item::Weapon(weapon) => format!("{} takes a {weapon:?}", name(player)),
+            item => format!("{} takes {item:?}", name(player)),
+        },
+        Cue::Ready(player) => format!("{} is ready", name(player)),
         Cue::Enraged { stage, .. } => format!("the boss rages: stage {stage}"),
-        Cue::Burst { owner, .. } => format!("a shell of {owner} bursts"),
+        Cue::Burst { owner, .. } => format!("a shell of {} bursts", name(owner)),
         Cue::CrateBroke(n) => format!("crate {n} breaks"),
         Cue::Countdown => "all are ready".to_owned(),
         Cue::WaveBegan(n) => format!("wave {n}"),
         Cue::WaveCleared(n) => format!("wave {n} is cleared"),
         Cue::Won => "won".to_owned(),
         Cue::Lost => "lost".to_owned(),
-        Cue::Appeared(player) => format!("{player} appears"),
-        Cue::Dashed(player) => format!("{player} dashes"),
+        Cue::Appeared(player) => format!("{} appears", name(player)),
+        Cue::Dashed(player) => format!("{} dashes", name(player)),
         Cue::EnemyDied(slot) => format!("enemy {slot} dies"),
         Cue::Lit(n) => format!("barrel {n} lit"),
         Cue::Blast(n) => format!("barrel {n} blows up"),
         Cue::Fizzle(n) => format!("barrel {n} only smokes"),
-        Cue::PlayerDied(player) => format!("{player} dies"),
-        Cue::Scored { player, points } => format!("{player} +{points}"),
+        Cue::PlayerDied(player) => format!("{} dies", name(player)),
+        Cue::Scored { player, points } => format!("{} +{points}", name(player)),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use twinstep_core::{Key, PlayerId};
+    use twinstep_core::Key;
 
     use super::*;
 
@@ -281,7 +288,7 @@ mod tests {
             id: CueId(id),
             kind,
         };
-        effects.handle(NOW, event, |_| Some(Vec2::ONE));
+        effects.handle(NOW, event, |_| Some(Vec2::ONE), |player| player.to_string());
     }
 
     fn start(effects: &mut Effects, id: u64, cue: Cue) {

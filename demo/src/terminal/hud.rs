@@ -26,6 +26,7 @@ pub(super) const EXTRA_ROWS: u16 = 5;
 const NUMBER_ROWS: u16 = 10;
 const SPARK_ROWS: u16 = 2;
 const HEALTH_CELLS: usize = 5;
+const NAME_COLUMNS: usize = 10;
 
 /// A player's colour.
 pub(super) fn color_of(id: PlayerId) -> Color {
@@ -201,9 +202,9 @@ pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
 /// What the marks in the arena mean.
 pub(super) fn legend(frame: &mut Frame<'_>, area: Rect) {
     let rows = [
-        "@ you    p other  · waking",
         "▲ gunner ☼ urchin ◊ spinner",
-        "♦ sapper ■ barrel * burning",
+        "♦ sapper ► charger ☠ boss",
+        "■ barrel ▦ crate  ✚ ◈ ♥ W",
     ];
     lines(
         frame,
@@ -220,27 +221,69 @@ fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>)
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// The players, and the score.
+/// The players: how they stand while the round is on, else who is ready and how good their links are.
 pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
-    let title = format!(" team: {} points ", scene.score);
-    let members = scene.team.iter().map(member).collect();
-    lines(frame, area, title, members);
+    let waits = scene.round.phase.is_waiting();
+    let title = match waits {
+        true => format!(" lobby: {} ", scene.team.len()),
+        false => format!(" team: {} points ", scene.score),
+    };
+    let members = scene.team.iter().map(|member| match waits {
+        true => guest(member),
+        false => fighter(member),
+    });
+    lines(frame, area, title, members.collect());
 }
 
-fn member(member: &Member) -> Line<'static> {
+fn name(member: &Member) -> Span<'static> {
     let mark = if member.is_local { '@' } else { ' ' };
-    let name = format!("{mark}{:<3} ", member.id.to_string());
+    // Names are clean, but may have characters that are two cells wide.
+    let mut name = member.name.clone();
+    while Span::from(name.as_str()).width() > NAME_COLUMNS {
+        name.pop();
+    }
+    let gap = NAME_COLUMNS - Span::from(name.as_str()).width();
+    Span::from(format!("{mark}{name}{} ", " ".repeat(gap)))
+        .fg(color_of(member.id))
+        .bold()
+}
+
+fn state(member: &Member) -> Option<(&'static str, Color)> {
+    match member {
+        Member { is_late: true, .. } => Some(("late ", Color::Yellow)),
+        Member { is_away: true, .. } => Some(("away ", Color::DarkGray)),
+        _ => None,
+    }
+}
+
+fn guest(member: &Member) -> Line<'static> {
+    let (word, color) = match (state(member), member.is_ready) {
+        (Some(state), _) => state,
+        (None, true) => ("ready", Color::Green),
+        (None, false) => ("waits", Color::Yellow),
+    };
+    let link = match member.link {
+        Some(link) => format!(" {:>4} ms {:>2} %", link.rtt_ms, link.loss_percent),
+        None => String::new(),
+    };
+    Line::from(vec![
+        name(member),
+        Span::from(word).fg(color),
+        Span::from(link),
+    ])
+}
+
+fn fighter(member: &Member) -> Line<'static> {
     let full = (member.health * HEALTH_CELLS as f32).ceil() as usize;
-    let (bar, color) = match full {
-        _ if member.is_late => ("late ".to_owned(), Color::Yellow),
-        _ if member.is_away => ("away ".to_owned(), Color::DarkGray),
-        0 => ("dead ".to_owned(), Color::Red),
-        full => {
+    let (bar, color) = match (state(member), full) {
+        (Some((word, color)), _) => (word.to_owned(), color),
+        (None, 0) if member.is_out => ("out  ".to_owned(), Color::Red),
+        (None, 0) => ("dead ".to_owned(), Color::Red),
+        (None, full) => {
             let rest = HEALTH_CELLS.saturating_sub(full);
-            let color = if full <= 2 {
-                Color::Yellow
-            } else {
-                Color::Green
+            let color = match full {
+                0..=2 => Color::Yellow,
+                _ => Color::Green,
             };
             (
                 "█".repeat(full.min(HEALTH_CELLS)) + &"░".repeat(rest),
@@ -248,13 +291,12 @@ fn member(member: &Member) -> Line<'static> {
             )
         }
     };
-    let record = format!(
-        " life{:>2} {:>3} k {:>5}",
-        member.lives, member.kills, member.score
-    );
+    let shield = if member.has_shield { "◈" } else { " " };
+    let ammo = member.ammo.map_or(String::new(), |ammo| ammo.to_string());
     Line::from(vec![
-        Span::from(name).fg(color_of(member.id)).bold(),
+        name(member),
         Span::from(bar).fg(color),
-        Span::from(record),
+        Span::from(shield).light_cyan(),
+        Span::from(format!("{:<8}{ammo:>3}", format!("{:?}", member.weapon))),
     ])
 }

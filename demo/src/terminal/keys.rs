@@ -29,6 +29,10 @@ pub enum Act {
     Light,
     /// Dash.
     Dash,
+    /// Say that one is ready for the round, or is not.
+    Ready,
+    /// Save a replay.
+    Save,
     /// Play over another link: the index of a preset.
     Link(usize),
     /// Show or hide the authority's ghosts.
@@ -39,6 +43,17 @@ pub enum Act {
     Smooths,
     /// End.
     Quit,
+}
+
+/// Which keys are a player's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// All.
+    Both,
+    /// The letters, space, and what is nobody's own: where two share a keyboard.
+    Left,
+    /// Arrows walk and aim, Enter fires, `,` and `.` turn the aim, `/` dashes, `-` lights a barrel.
+    Right,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +79,20 @@ impl Way {
 enum Meaning {
     Walk(Way),
     Aim(Way),
+    /// Both at once.
+    Stride(Way),
     Turn(i32),
     Fire,
     Stop,
     Act(Act),
 }
 
-fn meaning(key: &KeyEvent) -> Option<Meaning> {
+fn meaning(key: &KeyEvent, hands: Hands) -> Option<Meaning> {
+    match (hands, key.code) {
+        (Hands::Right, _) => return right_hand(key),
+        (Hands::Left, KeyCode::Up | KeyCode::Left | KeyCode::Down | KeyCode::Right) => return None,
+        _ => {}
+    }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if control {
         return (key.code == KeyCode::Char('c')).then_some(Meaning::Act(Act::Quit));
@@ -81,6 +103,7 @@ fn meaning(key: &KeyEvent) -> Option<Meaning> {
         KeyCode::Down => return Some(Meaning::Walk(Way::South)),
         KeyCode::Right => return Some(Meaning::Walk(Way::East)),
         KeyCode::Esc => return Some(Meaning::Act(Act::Quit)),
+        KeyCode::F(9) => return Some(Meaning::Act(Act::Save)),
         KeyCode::Char(letter) => letter.to_ascii_lowercase(),
         _ => return None,
     };
@@ -100,10 +123,27 @@ fn meaning(key: &KeyEvent) -> Option<Meaning> {
         'e' => Meaning::Act(Act::Light),
         'c' => Meaning::Act(Act::Dash),
         'g' => Meaning::Act(Act::Ghosts),
+        'r' => Meaning::Act(Act::Ready),
+        'v' => Meaning::Act(Act::Save),
         'p' => Meaning::Act(Act::Predicts),
         'm' => Meaning::Act(Act::Smooths),
         'q' => Meaning::Act(Act::Quit),
         '1'..='5' => Meaning::Act(Act::Link(usize::from(letter as u8 - b'1'))),
+        _ => return None,
+    })
+}
+
+fn right_hand(key: &KeyEvent) -> Option<Meaning> {
+    Some(match key.code {
+        KeyCode::Up => Meaning::Stride(Way::North),
+        KeyCode::Left => Meaning::Stride(Way::West),
+        KeyCode::Down => Meaning::Stride(Way::South),
+        KeyCode::Right => Meaning::Stride(Way::East),
+        KeyCode::Enter => Meaning::Fire,
+        KeyCode::Char(',') => Meaning::Turn(AIM_TURN),
+        KeyCode::Char('.') => Meaning::Turn(-AIM_TURN),
+        KeyCode::Char('/') => Meaning::Act(Act::Dash),
+        KeyCode::Char('-') => Meaning::Act(Act::Light),
         _ => return None,
     })
 }
@@ -168,10 +208,10 @@ impl Keys {
         self.releases
     }
 
-    /// Takes a key at `now`; what is to be done at once, if anything.
-    pub fn handle(&mut self, now: Duration, key: &KeyEvent) -> Option<Act> {
+    /// Takes a key of these hands at `now`; what is to be done at once, if anything.
+    pub fn handle(&mut self, now: Duration, key: &KeyEvent, hands: Hands) -> Option<Act> {
         let down = key.kind != KeyEventKind::Release;
-        match meaning(key)? {
+        match meaning(key, hands)? {
             Meaning::Walk(way) if self.releases => self.walk.set(way, down),
             Meaning::Walk(way) if down => self.walk = Held::only(way),
             Meaning::Aim(way) if self.releases => {
@@ -180,6 +220,18 @@ impl Keys {
             }
             Meaning::Aim(way) if down => {
                 self.aim = Held::only(way);
+                self.note_aim();
+            }
+            Meaning::Stride(way) if self.releases => {
+                self.walk.set(way, down);
+                if self.walk.heading() != Heading::NONE {
+                    self.aim = self.walk;
+                    self.note_aim();
+                }
+            }
+            Meaning::Stride(way) if down => {
+                self.walk = Held::only(way);
+                self.aim = self.walk;
                 self.note_aim();
             }
             Meaning::Turn(steps) if down => {
@@ -265,12 +317,12 @@ mod tests {
 
     fn press(keys: &mut Keys, ms: u64, letter: char) -> Option<Act> {
         let key = event(KeyCode::Char(letter), KeyEventKind::Press);
-        keys.handle(Duration::from_millis(ms), &key)
+        keys.handle(Duration::from_millis(ms), &key, Hands::Both)
     }
 
     fn release(keys: &mut Keys, letter: char) {
         let key = event(KeyCode::Char(letter), KeyEventKind::Release);
-        assert_eq!(keys.handle(Duration::ZERO, &key), None);
+        assert_eq!(keys.handle(Duration::ZERO, &key, Hands::Both), None);
     }
 
     fn toward(x: f32, y: f32) -> Heading {
@@ -284,7 +336,11 @@ mod tests {
         assert_eq!(keys.pad().walk, toward(0.0, 1.0));
         press(&mut keys, 2_000, 'l');
         assert_eq!(keys.pad().walk, toward(0.0, 1.0), "an aim is no walk");
-        keys.handle(Duration::ZERO, &event(KeyCode::Right, KeyEventKind::Press));
+        keys.handle(
+            Duration::ZERO,
+            &event(KeyCode::Right, KeyEventKind::Press),
+            Hands::Both,
+        );
         assert_eq!(keys.pad().walk, toward(1.0, 0.0));
         press(&mut keys, 3_000, ' ');
         press(&mut keys, 4_000, 'x');
@@ -348,7 +404,10 @@ mod tests {
         let mut keys = Keys::new(true);
         assert_eq!(press(&mut keys, 0, 'c'), Some(Act::Dash));
         let repeat = event(KeyCode::Char('c'), KeyEventKind::Repeat);
-        assert_eq!(keys.handle(Duration::from_secs(1), &repeat), None);
+        assert_eq!(
+            keys.handle(Duration::from_secs(1), &repeat, Hands::Both),
+            None
+        );
         release(&mut keys, 'c');
     }
 
@@ -361,11 +420,39 @@ mod tests {
             event(KeyCode::Char('q'), KeyEventKind::Press),
             interrupt,
         ] {
-            assert_eq!(keys.handle(Duration::ZERO, &key), Some(Act::Quit));
+            assert_eq!(
+                keys.handle(Duration::ZERO, &key, Hands::Both),
+                Some(Act::Quit)
+            );
         }
         assert_eq!(press(&mut keys, 0, '1'), Some(Act::Link(0)));
         assert_eq!(press(&mut keys, 0, '5'), Some(Act::Link(4)));
         assert_eq!(press(&mut keys, 0, '6'), None);
         assert_eq!(press(&mut keys, 0, 'g'), Some(Act::Ghosts));
+    }
+
+    #[test]
+    fn two_share_a_keyboard_and_no_key_is_both_of_theirs() {
+        let press = |code| event(code, KeyEventKind::Press);
+        let mut right = Keys::new(false);
+        for code in [KeyCode::Up, KeyCode::Enter] {
+            assert_eq!(
+                right.handle(Duration::ZERO, &press(code), Hands::Right),
+                None
+            );
+        }
+        let pad = right.pad();
+        assert_eq!((pad.walk, pad.aim), (toward(0.0, 1.0), toward(0.0, 1.0)));
+        assert!(pad.fires());
+        let mut keys = Keys::new(true);
+        let light = keys.handle(Duration::ZERO, &press(KeyCode::Char('-')), Hands::Right);
+        assert_eq!(light, Some(Act::Light));
+        let letters = ('!'..='~').map(KeyCode::Char);
+        let others = [KeyCode::Up, KeyCode::Enter, KeyCode::Esc, KeyCode::F(9)];
+        for code in letters.chain(others) {
+            let key = press(code);
+            let both = [Hands::Left, Hands::Right].map(|hands| meaning(&key, hands));
+            assert!(both.contains(&None), "{code:?}: {both:?}");
+        }
     }
 }

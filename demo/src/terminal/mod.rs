@@ -19,6 +19,7 @@ mod draw;
 mod effects;
 mod hud;
 mod keys;
+mod round;
 mod scene;
 mod screen;
 #[cfg(test)]
@@ -36,12 +37,15 @@ use crate::view::Summary;
 use controls::control;
 pub use draw::{SIZE_MIN, draw};
 pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};
-pub use keys::{Act, Keys};
+pub use keys::{Act, Hands, Keys};
+pub use round::Round;
 pub use scene::{Member, Reel, Scene, Thing};
 use screen::Screen;
 
 /// The feed is advanced at least so often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Who may play at one terminal.
+const SEATS: usize = 2;
 /// The picture is drawn so often: 30 times a second.
 const FRAME: Duration = Duration::from_millis(33);
 
@@ -94,7 +98,8 @@ pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, Termina
 
 /// What the loop keeps.
 struct View {
-    keys: Keys,
+    /// One for each seat; the second one's lie still where only one plays.
+    keys: [Keys; SEATS],
     effects: Effects,
     scene: Scene,
     quits: bool,
@@ -103,7 +108,7 @@ struct View {
 impl View {
     fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> View {
         View {
-            keys: Keys::new(releases),
+            keys: [Keys::new(releases), Keys::new(releases)],
             effects: Effects::default(),
             scene: Scene {
                 color: options.color,
@@ -132,7 +137,9 @@ impl View {
                 patience = Duration::ZERO;
                 match event::read()? {
                     Input::Key(key) => self.press(now, &key, feed),
-                    Input::FocusLost if self.keys.has_releases() => self.keys.release_all(),
+                    Input::FocusLost if self.scene.releases => {
+                        self.keys.iter_mut().for_each(Keys::release_all);
+                    }
                     Input::Resize(..) => next_frame = Duration::ZERO,
                     _ => {}
                 }
@@ -145,19 +152,22 @@ impl View {
 
     /// Lets the match go on, and takes what it has to tell.
     fn advance(&mut self, feed: &mut Feed) -> Result<(), Ended> {
-        feed.advance(&[self.keys.pad()])?;
+        feed.advance(&self.keys.map(|keys| keys.pad()))?;
         let now = feed.now();
         while let Some(cue) = feed.poll_cue() {
             let scene = &self.scene;
-            self.effects.handle(now, cue, |cue| scene.place_of(cue));
+            self.effects
+                .handle(now, cue, |cue| scene.place_of(cue), |id| scene.name_of(id));
         }
         while let Some(Note { tick, words }) = feed.poll_note() {
             self.effects.note(tick, &words);
         }
-        if let (Some(me), Some(game)) = (feed.seats().first(), feed.game())
-            && let Some(player) = game.players.get(me)
-        {
-            self.keys.face(player.facing);
+        if let Some(game) = feed.game() {
+            for (keys, player) in self.keys.iter_mut().zip(feed.seats()) {
+                if let Some(player) = game.players.get(player) {
+                    keys.face(player.facing);
+                }
+            }
         }
         Ok(())
     }
@@ -165,27 +175,40 @@ impl View {
     /// Gathers the next picture.
     fn look(&mut self, feed: &Feed) {
         self.effects.advance(feed.now());
-        self.scene.pad = self.keys.pad();
+        self.scene.pad = self.keys[0].pad();
         self.scene.gather(feed, &self.effects);
     }
 
     fn press(&mut self, now: Duration, key: &KeyEvent, feed: &mut Feed) {
         if let Some(replay) = feed.replay_mut() {
             self.quits |= control(key).is_some_and(|control| control.apply(replay));
-        } else if let Some(act) = self.keys.handle(now, key) {
-            self.act(act, feed);
+            return;
+        }
+        let hands: &[Hands] = match feed.seats().len() {
+            0 | 1 => &[Hands::Both],
+            _ => &[Hands::Left, Hands::Right],
+        };
+        for (seat, hands) in hands.iter().enumerate() {
+            if let Some(act) = self.keys[seat].handle(now, key, *hands) {
+                self.act(act, seat, feed);
+            }
         }
     }
 
-    fn act(&mut self, act: Act, feed: &mut Feed) {
+    fn act(&mut self, act: Act, seat: usize, feed: &mut Feed) {
         match act {
             Act::Quit => self.quits = true,
             Act::Ghosts => self.scene.shows_ghosts ^= true,
             Act::Predicts => feed.set_predicts(!feed.predicts()),
             Act::Smooths => feed.set_smooths(!feed.smooths()),
             Act::Link(preset) => feed.set_link(preset),
-            Act::Dash => feed.order(0, Command::Dash),
-            Act::Light => feed.light(0),
+            Act::Save => feed.keep_replay(),
+            Act::Dash => feed.order(seat, Command::Dash),
+            Act::Light => feed.light(seat),
+            // One word for all who sit here.
+            Act::Ready => {
+                (0..feed.seats().len()).for_each(|seat| feed.order(seat, Command::Ready));
+            }
         }
     }
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::stats::SessionStats;
+use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
 
 use super::effects::{Effects, Flash, LogLine};
+use super::round::{self, Round};
 use crate::feed::{Feed, Playback, Rates, Speed};
-use crate::game::{Cue, Pad, Rules, ShowKey, Stage};
+use crate::game::{Cue, Pad, Phase, Rules, ShowKey, Stage, Weapon};
 
 /// One picture of the view.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Scene {
     pub ghosts: Vec<(ShowKey, Vec2)>,
     /// Where each barrel is, and how far.
     pub barrels: Vec<(Vec2, Stage)>,
+    /// How far the round is.
+    pub round: Round,
     /// What flares up.
     pub flashes: Vec<Flash>,
     /// What cues came to, newest first.
@@ -103,10 +107,12 @@ pub struct Thing {
 }
 
 /// A player of the team.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Who.
     pub id: PlayerId,
+    /// What it wants to be called.
+    pub name: String,
     /// Whether it sits here.
     pub is_local: bool,
     /// Whether its controls are cut off.
@@ -115,8 +121,18 @@ pub struct Member {
     pub is_late: bool,
     /// Of full health, 0 ..= 1; 0 is dead.
     pub health: f32,
-    /// How often it has appeared.
-    pub lives: u32,
+    /// Whether it is dead until the wave is over.
+    pub is_out: bool,
+    /// Whether it has said that it is ready.
+    pub is_ready: bool,
+    /// Whether a shield takes its next hit.
+    pub has_shield: bool,
+    /// What it fires.
+    pub weapon: Weapon,
+    /// How often it can; `None`: for ever.
+    pub ammo: Option<u16>,
+    /// Its link, as the server measures it.
+    pub link: Option<LinkQuality>,
     /// Enemies that it killed.
     pub kills: u32,
     /// Its points.
@@ -133,6 +149,7 @@ impl Scene {
             things: Vec::new(),
             ghosts: Vec::new(),
             barrels: Vec::new(),
+            round: Round::default(),
             flashes: Vec::new(),
             log: Vec::new(),
             team: Vec::new(),
@@ -170,6 +187,13 @@ impl Scene {
         self.gather_arena(feed);
         self.gather_ghosts(feed);
         self.banner = self.word_across(feed);
+    }
+
+    /// What a player is called.
+    #[must_use]
+    pub fn name_of(&self, id: PlayerId) -> String {
+        let member = self.team.iter().find(|member| member.id == id);
+        member.map_or_else(|| id.to_string(), |member| member.name.clone())
     }
 
     /// Where the subject of a cue was shown last.
@@ -233,17 +257,27 @@ impl Scene {
             .extend(game.barrels.iter().map(|barrel| (barrel.at, barrel.stage)));
         self.score = game.score;
         let full = f32::from(rules.tuning.player_health.max(1));
-        self.team
-            .extend(game.players.iter().map(|(id, player)| Member {
+        let company = feed.company();
+        self.team.extend(game.players.iter().map(|(id, player)| {
+            let known = company.iter().find(|one| one.id == *id);
+            Member {
                 id: *id,
+                name: known.map_or_else(|| id.to_string(), |one| one.name.clone()),
                 is_local: feed.seats().contains(id),
                 is_away: player.is_away,
                 is_late: feed.waiting().contains(*id),
                 health: f32::from(player.health.max(0)) / full,
-                lives: player.life,
+                is_out: player.is_out,
+                is_ready: player.is_ready,
+                has_shield: player.has_shield,
+                weapon: player.weapon,
+                ammo: player.weapon.ammo().map(|_| player.ammo),
+                link: known.and_then(|one| one.link),
                 kills: player.kills,
                 score: player.score,
-            }));
+            }
+        }));
+        self.round = Round::of(feed).unwrap_or_default();
     }
 
     fn gather_ghosts(&mut self, feed: &Feed) {
@@ -262,8 +296,16 @@ impl Scene {
         if let Some(notice) = feed.notice() {
             return Some(notice.to_string());
         }
-        let me = self.team.iter().find(|member| member.is_local);
-        me.filter(|me| me.health == 0.0)
-            .map(|_| "you died: back in a moment".to_owned())
+        if let Some(words) = round::words(self) {
+            return Some(words);
+        }
+        let mut own = self.team.iter().filter(|member| member.is_local);
+        let dead = own.find(|member| member.health == 0.0 && !member.is_away)?;
+        let words = match (self.round.phase, dead.is_out) {
+            (Phase::Won | Phase::Lost, _) => return None,
+            (_, true) => "no lives are left: you are back after this wave",
+            (_, false) => "you died: back in a moment",
+        };
+        Some(words.to_owned())
     }
 }

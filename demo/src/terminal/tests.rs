@@ -14,7 +14,7 @@ use twinstep_core::{Key, PlayerId, Tick};
 
 use super::*;
 use crate::feed::{Clock, Line as _, Live, Playback};
-use crate::game::{Cue, Pad, Rules, ShowKey};
+use crate::game::{Cue, Pad, Phase, Rules, ShowKey};
 use crate::game_show::GameShow;
 use crate::rehearsal::{Rehearsal, Setup};
 
@@ -31,7 +31,7 @@ fn played(frames: u32) -> Scene {
     view.scene.shows_ghosts = true;
     for key in ['d', 'l', ' '] {
         let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
-        assert_eq!(view.keys.handle(Duration::ZERO, &key), None);
+        assert_eq!(view.keys[0].handle(Duration::ZERO, &key, Hands::Both), None);
     }
     for _ in 0..frames {
         view.advance(&mut feed).unwrap();
@@ -71,7 +71,8 @@ fn a_played_match_is_on_the_screen() {
         "stalls",
         "up/s",
         "team: ",
-        "life 1",
+        "Blaster",
+        "bot-1",
         "dashes",
         "confirmed",
         "WASD move",
@@ -140,7 +141,12 @@ fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing()
     let mut effects = Effects::default();
     let mut after = |kind: CueKind<Cue>| {
         let event = CueEvent { id: CueId(1), kind };
-        effects.handle(Duration::ZERO, event, |_| Some(Vec2::ZERO));
+        effects.handle(
+            Duration::ZERO,
+            event,
+            |_| Some(Vec2::ZERO),
+            |id| id.to_string(),
+        );
         scene.flashes = effects.flashes().copied().collect();
         scene.now = FlashKind::Blast.life() * 3 / 4;
         lit(&scene)
@@ -253,4 +259,99 @@ fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
     assert!(after(KeyCode::Char('+')).contains("2x"));
     after(KeyCode::Char('q'));
     assert!(view.quits);
+}
+
+/// The campaign as two see it at one terminal, from the lobby on, with a bot that says it is ready.
+fn campaign() -> (Feed, View) {
+    let rules = Arc::new(Rules::campaign());
+    let setup = Setup {
+        bots: 1,
+        seats: 2,
+        names: vec!["Anna".to_owned(), "Bert".to_owned()],
+        ..Setup::new(Arc::clone(&rules), 3)
+    };
+    let live = Live::new(Rehearsal::new(&setup), GameShow, None);
+    let feed = Feed::live(live, rules);
+    let view = View::new(&feed, &TerminalOptions { color: true }, true);
+    (feed, view)
+}
+
+fn play(feed: &mut Feed, view: &mut View, frames: u32) -> String {
+    for _ in 0..frames {
+        view.advance(feed).unwrap();
+        view.look(feed);
+    }
+    text(&drawn(&view.scene, 120, 36))
+}
+
+fn press(feed: &mut Feed, view: &mut View, code: KeyCode) {
+    let key = KeyEvent::new(code, KeyModifiers::NONE);
+    view.press(Duration::ZERO, &key, feed);
+}
+
+#[test]
+fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_here() {
+    let (mut feed, mut view) = campaign();
+    let lobby = play(&mut feed, &mut view, 180);
+    for expected in [
+        "lobby",
+        "@Anna",
+        "@Bert",
+        "bot-1",
+        "waits",
+        " ms ",
+        "R when you are ready",
+        "R ready",
+    ] {
+        assert!(
+            lobby.contains(expected),
+            "{expected:?} is missing:\n{lobby}"
+        );
+    }
+    press(&mut feed, &mut view, KeyCode::Char('r'));
+    let begun = play(&mut feed, &mut view, 30);
+    assert!(begun.contains("get ready: "), "{begun}");
+    let fought = play(&mut feed, &mut view, 600);
+    for expected in ["wave 1 of ", "lives ", "Blaster", "Anna"] {
+        assert!(
+            fought.contains(expected),
+            "{expected:?} is missing:\n{fought}"
+        );
+    }
+}
+
+#[test]
+fn two_at_one_terminal_walk_their_own_ways() {
+    let (mut feed, mut view) = campaign();
+    play(&mut feed, &mut view, 120);
+    let at = |feed: &Feed, seat: usize| {
+        let id = feed.seats()[seat];
+        feed.game().unwrap().players.get(&id).unwrap().at
+    };
+    let before = [at(&feed, 0), at(&feed, 1)];
+    press(&mut feed, &mut view, KeyCode::Char('s'));
+    press(&mut feed, &mut view, KeyCode::Up);
+    play(&mut feed, &mut view, 20);
+    assert!(at(&feed, 0).y < before[0].y - 1.0);
+    assert!(at(&feed, 1).y > before[1].y + 1.0);
+}
+
+#[test]
+fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
+    let (mut feed, mut view) = campaign();
+    play(&mut feed, &mut view, 120);
+    view.scene.round.phase = Phase::Wave;
+    view.scene.round.boss = Some(0.5);
+    let fought = text(&drawn(&view.scene, 120, 36));
+    let bar = format!("BOSS {}{}", "█".repeat(12), "░".repeat(12));
+    assert!(fought.contains(&bar), "{fought}");
+    view.scene.round.phase = Phase::Lost;
+    view.scene.team[1].score = 900;
+    view.scene.score = 1_200;
+    for (width, height) in [(80, 24), (120, 36)] {
+        let lost = text(&drawn(&view.scene, width, height));
+        assert!(lost.contains("LOST in wave"), "{lost}");
+        let table = &lost[lost.find("1200 points").expect("the team's points")..];
+        assert!(table.find("Bert") < table.find("Anna"), "{lost}");
+    }
 }
