@@ -34,8 +34,8 @@ impl Game {
     /// What a player's own screen should claim, judged by the state at the end of `now`.
     pub(super) fn harm_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
         let who = self.players.get(&player)?;
-        let harm = self.harm_to(who, now, rules);
-        harm.filter(|_| who.is_vulnerable(now))
+        let who = who.is_vulnerable(now).then_some(who)?;
+        self.harm_to(who, now, rules)
     }
 
     /// What comes of what touches a player: it is hurt, or that was its death.

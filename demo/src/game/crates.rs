@@ -1,4 +1,4 @@
-//! Crates: solid, they hide from blasts, and something is in them.
+//! Crates: solid, they hide from blasts, and something is in them. Blasts throw them about, see `toss`.
 //!
 //! What it is nobody can know before the crate breaks: the server rolls it then (`Query::Loot`), and no client
 //! guesses.
@@ -135,5 +135,119 @@ impl Game {
             self.timers.cancel(self.crates[usize::from(n)].key(n));
             self.return_crate(n, frame);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::game::{Heading, Outcome, Pad, Rules, Weapon, speculate};
+
+    const AT: Vec2 = Vec2::new(-28.0, -1.0);
+
+    /// ONE stands three units west of the one crate and looks at it.
+    fn yard() -> Solo {
+        let rules = Rules {
+            crates: vec![AT],
+            ..rules()
+        };
+        let mut game = with_player(solo(rules));
+        player_mut(&mut game).at = AT - Vec2::X * 3.0;
+        player_mut(&mut game).facing = Heading::EAST;
+        game
+    }
+
+    fn fire() -> Pad {
+        Pad {
+            aim: Heading::EAST,
+            buttons: Pad::FIRE,
+            ..Pad::default()
+        }
+    }
+
+    /// The crate has just been broken; what is in it has been asked.
+    fn broken() -> (Solo, Key) {
+        let mut game = yard();
+        game.hold(ONE, fire());
+        for _ in 0..120 {
+            if !game.step().asks().is_empty() {
+                game.hold(ONE, Pad::default());
+                let [(key, query)] = game.effects().asks() else {
+                    panic!("one question")
+                };
+                assert_eq!(*query, Query::Loot { n: 0 });
+                let key = *key;
+                return (game, key);
+            }
+        }
+        panic!("the crate withstands: {:?}", game.sim().crates[0]);
+    }
+
+    #[test]
+    fn a_crate_stops_players_shots_and_bullets_until_it_breaks() {
+        let mut game = yard();
+        let walk = Pad {
+            walk: Heading::EAST,
+            ..Pad::default()
+        };
+        put_bullet(&mut game, Key::new(1, 1), AT);
+        game.hold(ONE, walk).run(60);
+        let edge = AT.x - CRATE_HALF - super::super::PLAYER_RADIUS;
+        assert!((player(&game).at.x - edge).abs() < 1e-3);
+        assert!(game.sim().bullets.is_empty(), "a bullet ends in it");
+        game.hold(ONE, fire()).run(3);
+        game.hold(ONE, Pad::default()).run(3);
+        let hit = rules().tuning.crate_health - Weapon::Blaster.damage();
+        assert_eq!(game.sim().crates[0].health, hit);
+        assert!(game.sim().shots.is_empty(), "a shot ends in it");
+        game.sim_mut().crates[0].health = 0;
+        game.hold(ONE, walk).run(20);
+        assert!(player(&game).at.x > edge + 1.0);
+    }
+
+    #[test]
+    fn what_is_in_it_lies_where_it_broke_when_the_server_says_so() {
+        let (mut game, key) = broken();
+        assert!(game.effects().cues().contains(&(key, Cue::CrateBroke(0))));
+        game.run(30);
+        assert!(game.sim().pickups.is_empty(), "nobody knows yet");
+        game.answer(key, Outcome::Loot(Some(Item::Shield))).step();
+        let pickups = &game.sim().pickups;
+        assert_eq!((pickups.len(), pickups[0].item), (1, Item::Shield));
+        assert_eq!(pickups[0].at, AT);
+    }
+
+    #[test]
+    fn an_empty_crate_and_one_without_an_answer_leave_nothing_and_the_next_one_comes() {
+        for empty in [true, false] {
+            let (mut game, key) = broken();
+            if empty {
+                game.answer(key, Outcome::Loot(None)).step();
+            } else {
+                game.refuse(key).step();
+            }
+            assert!(game.sim().pickups.is_empty());
+            game.run(rules().tuning.crate_return_ticks);
+            let chest = game.sim().crates[0];
+            assert!(chest.stands() && chest.life == 1 && chest.at == AT);
+        }
+    }
+
+    /// No client guesses, and none may answer: the question is nobody's own.
+    #[test]
+    fn what_is_in_it_is_for_the_server_to_say() {
+        let (game, key) = broken();
+        assert_eq!(key.owner(), None);
+        let query = game.world().open_queries()[0].query;
+        assert_eq!(speculate(game.sim(), &rules(), &query), None);
+    }
+
+    #[test]
+    fn an_answer_for_an_earlier_crate_is_for_nobody() {
+        let (mut game, key) = broken();
+        game.sim_mut().crates[0].life += 1;
+        game.answer(key, Outcome::Loot(Some(Item::Life))).step();
+        assert!(game.sim().pickups.is_empty());
     }
 }

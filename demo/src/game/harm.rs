@@ -29,8 +29,9 @@ impl Player {
 }
 
 impl Game {
-    /// A player says that it was hit and lives. One that could not have lived says nothing by that: it would buy
-    /// mercy again and again for its last point of health. It owes its death, and the referee claims it.
+    /// A player says that it was hit and lives. If it cannot be hurt now, or could not have lived, that says
+    /// nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
+    /// the referee claims.
     pub(super) fn sting(
         &mut self,
         id: PlayerId,
@@ -38,7 +39,6 @@ impl Game {
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,
     ) {
-        self.bullets.retain(|bullet| bullet.key != by);
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let is_dangerous = self.phase.is_dangerous();
         let player = self.players.get_mut(&id);
@@ -46,6 +46,7 @@ impl Game {
             let left = player.health - tuning.bullet_damage;
             if player.has_shield || left > 0 {
                 player.hit(id, left, now, tuning, fx);
+                self.bullets.retain(|bullet| bullet.key != by);
             }
         }
     }
@@ -167,8 +168,15 @@ mod tests {
     fn a_hit_never_kills_and_buys_no_mercy_with_the_last_of_its_health() {
         let mut game = vulnerable();
         player_mut(&mut game).health = 5;
+        let at = player(&game).at;
+        put_bullet(&mut game, Key::new(3, 3), at);
         assert_eq!(hurt(&mut game), []);
         assert_eq!(player(&game).health, 5);
+        assert_eq!(
+            game.sim().bullets.len(),
+            1,
+            "nor does it take the bullet away"
+        );
         assert!(player(&game).is_vulnerable(game.world().tick()));
     }
 

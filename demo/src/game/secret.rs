@@ -67,3 +67,82 @@ impl Game {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::game::{Outcome, speculate};
+
+    /// A lance of ONE is in an enemy that stands two hits from its death.
+    fn lanced() -> (Solo, Key) {
+        let mut game = with_player(quiet());
+        let at = glam::Vec2::new(-5.0, -4.0);
+        put_enemy(&mut game, 0, at);
+        let tuning = rules().tuning;
+        game.sim_mut().enemies[0].health = Weapon::Lance.damage() + tuning.crit_damage;
+        put_shot(&mut game, ONE, at);
+        game.sim_mut().shots[0].weapon = Weapon::Lance;
+        game.step();
+        let [(key, Query::Crit(strike))] = *game.effects().asks() else {
+            panic!("it asks: {:?}", game.effects().asks())
+        };
+        assert_eq!((strike.slot, strike.by), (0, ONE));
+        (game, key)
+    }
+
+    #[test]
+    fn a_critical_hit_takes_more_than_the_hit_and_its_credit_is_the_shooter_s() {
+        let (mut game, key) = lanced();
+        assert!(game.sim().enemies[0].is_alive());
+        game.answer(key, Outcome::Crit(true)).step();
+        assert!(game.effects().cues().contains(&(key, Cue::Crit(0))));
+        assert!(!game.sim().enemies[0].is_alive());
+        assert_eq!(player(&game).kills, 1);
+    }
+
+    #[test]
+    fn a_hit_that_was_none_or_got_no_answer_takes_no_more() {
+        for answered in [true, false] {
+            let (mut game, key) = lanced();
+            let health = game.sim().enemies[0].health;
+            if answered {
+                game.answer(key, Outcome::Crit(false)).step();
+            } else {
+                game.refuse(key).step();
+            }
+            assert_eq!(game.sim().enemies[0].health, health);
+        }
+    }
+
+    #[test]
+    fn who_came_only_after_the_hit_is_not_hurt_by_it() {
+        let (mut game, key) = lanced();
+        let health = game.sim().enemies[0].health;
+        game.sim_mut().enemies[0].born = game.world().tick();
+        game.answer(key, Outcome::Crit(true)).step();
+        assert_eq!(game.sim().enemies[0].health, health);
+    }
+
+    /// No client guesses, and none may answer: the question is nobody's own.
+    #[test]
+    fn whether_it_was_critical_is_for_the_server_to_say() {
+        let (game, key) = lanced();
+        assert_eq!(key.owner(), None);
+        let query = game.world().open_queries()[0].query;
+        assert_eq!(speculate(game.sim(), &rules(), &query), None);
+    }
+
+    #[test]
+    fn the_odds_are_as_stated() {
+        let mut luck = Mwc::seed(6);
+        let tuning = rules().tuning;
+        let crits = (0..10_000).filter(|_| crit(&mut luck, &tuning)).count() as u32;
+        assert!(crits.abs_diff(100 * tuning.crit_percent) < 200, "{crits}");
+        let loot: Vec<Option<Item>> = (0..10_000).map(|_| loot(&mut luck)).collect();
+        let share = |item: Option<Item>| loot.iter().filter(|other| **other == item).count();
+        assert!(share(None).abs_diff(2_000) < 200);
+        assert!(share(Some(Item::Health)).abs_diff(2_000) < 200);
+        assert!(share(Some(Item::Life)).abs_diff(1_000) < 150);
+    }
+}

@@ -1,0 +1,295 @@
+//! What only the server decides, over whole matches of Powderkeg: tosses, secrets, and what is claimed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use glam::Vec2;
+use powderkeg::game::{
+    Arbiter, BULLET_RADIUS, Command, Game, Heading, Item, Judge, Luck, Outcome, PLAYER_RADIUS, Pad,
+    Rules,
+};
+use twinstep_client::SessionConfig;
+use twinstep_core::bounds::{OUTCOME_BYTES_MAX, PACKET_BYTES_MAX};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Key, PlayerId, codec};
+use twinstep_server::config::Claims;
+use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
+use twinstep_tests::direct::Direct;
+use twinstep_tests::powderkeg::CAMPAIGN;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// From a touch to the referee's own claim.
+const WITHIN: u32 = 40;
+
+fn hello(rules: &Rules) -> Hello {
+    Hello::of::<Game>(rules, "").expect("rules without a NaN")
+}
+
+/// Rows 50 and 52: what a blast throws is decided once, by the server, and every copy and every replay plays the
+/// same paths; the guesses of clients differ and are corrected.
+#[test]
+fn tosses_are_decided_once_and_played_back_everywhere() {
+    let mut config = RigConfig::new(50, LinkProfile::BAD);
+    config.crowd = CAMPAIGN;
+    config.fps = 60;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 100);
+    let rules = <Game as twinstep_tests::rig::Play>::rules(CAMPAIGN);
+    let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
+    let (mut tosses, mut thrown, mut largest, mut aloft) = (0, 0, 0, 0);
+    while replay.step().unwrap() {
+        for answer in &replay.frame().outcomes {
+            if let Some(Outcome::Toss { throws }) = &answer.outcome {
+                tosses += 1;
+                thrown += throws.len();
+                largest = largest.max(codec::size(&answer.outcome).unwrap());
+            }
+        }
+        aloft += replay.world().sim().flights.len();
+        for (prop, at) in replay.world().sim().lying() {
+            let free = rules.place(at, prop.radius()).distance(at);
+            assert!(free < 0.05, "{prop:?} lies {free} deep in a wall at {at}");
+        }
+    }
+    println!("{tosses} tosses threw {thrown}, at most {largest} B; {aloft} ticks in the air");
+    assert!(tosses >= 5 && thrown >= 8 && aloft > 100);
+    assert!(largest <= OUTCOME_BYTES_MAX);
+    let world = replay.world();
+    assert_eq!(world.digest().ok(), rig.game.digest_at(world.tick()));
+    for i in 0..4 {
+        assert_eq!(rig.clients[i].desync, None);
+    }
+}
+
+/// What a client was told until a crate broke, and what was in it.
+struct Hunt {
+    /// Packets, by frame.
+    packets: Vec<Vec<Vec<u8>>>,
+    /// The server's state, by frame.
+    worlds: Vec<Vec<u8>>,
+    loot: Option<Item>,
+}
+
+/// A match whose one player shoots the one crate in front of it; all that luck decides is what is in there.
+fn crate_hunt(seed: u64) -> Hunt {
+    let place = Vec2::new(-20.0, 0.0);
+    let rules = Arc::new(Rules {
+        walls: Vec::new(),
+        barrels: Vec::new(),
+        spawns: vec![place],
+        crates: vec![place + Vec2::X * 4.0],
+        ..Rules::arena(0)
+    });
+    let arbiter = Arbiter::new(&rules, Luck::Seeded(seed)).unwrap();
+    let config = SessionConfig::<Game>::new(rules.clone());
+    let policies = MatchConfig::action();
+    let game = Game::new(&rules, 1);
+    let mut table = Direct::new(policies, game, rules.clone(), arbiter, vec![config], 60);
+    let fire = Pad {
+        aim: Heading::EAST,
+        buttons: Pad::FIRE,
+        ..Pad::default()
+    };
+    let (mut packets, mut worlds) = (Vec::new(), Vec::new());
+    for n in 0..300 {
+        table.frame(|_, _| if n < 120 { Pad::default() } else { fire });
+        for (_, bytes) in table.up.drain(..) {
+            table.game.handle(table.now, PeerId(0), &bytes);
+        }
+        table.game.advance(table.now);
+        let mut said = Vec::new();
+        while let Some(output) = table.game.poll() {
+            if let Output::Packet { bytes, .. } = output {
+                said.push(bytes.to_vec());
+                table.sessions[0].handle(table.now, bytes);
+            }
+        }
+        let sim = table.game.world().sim();
+        if !sim.crates[0].is_there() {
+            let loot = |table: &Direct<Game>| {
+                let pickups = &table.game.world().sim().pickups;
+                pickups.first().map(|pickup| pickup.item)
+            };
+            table.run(5, |_, _| Pad::default());
+            let loot = loot(&table);
+            return Hunt {
+                packets,
+                worlds,
+                loot,
+            };
+        }
+        packets.push(said);
+        let mut bytes = Vec::new();
+        codec::append(sim, &mut bytes).unwrap();
+        worlds.push(bytes);
+    }
+    panic!("the crate still stands");
+}
+
+/// Until a crate breaks, servers whose luck will differ say the same, byte for byte, to a client that waits for
+/// nothing else: what is in it is in no packet and in no world.
+#[test]
+fn what_a_crate_holds_is_nowhere_before_it_is_broken() {
+    let first = crate_hunt(0);
+    let packets = &first.packets;
+    assert!(packets.len() > 120);
+    assert!(
+        packets
+            .iter()
+            .flatten()
+            .all(|packet| packet.len() <= PACKET_BYTES_MAX)
+    );
+    let mut loot = BTreeSet::from([format!("{:?}", first.loot)]);
+    for seed in 1..12 {
+        let other = crate_hunt(seed);
+        assert!(other.packets == *packets, "the wire of seed {seed} tells");
+        assert!(
+            other.worlds == first.worlds,
+            "the world of seed {seed} tells"
+        );
+        loot.insert(format!("{:?}", other.loot));
+    }
+    assert!(loot.len() >= 3, "all crates hold the same: {loot:?}");
+}
+
+/// Whether a player is touched by a bullet, seen from outside of the game: an oracle of its own.
+fn is_touched(game: &Game, player: PlayerId) -> bool {
+    let who = game.players.get(&player).expect("who plays");
+    let reach = PLAYER_RADIUS + BULLET_RADIUS - 0.01;
+    game.bullets
+        .iter()
+        .any(|bullet| bullet.at.distance(who.at) < reach)
+}
+
+/// Rows 63 and 64 with a deadline: clients that never claim anything (they run no prediction) are hurt and killed
+/// by the referee, each within its bound of the touch.
+#[test]
+fn hacked_clients_that_never_claim_die_within_the_bound() {
+    let mut config = RigConfig::new(64, LinkProfile::WAN);
+    config.crowd = 200;
+    config.budget = 0;
+    (config.fps, config.verify) = (60, false);
+    config.policies.claims = Claims::OwnerWithin(WITHIN);
+    let mut rig = Rig::<Game>::new(config);
+    rig.game.set_referee(Judge);
+    rig.run(SECOND * 60);
+    let rules = Rules::arena(200);
+    let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
+    // Since when a player owes something, with its life and its mercy then.
+    let mut debts = [None; 4];
+    let (mut touches, mut deaths) = (0, 0);
+    while replay.step().unwrap() {
+        // The tick that was just stepped.
+        let (game, now) = (replay.world().sim(), replay.world().tick().back(1));
+        for (n, debt) in debts.iter_mut().enumerate() {
+            let id = PlayerId(n as u8);
+            let Some(who) = game.players.get(&id) else {
+                continue;
+            };
+            let state = (who.life, who.is_alive(), who.safe_until);
+            if let Some((since, then)) = *debt {
+                if state != then {
+                    touches += 1;
+                    deaths += u32::from(!who.is_alive());
+                    *debt = None;
+                } else {
+                    assert!(
+                        now - since <= WITHIN + 3,
+                        "{id} owes since {since}, now {now}"
+                    );
+                }
+            } else if who.is_vulnerable(now) && is_touched(game, id) {
+                *debt = Some((now, state));
+            }
+        }
+    }
+    println!("{touches} touches were paid for, {deaths} of them by death");
+    assert!(touches > 20 && deaths > 5);
+}
+
+/// The referee refuses no honest claim, however bad the link is.
+#[test]
+fn honest_claims_are_admitted_on_a_bad_link() {
+    let mut config = RigConfig::new(63, LinkProfile::BAD);
+    config.crowd = 120;
+    config.sticks = Sticks::Sticky;
+    (config.fps, config.verify) = (60, false);
+    config.policies.claims = Claims::OwnerWithin(WITHIN);
+    let mut rig = Rig::<Game>::new(config);
+    rig.game.set_referee(Judge);
+    rig.run(SECOND * 60);
+    let claims: u64 = (0..4)
+        .map(|n| rig.game.seat_stats(PlayerId(n)).claims)
+        .sum();
+    let refused: u64 = (0..4).map(|i| rig.stats(i).claims_refused).sum();
+    println!("{claims} claims in frames, {refused} refused");
+    assert!(claims > 50);
+    // A claim that comes when its player is dead already, of a blast or by the referee's word.
+    assert!(refused * 20 <= claims, "{refused} refused of {claims}");
+}
+
+/// Asks the true referee, once a tick, whether it would admit deaths of the first player by these names.
+struct Probe {
+    names: Vec<Key>,
+    verdicts: Sender<Vec<bool>>,
+}
+
+impl Referee<Game> for Probe {
+    fn admit(&mut self, _: &Look<'_, Game>, _: PlayerId, _: &Command, _: bool) -> bool {
+        false
+    }
+
+    fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, _: u32) -> Option<Command> {
+        let admits = |by: &Key| Judge.admit(look, player, &Command::Died { by: *by }, true);
+        let verdicts = self.names.iter().map(admits).collect();
+        self.verdicts.send(verdicts).expect("the test listens");
+        None
+    }
+}
+
+/// A player may only die of what could have killed it: not of something far away, nor of nothing at all.
+#[test]
+fn a_death_by_something_far_away_is_refused() {
+    let place = Vec2::new(-33.0, -17.5);
+    let stands = |at: Vec2| powderkeg::game::Path::Round {
+        stops: vec![at],
+        leg_ticks: 100,
+    };
+    for (offset, expected) in [
+        (7.0, [true, true]),
+        (20.0, [false, true]),
+        (60.0, [false, false]),
+    ] {
+        let rules = Arc::new(Rules {
+            walls: Vec::new(),
+            barrels: Vec::new(),
+            spawns: vec![place],
+            orbits: vec![stands(place + Vec2::X * offset)],
+            ..Rules::arena(1)
+        });
+        let arbiter = Arbiter::new(&rules, Luck::Seeded(1)).unwrap();
+        let policies = MatchConfig {
+            claims: Claims::OwnerWithin(WITHIN),
+            ..MatchConfig::action()
+        };
+        let session = SessionConfig::<Game>::new(rules.clone());
+        let game = Game::new(&rules, 1);
+        let mut table = Direct::new(policies, game, rules, arbiter, vec![session], 60);
+        table.run(200, |_, _| Pad::default());
+        let enemy = table.game.world().sim().enemies[0].key(0);
+        let unknown = Key::new(77, 7);
+        let (verdicts, heard) = channel();
+        table.game.set_referee(Probe {
+            names: vec![enemy, unknown],
+            verdicts,
+        });
+        table.run(10, |_, _| Pad::default());
+        let verdicts = heard.try_iter().last().expect("it was asked");
+        assert_eq!(verdicts, expected, "an enemy {offset} units away");
+    }
+}
