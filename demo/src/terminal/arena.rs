@@ -26,6 +26,8 @@ use super::round::boss_bar;
 use super::scene::{Scene, Thing};
 use crate::game::{Heading, Item, Kind, Pad, Rules, ShowKey, Stage, Wall, Weapon, direction};
 
+/// The keys of a second player at the same terminal.
+const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
 /// How long the line is that shows where a player aims, in units.
 const AIM: f32 = 2.5;
 /// Half of the period with which lit barrels blink.
@@ -40,6 +42,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
             scene.round.title(scene.score).into(),
         ]))
         .title_bottom(held(&scene.pad));
+    if scene.team.iter().filter(|member| member.is_local).count() > 1 {
+        block = block.title_bottom(Line::from(SECOND_HANDS).right_aligned().dark_gray());
+    }
     if let Some(bar) = boss_bar(&scene.round) {
         block = block.title(bar.right_aligned());
     }

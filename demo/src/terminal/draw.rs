@@ -100,7 +100,9 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
         log(frame, areas.log, scene);
         hud::net(frame, areas.net, scene);
         hud::team(frame, areas.team, scene);
-        hud::causes(frame, areas.causes, scene);
+        if scene.reel.is_none() {
+            hud::causes(frame, areas.causes, scene);
+        }
         hud::legend(frame, areas.legend);
         keys(frame, areas.keys, scene);
         round::result(frame, areas.arena, scene);
@@ -187,12 +189,12 @@ fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
         ("E", "light"),
         ("C", "dash"),
         ("X", stop),
+        ("F9", "save"),
         ("1-5", links),
         ("G", "ghosts"),
         ("P", "predict"),
         ("M", "smooth"),
         ("U/O", "turn aim"),
-        ("F9", "save replay"),
     ];
     let replayed = [
         ("Q", "quit"),

@@ -302,6 +302,7 @@ fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_h
         " ms ",
         "R when you are ready",
         "R ready",
+        "Enter fire",
     ] {
         assert!(
             lobby.contains(expected),
