@@ -168,7 +168,6 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         false => Ticket::load(&args.ticket)?,
     };
     let rules = wiring::rules(args.enemies);
-    let enemies = rules.enemies;
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
     // On a screen the player's keys end it.
@@ -194,7 +193,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     });
     if on_screen {
         let ended = view::show(feed(client, &rules, None), view, &args.view)?;
-        return finish(ended, enemies);
+        return finish(ended, args.enemies);
     }
     let mut bot = BotClient::new(client, rules, Sticks::Analog, Mwc::seed(ticket.id()));
     while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {
@@ -213,7 +212,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
             stats.rtt_ms_p50
         );
     }
-    finish(bot.ended(), enemies)
+    finish(bot.ended(), args.enemies)
 }
 
 /// The ticket whose line stands first on standard input.
@@ -259,7 +258,7 @@ fn returned(
 }
 
 /// The end of a server is no fault of who played there.
-fn finish(ended: Option<Ended>, enemies: u16) -> Result<ExitCode, Failure> {
+fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failure> {
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(Ended::Session(Closed::Server(
@@ -269,7 +268,7 @@ fn finish(ended: Option<Ended>, enemies: u16) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Some(ended @ Ended::Session(Closed::Server(CloseCode::WrongRules))) => {
-            Err(Failure::Rules(ended, enemies))
+            Err(Failure::Rules { ended, enemies })
         }
         Some(ended) => Err(ended.into()),
     }

@@ -38,7 +38,7 @@ fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
     let playback = Playback::open(read(&args.file)?, &rules).map_err(|source| Failure::Replay {
         path: args.file.clone(),
         source,
-        enemies: rules.enemies,
+        enemies: args.enemies,
     })?;
     view::show(Feed::playback(playback, Clock::wall()), view, &args.view)?;
     Ok(ExitCode::SUCCESS)
@@ -51,7 +51,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let failed = |source| Failure::Replay {
         path: path.clone(),
         source,
-        enemies: rules.enemies,
+        enemies: args.enemies,
     };
     let hello = Hello::of::<Game>(&rules, wiring::BUILD).expect("rules without a NaN");
     let mut replay = Replay::<Game>::open(&file, &rules, &hello).map_err(failed)?;

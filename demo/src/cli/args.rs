@@ -94,7 +94,7 @@ pub(crate) struct PlayArgs {
     /// The seed of the match, the bots and the network
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many enemies [default: 24]
+    /// Not the campaign, but an endless arena with so many enemies
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
     /// How many bots play along, 0 to 7
@@ -142,7 +142,7 @@ pub(crate) struct ServeArgs {
     /// What becomes of the match when the journal cannot be written
     #[arg(long, value_enum, default_value = "end", requires = "kept")]
     pub(crate) on_journal_failure: FailureArg,
-    /// How many enemies; players must join with the same number [default: 24]
+    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
     /// The seed of the match [default: the clock]
@@ -230,7 +230,7 @@ pub(crate) struct JoinArgs {
     /// Let a bot play
     #[arg(long)]
     pub(crate) bot: bool,
-    /// How many enemies the server has [default: 24]
+    /// The server's match is no campaign, but an arena with so many enemies
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
 }
@@ -248,7 +248,7 @@ pub(crate) struct ReplayArgs {
     /// Only tell what is in it, as where the output is no terminal
     #[arg(long, conflicts_with = "verify")]
     pub(crate) summary: bool,
-    /// How many enemies the match had [default: 24]
+    /// The match was no campaign, but in an arena with so many enemies
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
 }
@@ -267,7 +267,7 @@ pub(crate) struct BotsArgs {
     /// The seed of the match, the bots and the network
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many enemies [default: 24]
+    /// Not the campaign, but an endless arena with so many enemies
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
     /// How the bots move their sticks

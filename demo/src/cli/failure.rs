@@ -55,14 +55,14 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// A journal that cannot be played here.
-    #[error("{path}: {source}{}", enemies_hint(source, *enemies))]
+    #[error("{path}: {source}{}", replay_hint(source, *enemies))]
     Replay {
         /// Which file.
         path: PathBuf,
         /// Why not.
         source: ReplayError,
-        /// With how many enemies it was tried.
-        enemies: u16,
+        /// In an arena with how many enemies it was tried, if not as a campaign.
+        enemies: Option<u16>,
     },
     /// A client that cannot start.
     #[error("{0}")]
@@ -74,8 +74,13 @@ pub enum Failure {
     #[error("{0}")]
     Ended(#[from] Ended),
     /// The server plays by other rules.
-    #[error("{0}\n(this client has {1} enemies: give the server's number with --enemies)")]
-    Rules(Ended, u16),
+    #[error("{ended}\n({})", arena_hint(*enemies))]
+    Rules {
+        /// What the server said.
+        ended: Ended,
+        /// In an arena with how many enemies it was tried, if not as a campaign.
+        enemies: Option<u16>,
+    },
     /// The server's match ended while it was measured.
     #[error("the match broke off: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
@@ -89,15 +94,21 @@ pub enum Failure {
     },
 }
 
-/// Other rules are most often another number of enemies.
-fn enemies_hint(error: &ReplayError, enemies: u16) -> String {
+/// Other rules are most often those of the campaign instead of an arena's, or another number of enemies.
+fn arena_hint(enemies: Option<u16>) -> String {
+    let here = match enemies {
+        None => "the campaign".to_owned(),
+        Some(enemies) => format!("an arena with {enemies} enemies"),
+    };
+    format!("tried here: {here}; an arena needs its number of enemies, by --enemies")
+}
+
+fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
     match error {
         ReplayError::Mismatch {
             code: CloseCode::WrongRules,
             ..
-        } => format!(
-            "\n(this program plays with {enemies} enemies: give the match's number with --enemies)"
-        ),
+        } => format!("\n({})", arena_hint(enemies)),
         _ => String::new(),
     }
 }
@@ -107,7 +118,7 @@ impl Failure {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Failure::Ended(_)
-            | Failure::Rules(..)
+            | Failure::Rules { .. }
             | Failure::Match(_)
             | Failure::Terminal(TerminalError::Io(_))
             | Failure::System { .. } => 1,

@@ -1,0 +1,108 @@
+//! What players see of each other beside the game: names, and how good the links are.
+
+use std::time::Duration;
+
+use twinstep_core::PlayerId;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Clients on a LAN who have played for some seconds.
+fn rig(clients: usize) -> Rig<History> {
+    let mut config = RigConfig::new(5, LinkProfile::LAN);
+    config.clients = clients;
+    let mut rig = Rig::new(config);
+    rig.run(5 * SECOND);
+    rig
+}
+
+/// What one client knows of all: names and round trips.
+fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
+    let company = rig.clients[client].session.company();
+    company
+        .players()
+        .map(|player| {
+            let name = company.name(player).unwrap_or_default();
+            (
+                name.to_owned(),
+                company.link(player).map(|link| link.rtt_ms),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn everybody_knows_everybody_and_sees_whose_link_is_bad() {
+    let mut rig = rig(3);
+    rig.relink(1, "rtt=240,jitter=30,loss=8".parse().unwrap());
+    rig.run(10 * SECOND);
+    for client in 0..3 {
+        let known = known(&rig, client);
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["player 0", "player 1", "player 2"]);
+        let rtts: Vec<u16> = known.iter().map(|(_, rtt)| rtt.unwrap()).collect();
+        assert!(rtts[0] < 40 && rtts[2] < 40, "{rtts:?}");
+        assert!((220..340).contains(&rtts[1]), "{rtts:?}");
+        let company = rig.clients[client].session.company();
+        let loss = |n| company.link(PlayerId(n)).unwrap().loss_percent;
+        assert!(loss(0) == 0 && (2..20).contains(&loss(1)), "{}", loss(1));
+    }
+}
+
+#[test]
+fn who_leaves_is_forgotten_and_who_comes_is_introduced() {
+    let mut rig = rig(2);
+    rig.leave(1);
+    rig.run(3 * SECOND);
+    assert_eq!(known(&rig, 0).len(), 1);
+    rig.join("a newcomer");
+    rig.run(5 * SECOND);
+    for client in 0..2 {
+        let names: Vec<String> = known(&rig, client).into_iter().map(|one| one.0).collect();
+        assert_eq!(names, ["player 0", "a newcomer"]);
+    }
+}
+
+/// Two seats of one session are two players, each with a name.
+#[test]
+fn two_at_one_screen_have_a_name_each_and_the_same_link() {
+    let mut rig = rig(1);
+    rig.join_with("couch", 2).unwrap();
+    rig.run(5 * SECOND);
+    let known = known(&rig, 0);
+    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["player 0", "couch", "couch 2"]);
+    assert!(known[1].1.is_some() && known[1].1 == known[2].1);
+}
+
+#[test]
+fn who_only_watches_is_told_too() {
+    let mut config = RigConfig::new(5, LinkProfile::LAN);
+    config.clients = 2;
+    config.policies.spectators.max = 1;
+    let mut rig = Rig::<History>::new(config);
+    let watcher = rig.join_with("eve", 0).unwrap();
+    rig.run(6 * SECOND);
+    let known = known(&rig, watcher);
+    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["player 0", "player 1"], "and is not one of them");
+    assert!(known.iter().all(|(_, rtt)| rtt.is_some()));
+}
+
+#[test]
+fn who_returns_is_known_by_the_same_name_and_its_company_by_theirs() {
+    let mut rig = rig(2);
+    rig.run(SECOND);
+    rig.cut(1);
+    rig.run(SECOND);
+    rig.redial(1);
+    rig.run(5 * SECOND);
+    for client in 0..2 {
+        let known = known(&rig, client);
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["player 0", "player 1"]);
+        assert!(known.iter().all(|(_, rtt)| rtt.is_some()), "{known:?}");
+    }
+}
