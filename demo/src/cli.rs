@@ -18,14 +18,14 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 pub(crate) use args::{
     BotsArgs, DurabilityArg, FailureArg, Format, HostArgs, JoinArgs, NameArgs, PlayArgs,
-    ReplayArgs, ServeArgs, SticksArg, TicketArgs, ViewArgs,
+    ReplayArgs, ServeArgs, ShotsArgs, SticksArg, TicketArgs, ViewArgs,
 };
 pub use failure::Failure;
 
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
 use crate::view::{self, View};
-use crate::{host, play, replay, serve, wiring};
+use crate::{host, play, replay, serve, window, wiring};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -60,6 +60,8 @@ enum Task {
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or tell what is in it, or verify it
     Replay(ReplayArgs),
+    /// Play a match by a script, and write its moments as pictures
+    Shots(ShotsArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
 }
@@ -93,8 +95,18 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),
         Task::Replay(args) => replay::replay(&args),
+        Task::Shots(args) => shots(&args),
         Task::Bots(args) => measure(&args),
     }
+}
+
+/// Where there is no display, one is made in memory.
+fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
+    match window::shots(&args.out, args.seed)? {
+        Some(paths) => paths.iter().for_each(|path| println!("{}", path.display())),
+        None => return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {

@@ -7,7 +7,7 @@
 //! | [`feed`] | what a view draws from: a match that is played, or one that was |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`wiring`] | how server and clients are put together from it |
-//! | [`view`], [`terminal`] | where a match is shown; the view on a terminal |
+//! | [`view`], [`terminal`], [`window`] | where a match is shown; the views on a terminal and in a window |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
 //! | [`cli`], [`play`], [`serve`], `host`, `replay` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
@@ -27,4 +27,5 @@ pub mod serve;
 pub mod skirmish;
 pub mod terminal;
 pub mod view;
+pub mod window;
 pub mod wiring;

@@ -5,6 +5,7 @@
 //! ```
 
 use std::io::IsTerminal;
+use std::sync::Once;
 use std::time::Duration;
 
 use twinstep_client::client::Ended;
@@ -13,18 +14,40 @@ use twinstep_client::stats::SessionStats;
 use crate::cli::{Failure, ViewArgs};
 use crate::feed::Feed;
 use crate::terminal::{self, TerminalOptions};
+use crate::window::{self, Backend, NoWindow};
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
+    /// In a window, opened by this.
+    Window(Backend),
     /// On this terminal.
     Terminal,
     /// Nowhere: the output is no terminal.
     Nowhere,
 }
 
-/// Where a match is shown, as far as this machine can and these flags want.
-pub(crate) fn choose(_args: &ViewArgs) -> View {
+/// The size of a window that nobody asked another one of, in pixels.
+const SIZE: (u16, u16) = (1_280, 720);
+
+/// Where a match is shown, as far as this machine can and these flags want. Why there is no window where there is a
+/// display is said once.
+pub(crate) fn choose(args: &ViewArgs) -> View {
+    if args.terminal {
+        return without_window();
+    }
+    match window::display() {
+        Ok(backend) => View::Window(backend),
+        Err(NoWindow::NoDisplay) => without_window(),
+        Err(why) => {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| eprintln!("no window: {why}"));
+            without_window()
+        }
+    }
+}
+
+fn without_window() -> View {
     if std::io::stdout().is_terminal() && has_keyboard() {
         View::Terminal
     } else {
@@ -65,8 +88,18 @@ impl Summary {
 
 /// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
 /// output. Takes over the calling thread, which must be the process's first one.
-pub(crate) fn show(feed: Feed, view: View, _args: &ViewArgs) -> Result<Option<Ended>, Failure> {
+pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Option<Ended>, Failure> {
     let summary = match view {
+        View::Window(backend) => match window::run(feed, options(backend, args)) {
+            Ok(summary) => summary,
+            Err(refused) => {
+                eprintln!("{}", refused.why);
+                let Some(feed) = refused.feed else {
+                    return Ok(None);
+                };
+                return show(*feed, without_window(), args);
+            }
+        },
         View::Terminal => terminal::run(feed, &TerminalOptions::new())?,
         View::Nowhere => return Ok(None),
     };
@@ -85,4 +118,13 @@ pub(crate) fn show(feed: Feed, view: View, _args: &ViewArgs) -> Result<Option<En
         );
     }
     Ok(summary.ended)
+}
+
+fn options(backend: Backend, args: &ViewArgs) -> window::Options {
+    window::Options {
+        backend,
+        size: args.windowed.map_or(SIZE, |size| (size.width, size.height)),
+        fullscreen: args.fullscreen,
+        mute: args.mute,
+    }
 }

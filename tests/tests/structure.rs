@@ -120,6 +120,8 @@ fn foreign_engines_are_named_in_one_module_only() {
         (&["renetcode2::"], &["core/udp/src/netcode.rs"]),
         (&["bincode::"], &["core/src/codec.rs"]),
         (&["rapier2d::"], &["server/src/physics/"]),
+        (&["macroquad::"], &["demo/src/window/"]),
+        (&["pulseaudio::"], &["demo/src/window/sound/output.rs"]),
         (&["ggrs::"], &["bench/src/"]),
     ] {
         let homes: Vec<&str> = homes.iter().chain(&bench_and_checks).copied().collect();

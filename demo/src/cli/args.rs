@@ -316,3 +316,13 @@ pub(crate) enum Format {
     /// A table
     Text,
 }
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShotsArgs {
+    /// The folder for the pictures
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The seed of the match, the bots and the network
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+}

@@ -70,6 +70,9 @@ pub enum Failure {
     /// The terminal.
     #[error("{0}")]
     Terminal(#[from] TerminalError),
+    /// The pictures of a match by a script.
+    #[error("no pictures: {0}")]
+    Shots(#[from] crate::window::ShotsError),
     /// Playing ended otherwise than by the player.
     #[error("{0}")]
     Ended(#[from] Ended),

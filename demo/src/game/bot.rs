@@ -33,6 +33,9 @@ const FORESIGHT_TICKS: f32 = 40.0;
 /// How near a bullet may pass a bot, in units.
 const MISS: f32 = 1.3;
 
+/// A bot that is asked whether it is ready leaves others so long to come, and to look about.
+const PATIENCE_TICKS: u32 = 150;
+
 /// One bot.
 #[derive(Clone, Debug)]
 pub struct Bot {
@@ -40,6 +43,8 @@ pub struct Bot {
     luck: Mwc,
     pad: Pad,
     next_order: Tick,
+    /// Since when it is asked whether it is ready.
+    asked_since: Option<Tick>,
     /// To which side it circles around its target.
     hand: f32,
 }
@@ -54,6 +59,7 @@ impl Bot {
             luck,
             pad: Pad::default(),
             next_order: Tick(0),
+            asked_since: None,
         }
     }
 
@@ -129,7 +135,7 @@ impl Bot {
                 toward * ((distance - RANGE) / RANGE).clamp(-1.0, 1.0)
                     + toward.perp() * self.hand * 0.6
             }
-            None => -at * 0.02,
+            None => apart(game, at) - at * 0.02,
         });
         let course = wish + danger(game, rules, player, now) * 2.0;
         // Along what is in the way.
@@ -142,11 +148,16 @@ impl Bot {
     }
 
     fn order(&mut self, game: &Game, rules: &Rules, player: &Player, now: Tick) -> Option<Command> {
+        if !game.phase.is_waiting() {
+            self.asked_since = None;
+        }
         if now < self.next_order {
             return None;
         }
         let order = if game.phase.is_waiting() {
-            (!player.is_ready).then_some(Command::Ready)
+            let since = *self.asked_since.get_or_insert(now);
+            let is_patient = now.0 >= since.0 + PATIENCE_TICKS;
+            (is_patient && !player.is_ready).then_some(Command::Ready)
         } else if player.is_alive() {
             let reach = rules.tuning.light_reach;
             let mut near = game.barrels.iter().zip(0..).filter(|(barrel, _)| {
@@ -212,6 +223,14 @@ fn goal(game: &Game, player: &Player) -> Option<Vec2> {
         .filter(|(distance, _)| *distance < GREED * GREED)
         .min_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, at)| at)
+}
+
+/// Away from others who stand too near, while there is nothing to do.
+fn apart(game: &Game, at: Vec2) -> Vec2 {
+    let others = game.players.values().filter(|other| other.is_alive());
+    let near = others.map(|other| at - other.at);
+    let near = near.filter(|way| (0.01..2.2).contains(&way.length()));
+    near.map(|way| way.normalize_or_zero() * 0.4).sum()
 }
 
 /// Away from bullets that come, enemies that are near, and fuses that burn; the longer, the more urgent.
@@ -328,9 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_is_ready_at_once_and_stays_so() {
+    fn a_bot_is_ready_after_a_while_and_stays_so() {
         let mut game = solo(short());
         game.join(ONE).join(TWO).step();
+        watch(&mut game, &short(), PATIENCE_TICKS - 1);
+        assert!(!player(&game).is_ready, "it leaves others some time");
         watch(&mut game, &short(), 400);
         assert!(
             player(&game).is_ready,

@@ -98,6 +98,12 @@ impl Player {
         now < self.dash_until
     }
 
+    /// Until it can sprint again.
+    #[must_use]
+    pub fn dash_rest(&self, now: Tick) -> u32 {
+        self.next_dash.0.saturating_sub(now.0)
+    }
+
     fn appear(&mut self, id: PlayerId, now: Tick, rules: &Rules) {
         // A stride that shares no factor with the number of places visits all of them.
         let place = id.index() + 5 * (self.life as usize % rules.spawns.len());

@@ -1,0 +1,264 @@
+//! The art: every sprite, drawn by code at start-up.
+//!
+//! ```text
+//!   shape (a distance) ──Canvas::fill──▶ pixels ──Atlas::pack──▶ one texture ──Batch──▶ one draw call
+//! ```
+//!
+//! Bodies come in two layers: a *hull* in grays, and a *trim* in white that is tinted by whose it is. All bodies face
+//! +x.
+
+mod actors;
+pub(crate) mod canvas;
+mod effects;
+mod glyphs;
+mod icons;
+mod things;
+
+use canvas::Canvas;
+pub(crate) use glyphs::{BASE, CAP, GLYPHS, Glyph, glyph};
+
+/// What can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sprite {
+    /// One opaque colour: for boxes and lines.
+    White,
+    /// A rounded box, to be drawn in nine parts.
+    Panel,
+    /// The outline of one.
+    Frame,
+    /// A wall's top, in nine parts.
+    Wall,
+    /// A plate of the floor.
+    Plate,
+    PlayerHull,
+    PlayerTrim,
+    GunnerHull,
+    GunnerTrim,
+    UrchinHull,
+    UrchinTrim,
+    SpinnerHull,
+    SpinnerTrim,
+    SapperHull,
+    SapperTrim,
+    ChargerHull,
+    ChargerTrim,
+    BossHull,
+    BossTrim,
+    Barrel,
+    BarrelTrim,
+    Crate,
+    CrateTrim,
+    /// What all pick-ups stand in.
+    Capsule,
+    IconBlaster,
+    IconScatter,
+    IconLance,
+    IconThumper,
+    IconHeart,
+    IconShield,
+    IconLife,
+    IconSkull,
+    IconDash,
+    IconPad,
+    IconKeys,
+    IconBot,
+    IconReady,
+    Crosshair,
+    Pointer,
+    /// A soft disc of light.
+    Glow,
+    /// A soft disc of dark.
+    Shadow,
+    /// A thin circle.
+    Ring,
+    /// A very thin one: how far something reaches.
+    Reach,
+    /// A wide, soft circle: the front of a blast.
+    Wave,
+    /// A dashed circle: ghosts of the authority.
+    Dashes,
+    /// A long streak, facing +x.
+    Streak,
+    Smoke,
+    Shard,
+    /// A star of a muzzle.
+    Flash,
+    /// A player's shot.
+    Shot,
+    /// A heavy one.
+    Bolt,
+    /// A lobbed shell.
+    Shell,
+    /// An enemy's bullet.
+    Bullet,
+    /// A bubble around who cannot be hurt.
+    Bubble,
+}
+
+impl Sprite {
+    /// All, in the order of the enum.
+    pub(crate) const ALL: [Sprite; 54] = {
+        use Sprite::*;
+        [
+            White,
+            Panel,
+            Frame,
+            Wall,
+            Plate,
+            PlayerHull,
+            PlayerTrim,
+            GunnerHull,
+            GunnerTrim,
+            UrchinHull,
+            UrchinTrim,
+            SpinnerHull,
+            SpinnerTrim,
+            SapperHull,
+            SapperTrim,
+            ChargerHull,
+            ChargerTrim,
+            BossHull,
+            BossTrim,
+            Barrel,
+            BarrelTrim,
+            Crate,
+            CrateTrim,
+            Capsule,
+            IconBlaster,
+            IconScatter,
+            IconLance,
+            IconThumper,
+            IconHeart,
+            IconShield,
+            IconLife,
+            IconSkull,
+            IconDash,
+            IconPad,
+            IconKeys,
+            IconBot,
+            IconReady,
+            Crosshair,
+            Pointer,
+            Glow,
+            Shadow,
+            Ring,
+            Reach,
+            Wave,
+            Dashes,
+            Streak,
+            Smoke,
+            Shard,
+            Flash,
+            Shot,
+            Bolt,
+            Shell,
+            Bullet,
+            Bubble,
+        ]
+    };
+
+    /// Pixels at scale 1: width and height.
+    pub(crate) const fn pixels(self) -> (usize, usize) {
+        use Sprite::*;
+        match self {
+            White => (4, 4),
+            Panel | Frame => (24, 24),
+            Wall => (32, 32),
+            Plate => (64, 64),
+            PlayerHull | PlayerTrim => (72, 72),
+            GunnerHull | GunnerTrim | UrchinHull | UrchinTrim | SpinnerHull | SpinnerTrim
+            | SapperHull | SapperTrim | ChargerHull | ChargerTrim => (64, 64),
+            BossHull | BossTrim => (208, 208),
+            Barrel | BarrelTrim | Crate | CrateTrim | Capsule => (56, 56),
+            IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
+            | IconLife | IconSkull | IconDash | IconPad | IconKeys | IconBot | IconReady => {
+                (32, 32)
+            }
+            Crosshair => (40, 40),
+            Pointer => (24, 24),
+            Glow | Shadow => (64, 64),
+            Ring | Wave | Bubble => (96, 96),
+            Reach => (224, 224),
+            Dashes => (72, 72),
+            Streak => (64, 12),
+            Smoke => (48, 48),
+            Shard => (12, 12),
+            Flash => (48, 48),
+            Shot => (40, 14),
+            Bolt => (72, 16),
+            Shell | Bullet => (24, 24),
+        }
+    }
+
+    /// Draws it.
+    pub(crate) fn draw(self, canvas: &mut Canvas) {
+        use Sprite::*;
+        match self {
+            White => canvas.each(|_| canvas::gray(1.0)),
+            Panel | Frame | Wall | Plate | Barrel | BarrelTrim | Crate | CrateTrim | Capsule => {
+                things::draw(self, canvas);
+            }
+            PlayerHull | PlayerTrim | GunnerHull | GunnerTrim | UrchinHull | UrchinTrim
+            | SpinnerHull | SpinnerTrim | SapperHull | SapperTrim | ChargerHull | ChargerTrim
+            | BossHull | BossTrim => actors::draw(self, canvas),
+            IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
+            | IconLife | IconSkull | IconDash | IconPad | IconKeys | IconBot | IconReady
+            | Crosshair | Pointer => icons::draw(self, canvas),
+            Glow | Shadow | Ring | Reach | Wave | Dashes | Streak | Smoke | Shard | Flash
+            | Shot | Bolt | Shell | Bullet | Bubble => effects::draw(self, canvas),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cover of a sprite's pixels, as a grid.
+    fn covers(sprite: Sprite) -> Vec<u8> {
+        let (width, height) = sprite.pixels();
+        let mut canvas = Canvas::new(width, height);
+        sprite.draw(&mut canvas);
+        let mut covers = Vec::new();
+        for y in 0..height {
+            covers.extend((0..width).map(|x| canvas.bytes(x, y)[3]));
+        }
+        covers
+    }
+
+    #[test]
+    fn every_sprite_is_there_once_and_is_drawn_inside_of_its_box() {
+        for (n, sprite) in Sprite::ALL.into_iter().enumerate() {
+            assert_eq!(sprite as usize, n);
+            let (width, height) = sprite.pixels();
+            let covers = covers(sprite);
+            let seen = covers.iter().filter(|cover| **cover > 8).count();
+            assert!(seen * 40 > width * height, "{sprite:?} is hardly there");
+            let fills = matches!(
+                sprite,
+                Sprite::White | Sprite::Panel | Sprite::Frame | Sprite::Wall | Sprite::Plate
+            );
+            let cut = (0..width).any(|x| covers[x] > 40 || covers[(height - 1) * width + x] > 40)
+                || (0..height).any(|y| covers[y * width] > 40 || covers[(y + 1) * width - 1] > 40);
+            assert!(fills || !cut, "{sprite:?} is cut off by its box");
+        }
+    }
+
+    #[test]
+    fn no_two_kinds_of_enemies_have_the_same_silhouette() {
+        use Sprite::*;
+        let kinds = [GunnerHull, UrchinHull, SpinnerHull, SapperHull, ChargerHull];
+        for (n, a) in kinds.into_iter().enumerate() {
+            for b in &kinds[..n] {
+                let (a_covers, b_covers) = (covers(a), covers(*b));
+                let differ = a_covers
+                    .iter()
+                    .zip(&b_covers)
+                    .filter(|(a, b)| a.abs_diff(**b) > 128)
+                    .count();
+                let whole = a_covers.iter().filter(|cover| **cover > 128).count();
+                assert!(differ * 5 > whole, "{a:?} and {b:?}: {differ} of {whole}");
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture is one draw call.
+//!
+//! Invariant: entries do not touch; each has a border of nothing, which filtering may reach into.
+
+use glam::{Vec2, vec2};
+
+use super::art::canvas::{Canvas, gray, shape};
+use super::art::{BASE, CAP, GLYPHS, Glyph, Sprite};
+
+/// Nothing around each entry, in pixels.
+const BORDER: usize = 2;
+/// Steps of the grid below and above a letter, so that pens have room.
+const PEN_ROOM: f32 = 1.6;
+
+/// Sizes of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Type {
+    /// Labels and tables.
+    Small,
+    /// Most text.
+    Body,
+    /// Headings.
+    Head,
+    /// The name of the game, and a word across the arena.
+    Title,
+}
+
+impl Type {
+    pub(crate) const ALL: [Type; 4] = [Type::Small, Type::Body, Type::Head, Type::Title];
+
+    /// The height of a capital, in pixels at scale 1.
+    pub(crate) const fn cap(self) -> f32 {
+        match self {
+            Type::Small => 8.0,
+            Type::Body => 10.5,
+            Type::Head => 18.0,
+            Type::Title => 56.0,
+        }
+    }
+
+    /// Whether there is such a letter of this size: titles are in capitals.
+    const fn has(self, letter: char) -> bool {
+        !matches!(self, Type::Title) || letter.is_ascii_uppercase() || letter.is_ascii_digit()
+    }
+
+    /// The pen's radius, in steps of the grid.
+    const fn pen(self) -> f32 {
+        match self {
+            Type::Small => 0.56,
+            Type::Body => 0.52,
+            Type::Head => 0.56,
+            Type::Title => 0.72,
+        }
+    }
+}
+
+/// A part of the texture, 0 ..= 1, and its size in pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) from: Vec2,
+    pub(crate) to: Vec2,
+    pub(crate) size: Vec2,
+}
+
+/// Everything that can be drawn, as one picture.
+pub(crate) struct Atlas {
+    /// Pixels per pixel of the design.
+    pub(crate) scale: f32,
+    /// Its side, in pixels.
+    pub(crate) side: usize,
+    /// RGBA, premultiplied.
+    pub(crate) bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Atlas {
+    /// Draws everything for a window of this height.
+    pub(crate) fn new(scale: f32) -> Atlas {
+        let mut canvases = Vec::new();
+        for sprite in Sprite::ALL {
+            let (width, height) = sprite.pixels();
+            let mut canvas = Canvas::new(scaled(width, scale), scaled(height, scale));
+            sprite.draw(&mut canvas);
+            canvases.push(canvas);
+        }
+        for size in Type::ALL {
+            canvases.extend(GLYPHS.iter().map(|glyph| match size.has(glyph.letter) {
+                true => letter(glyph, size, scale),
+                false => Canvas::new(1, 1),
+            }));
+        }
+        let sizes: Vec<_> = canvases.iter().map(|one| (one.width, one.height)).collect();
+        let (side, places) = packed(&sizes);
+        let mut bytes = vec![0; side * side * 4];
+        let mut entries = Vec::with_capacity(canvases.len());
+        for (canvas, (left, top)) in canvases.iter().zip(places) {
+            for y in 0..canvas.height {
+                for x in 0..canvas.width {
+                    let at = ((top + y) * side + left + x) * 4;
+                    bytes[at..at + 4].copy_from_slice(&canvas.bytes(x, y));
+                }
+            }
+            let size = vec2(canvas.width as f32, canvas.height as f32);
+            let from = vec2(left as f32, top as f32);
+            entries.push(Entry {
+                from: from / side as f32,
+                to: (from + size) / side as f32,
+                size,
+            });
+        }
+        Atlas {
+            scale,
+            side,
+            bytes,
+            entries,
+        }
+    }
+
+    /// The scale that suits a window: in steps of a half, so that letters stay sharp.
+    pub(crate) fn scale_for(size: Vec2) -> f32 {
+        let wished = (size.y / 720.0).min(size.x / 1_280.0);
+        (libm::roundf(wished * 4.0) / 4.0).clamp(0.5, 3.0)
+    }
+
+    pub(crate) fn sprite(&self, sprite: Sprite) -> Entry {
+        self.entries[sprite as usize]
+    }
+
+    /// A letter's picture, whose baseline lies [`below`](Atlas::below) its lower edge.
+    pub(crate) fn letter(&self, size: Type, glyph: usize) -> Entry {
+        self.entries[Sprite::ALL.len() + size as usize * GLYPHS.len() + glyph]
+    }
+
+    /// Pixels per step of the grid.
+    pub(crate) fn grid(&self, size: Type) -> f32 {
+        size.cap() * self.scale / CAP
+    }
+
+    /// From the lower edge of a letter's picture to its baseline, in pixels.
+    pub(crate) fn below(&self, size: Type) -> f32 {
+        (BASE + PEN_ROOM) * self.grid(size)
+    }
+
+    /// From the left edge of a letter's picture to its first stroke, in pixels.
+    pub(crate) fn before(&self, size: Type) -> f32 {
+        PEN_ROOM * self.grid(size)
+    }
+}
+
+fn scaled(pixels: usize, scale: f32) -> usize {
+    (libm::roundf(pixels as f32 * scale) as usize).max(2)
+}
+
+fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
+    let grid = size.cap() * scale / CAP;
+    let width = (f32::from(glyph.width) + 2.0 * PEN_ROOM) * grid;
+    let height = (11.0 + 2.0 * PEN_ROOM) * grid;
+    let mut canvas = Canvas::new(libm::ceilf(width) as usize, libm::ceilf(height) as usize);
+    let middle = vec2(canvas.width as f32, canvas.height as f32) * 0.5;
+    let unit = 2.0 / canvas.width.min(canvas.height) as f32;
+    // From steps of the grid to units of the canvas: the lowest left corner is fixed to whole pixels.
+    let place = |point: Vec2| ((point + PEN_ROOM) * grid - middle) * unit;
+    let pen = (size.pen() * grid).max(0.62) * unit;
+    canvas.fill(
+        |at| {
+            let strokes = glyph
+                .lines()
+                .map(|(from, to)| shape::stroke(at, place(from), place(to), pen));
+            strokes.fold(f32::MAX, f32::min)
+        },
+        |_| gray(1.0),
+    );
+    canvas
+}
+
+/// Places for boxes in a square whose side is a power of two: in rows, the highest first.
+fn packed(sizes: &[(usize, usize)]) -> (usize, Vec<(usize, usize)>) {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|n| (std::cmp::Reverse(sizes[*n].1), *n));
+    let mut side = 256;
+    loop {
+        let mut places = vec![(0, 0); sizes.len()];
+        let (mut x, mut y, mut row) = (BORDER, BORDER, 0);
+        for &n in &order {
+            let (width, height) = sizes[n];
+            if x + width + BORDER > side {
+                (x, y, row) = (BORDER, y + row + BORDER, 0);
+            }
+            places[n] = (x, y);
+            x += width + BORDER;
+            row = row.max(height);
+        }
+        let widest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
+        if y + row + BORDER <= side && widest + 2 * BORDER <= side {
+            return (side, places);
+        }
+        side *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_the_atlas_touches_anything_else() {
+        let sizes: Vec<_> = (0..150)
+            .map(|n| (5 + n * 7 % 60, 4 + n * 13 % 50))
+            .collect();
+        let (side, places) = packed(&sizes);
+        let boxes: Vec<_> = sizes.iter().zip(&places).collect();
+        for (n, (size, at)) in boxes.iter().enumerate() {
+            assert!(at.0 + size.0 + BORDER <= side && at.1 + size.1 + BORDER <= side);
+            for (other_size, other_at) in &boxes[..n] {
+                let apart = at.0 >= other_at.0 + other_size.0 + BORDER
+                    || other_at.0 >= at.0 + size.0 + BORDER
+                    || at.1 >= other_at.1 + other_size.1 + BORDER
+                    || other_at.1 >= at.1 + size.1 + BORDER;
+                assert!(apart, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_atlas_of_every_window_is_of_a_size_that_every_graphics_card_takes() {
+        for (size, scale) in [
+            ((640.0, 360.0), 0.5),
+            ((1280.0, 720.0), 1.0),
+            ((2560.0, 1440.0), 2.0),
+            ((800.0, 1400.0), 0.75),
+        ] {
+            assert_eq!(Atlas::scale_for(size.into()), scale);
+        }
+        let atlas = Atlas::new(1.0);
+        assert!(atlas.side <= 1_024, "{}", atlas.side);
+        assert_eq!(atlas.bytes.len(), atlas.side * atlas.side * 4);
+    }
+
+    #[test]
+    fn letters_are_drawn_where_their_strokes_are() {
+        let atlas = Atlas::new(1.0);
+        let entry = atlas.letter(Type::Title, super::super::art::glyph('L'));
+        let left = entry.from * atlas.side as f32;
+        let cover = |steps: Vec2| {
+            let grid = atlas.grid(Type::Title);
+            let x = left.x + atlas.before(Type::Title) + steps.x * grid;
+            let y = left.y + entry.size.y - atlas.below(Type::Title) - steps.y * grid;
+            atlas.bytes[(y as usize * atlas.side + x as usize) * 4 + 3]
+        };
+        assert!(cover(vec2(0.0, 4.0)) > 200 && cover(vec2(2.0, 0.0)) > 200);
+        assert_eq!(cover(vec2(3.0, 5.0)), 0);
+    }
+}

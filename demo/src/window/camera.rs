@@ -1,0 +1,238 @@
+//! [`Camera`]: what part of the arena is seen, and where on the screen.
+//!
+//! Invariant: whoever sits here is on the screen, two of them as well; a single player stays at the same place of it
+//! while walking, so that a key shows at once and nothing lags behind.
+
+use glam::{Vec2, vec2};
+use twinstep_core::Mwc;
+
+/// Units from top to bottom of the screen when one player is followed.
+const TALL: f32 = 23.0;
+/// Units kept free around two players that are followed.
+const ROOM: Vec2 = vec2(9.0, 6.0);
+/// Units beyond the arena that may be seen.
+const MARGIN: f32 = 2.5;
+/// Of the way to where the player aims, so much is looked ahead.
+const AHEAD: f32 = 0.16;
+/// How fast zoom and looking ahead follow what is wished, per second.
+const HASTE: f32 = 5.0;
+/// A full shake moves the picture so far, in units.
+const SHAKE: f32 = 0.55;
+/// A shake is over after so long, in seconds.
+const CALM: f32 = 0.75;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Camera {
+    /// The middle of the picture, in units.
+    at: Vec2,
+    /// Pixels per unit.
+    zoom: f32,
+    screen: Vec2,
+    ahead: Vec2,
+    /// How much it shakes, 0 ..= 1.
+    trauma: f32,
+    offset: Vec2,
+    settled: bool,
+}
+
+/// What is to be seen.
+pub(crate) struct Focus<'a> {
+    /// Those who are followed; none: the whole arena.
+    pub(crate) whom: &'a [Vec2],
+    /// From a single player to where it aims, in units.
+    pub(crate) aim: Vec2,
+    /// The arena's half width and height.
+    pub(crate) half: Vec2,
+    /// The screen, in pixels.
+    pub(crate) screen: Vec2,
+}
+
+impl Camera {
+    pub(crate) fn new() -> Camera {
+        Camera {
+            at: Vec2::ZERO,
+            zoom: 30.0,
+            screen: vec2(1_280.0, 720.0),
+            ahead: Vec2::ZERO,
+            trauma: 0.0,
+            offset: Vec2::ZERO,
+            settled: false,
+        }
+    }
+
+    /// Goes on by `dt` seconds. `shake` is how much of it is wanted, 0 ..= 1.
+    pub(crate) fn follow(&mut self, focus: &Focus<'_>, dt: f32, shake: f32, luck: &mut Mwc) {
+        self.screen = focus.screen;
+        let whole = focus.half * 2.0 + MARGIN * 2.0;
+        let least = (focus.screen / whole).min_element();
+        let (wished, at) = match focus.whom {
+            [] => (least, Vec2::ZERO),
+            whom => {
+                let (from, to) = whom.iter().fold((whom[0], whom[0]), |(from, to), at| {
+                    (from.min(*at), to.max(*at))
+                });
+                let spread = to - from + ROOM * 2.0;
+                let fits = (focus.screen / spread).min_element();
+                (
+                    fits.min(focus.screen.y / TALL).max(least),
+                    (from + to) * 0.5,
+                )
+            }
+        };
+        let part = if self.settled {
+            1.0 - libm::expf(-dt * HASTE)
+        } else {
+            1.0
+        };
+        self.settled = true;
+        self.zoom += (wished - self.zoom) * part;
+        let ahead = if focus.whom.len() == 1 {
+            focus.aim * AHEAD
+        } else {
+            Vec2::ZERO
+        };
+        self.ahead += (ahead - self.ahead) * part;
+        self.at = kept_inside(
+            at + self.ahead,
+            focus.half + MARGIN,
+            self.screen / self.zoom * 0.5,
+        );
+        self.trauma = (self.trauma - dt / CALM).max(0.0);
+        let strength = self.trauma * self.trauma * SHAKE * shake;
+        self.offset = vec2(luck.unit() - 0.5, luck.unit() - 0.5) * 2.0 * strength;
+    }
+
+    /// Something shook the ground, so strongly (0 ..= 1).
+    pub(crate) fn shake(&mut self, strength: f32) {
+        self.trauma = (self.trauma + strength).min(1.0);
+    }
+
+    /// Pixels per unit.
+    pub(crate) fn zoom(&self) -> f32 {
+        self.zoom
+    }
+
+    /// The middle of the picture, in units.
+    pub(crate) fn at(&self) -> Vec2 {
+        self.at
+    }
+
+    /// Where a place is on the screen; y of the screen goes down.
+    pub(crate) fn to_screen(&self, at: Vec2) -> Vec2 {
+        let offset = (at - self.at - self.offset) * self.zoom;
+        self.screen * 0.5 + vec2(offset.x, -offset.y)
+    }
+
+    #[cfg(test)]
+    /// What place a point of the screen shows.
+    pub(crate) fn to_world(&self, at: Vec2) -> Vec2 {
+        let offset = (at - self.screen * 0.5) / self.zoom;
+        self.at + self.offset + vec2(offset.x, -offset.y)
+    }
+
+    /// Whether any of something so large is on the screen.
+    pub(crate) fn sees(&self, at: Vec2, radius: f32) -> bool {
+        let reach = self.screen / self.zoom * 0.5 + radius;
+        (at - self.at - self.offset).abs().cmple(reach).all()
+    }
+}
+
+/// The middle of a picture of this half size that shows as little as it can beyond `limit`.
+fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
+    let room = (limit - half).max(Vec2::ZERO);
+    at.clamp(-room, room)
+}
+
+/// A part between 0 and 1.
+trait Unit {
+    fn unit(&mut self) -> f32;
+}
+
+impl Unit for Mwc {
+    fn unit(&mut self) -> f32 {
+        self.below(65_536) as f32 / 65_535.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: Vec2 = vec2(40.0, 24.0);
+
+    fn looked(whom: &[Vec2], screen: Vec2) -> Camera {
+        let mut camera = Camera::new();
+        let focus = Focus {
+            whom,
+            aim: Vec2::ZERO,
+            half: HALF,
+            screen,
+        };
+        camera.follow(&focus, 0.016, 1.0, &mut Mwc::seed(1));
+        camera
+    }
+
+    #[test]
+    fn places_come_back_from_the_screen() {
+        let camera = looked(&[vec2(3.0, 4.0)], vec2(1_280.0, 720.0));
+        for at in [vec2(3.0, 4.0), vec2(-7.0, 9.5)] {
+            assert!(camera.to_world(camera.to_screen(at)).distance(at) < 1e-4);
+        }
+        let above = camera.to_screen(vec2(3.0, 5.0)) - camera.to_screen(vec2(3.0, 4.0));
+        assert!(above.y < 0.0 && above.x == 0.0, "up is up");
+    }
+
+    #[test]
+    fn whoever_sits_here_is_on_the_screen_wherever_two_of_them_stand() {
+        for screen in [
+            vec2(640.0, 360.0),
+            vec2(1_280.0, 720.0),
+            vec2(2_560.0, 1_440.0),
+            vec2(900.0, 1_200.0),
+        ] {
+            for whom in [
+                [vec2(-39.0, -23.0), vec2(39.0, 23.0)],
+                [vec2(0.0, 0.0), vec2(1.0, 0.0)],
+                [vec2(39.0, 0.0), vec2(39.0, 1.0)],
+            ] {
+                let camera = looked(&whom, screen);
+                for at in whom {
+                    let seen = camera.to_screen(at);
+                    assert!(
+                        seen.cmpge(Vec2::splat(8.0)).all() && seen.cmple(screen - 8.0).all(),
+                        "{at} at {seen} of {screen}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_anybody_to_follow_the_whole_arena_is_seen() {
+        let camera = looked(&[], vec2(1_280.0, 720.0));
+        assert!(camera.sees(HALF, 0.0) && camera.sees(-HALF, 0.0));
+        assert_eq!(camera.to_screen(Vec2::ZERO), vec2(640.0, 360.0));
+    }
+
+    #[test]
+    fn a_shake_ends_and_can_be_turned_off() {
+        let screen = vec2(1_280.0, 720.0);
+        let focus = Focus {
+            whom: &[Vec2::ZERO],
+            aim: Vec2::ZERO,
+            half: HALF,
+            screen,
+        };
+        let mut luck = Mwc::seed(7);
+        let mut moved = |shake: f32, frames: u32| {
+            let mut camera = Camera::new();
+            camera.shake(1.0);
+            (0..frames).for_each(|_| camera.follow(&focus, 0.016, shake, &mut luck));
+            camera.to_screen(Vec2::ZERO).distance(screen * 0.5)
+        };
+        assert!(moved(1.0, 2) > 0.0);
+        assert_eq!(moved(0.0, 2), 0.0);
+        assert_eq!(moved(1.0, 60), 0.0);
+    }
+}

@@ -1,0 +1,135 @@
+//! [`Gpu`]: a batch onto the screen. One texture, one material, one mesh.
+//!
+//! Blending is premultiplied (T. Porter and T. Duff, "Compositing Digital Images", 1984): paint covers with its alpha
+//! and light, whose alpha is zero, adds up; so both are in one draw call, in painter's order.
+
+use macroquad::miniquad::{BlendFactor, BlendState, BlendValue, Equation, PipelineParams};
+use macroquad::models::{Mesh, Vertex, draw_mesh};
+use macroquad::prelude::{
+    Color, FilterMode, Material, MaterialParams, ShaderSource, Texture2D, clear_background,
+    get_screen_data, gl_use_material, load_material, vec2, vec3, vec4,
+};
+
+use super::atlas::Atlas;
+use super::batch::{Batch, Corner};
+use super::palette::Tint;
+
+/// Quads of one draw call: indices have 16 bits.
+pub(crate) const QUADS_PER_CALL: usize = 16_000;
+/// What the window is to be opened with: vertices and indices of a draw call.
+pub(crate) const CALL_CAPACITY: (usize, usize) = (QUADS_PER_CALL * 4 + 1, QUADS_PER_CALL * 6 + 1);
+
+const VERTEX: &str = "#version 100
+attribute vec3 position;
+attribute vec2 texcoord;
+attribute vec4 color0;
+varying lowp vec4 color;
+varying highp vec2 uv;
+uniform mat4 Model;
+uniform mat4 Projection;
+void main() {
+    gl_Position = Projection * Model * vec4(position, 1);
+    color = color0 / 255.0;
+    uv = texcoord;
+}";
+const FRAGMENT: &str = "#version 100
+varying lowp vec4 color;
+varying highp vec2 uv;
+uniform sampler2D Texture;
+void main() {
+    gl_FragColor = color * texture2D(Texture, uv);
+}";
+
+/// The window's graphics could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("the graphics driver refuses the window's shader: {0}")]
+pub(crate) struct GpuError(String);
+
+/// What the graphics card holds for us.
+pub(crate) struct Gpu {
+    material: Material,
+    mesh: Mesh,
+}
+
+impl Gpu {
+    pub(crate) fn new() -> Result<Gpu, GpuError> {
+        let over = |factor| Some(BlendState::new(Equation::Add, BlendFactor::One, factor));
+        let material = load_material(
+            ShaderSource::Glsl {
+                vertex: VERTEX,
+                fragment: FRAGMENT,
+            },
+            MaterialParams {
+                pipeline_params: PipelineParams {
+                    color_blend: over(BlendFactor::OneMinusValue(BlendValue::SourceAlpha)),
+                    ..PipelineParams::default()
+                },
+                ..MaterialParams::default()
+            },
+        )
+        .map_err(|error| GpuError(error.to_string()))?;
+        let mut indices = Vec::with_capacity(QUADS_PER_CALL * 6);
+        for first in (0..QUADS_PER_CALL as u16).map(|n| n * 4) {
+            indices.extend([0, 1, 2, 0, 2, 3].map(|corner| first + corner));
+        }
+        Ok(Gpu {
+            material,
+            mesh: Mesh {
+                vertices: Vec::with_capacity(QUADS_PER_CALL * 4),
+                indices,
+                texture: None,
+            },
+        })
+    }
+
+    /// Takes another atlas.
+    pub(crate) fn load(&mut self, atlas: &Atlas) {
+        let side = atlas.side as u16;
+        let texture = Texture2D::from_rgba8(side, side, &atlas.bytes);
+        texture.set_filter(FilterMode::Linear);
+        self.mesh.texture = Some(texture);
+    }
+
+    /// Draws a batch over a background.
+    pub(crate) fn draw(&mut self, batch: &Batch, background: Tint) {
+        let [r, g, b] = background.rgb;
+        clear_background(Color::from_rgba(r, g, b, 255));
+        gl_use_material(&self.material);
+        let mut all = std::mem::take(&mut self.mesh.indices);
+        for corners in batch.corners.chunks(QUADS_PER_CALL * 4) {
+            self.mesh.vertices.clear();
+            self.mesh.vertices.extend(corners.iter().map(vertex));
+            all.truncate(QUADS_PER_CALL * 6);
+            self.mesh.indices.clear();
+            self.mesh
+                .indices
+                .extend_from_slice(&all[..corners.len() / 4 * 6]);
+            draw_mesh(&self.mesh);
+        }
+        self.mesh.indices = all;
+    }
+}
+
+fn vertex(corner: &Corner) -> Vertex {
+    Vertex {
+        position: vec3(corner.at.x, corner.at.y, 0.0),
+        uv: vec2(corner.uv.x, corner.uv.y),
+        color: corner.color,
+        normal: vec4(0.0, 0.0, 0.0, 0.0),
+    }
+}
+
+/// What is on the screen: width, height, and RGBA, the top row first.
+pub(crate) fn screen() -> (usize, usize, Vec<u8>) {
+    let image = get_screen_data();
+    let (width, height) = (usize::from(image.width), usize::from(image.height));
+    let mut bytes = Vec::with_capacity(width * height * 4);
+    // The screen's rows come from below.
+    for row in image.bytes.chunks(width * 4).rev() {
+        bytes.extend(
+            row.chunks(4)
+                .flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]),
+        );
+    }
+    (width, height, bytes)
+}

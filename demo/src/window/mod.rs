@@ -1,0 +1,52 @@
+//! The window: Powderkeg with keyboard, mouse, gamepads and sound. Only this module names macroquad.
+//!
+//! ```text
+//!   desk, gamepads ──▶ Stage::frame ──▶ Batch ──▶ gpu ──▶ the screen
+//!                        │   │
+//!                 Feed ──┘   └──▶ sound
+//! ```
+//!
+//! | part | idea |
+//! |---|---|
+//! | [`stage`] | one frame, without window and clock; everything below is called by it |
+//! | `scene`, `effects`, `bursts`, `particles`, `camera` | what is seen: of the feed, of the cues, from where |
+//! | `paint` | a scene becomes quads |
+//! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
+//! | `screens`, `settings`, `input`, `sound` | overlays, keys and gamepads, what is heard |
+//! | `probe`, `run` | whether a window can be opened; the loop |
+//! | `shots`, `pace`, `png` | pictures for documents, frame times, files of pictures |
+//!
+//! Invariants: a picture is a pure function of scene and effects; what is held in a frame is in that frame's picture;
+//! no file is loaded, and no library is needed to build.
+
+mod art;
+mod atlas;
+mod batch;
+mod bursts;
+mod camera;
+mod effects;
+mod gpu;
+mod input;
+mod paint;
+mod palette;
+mod particles;
+mod png;
+mod probe;
+mod rect;
+mod run;
+mod scene;
+mod screens;
+mod settings;
+mod shots;
+mod sound;
+mod stage;
+mod text;
+mod xvfb;
+
+pub(crate) use macroquad::miniquad::conf::LinuxBackend as Backend;
+pub(crate) use probe::{NoWindow, display};
+pub(crate) use run::{Options, run};
+pub use shots::ShotsError;
+pub(crate) use shots::{SIZE as SHOT_SIZE, shots};
+pub use xvfb::NoDisplay;
+pub(crate) use xvfb::run_again;

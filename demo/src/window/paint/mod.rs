@@ -1,0 +1,81 @@
+//! Painting: a [`Scene`](super::scene::Scene) and its effects become a [`Batch`](super::batch::Batch). Pure: the same
+//! picture from the same scene, and no window needed.
+//!
+//! ```text
+//!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ ghosts          the arena, through the camera
+//!   hud │ lobby │ outcome ─▶ netgraph, reel ─▶ title, settings, help   boxes, in pixels
+//! ```
+
+mod actors;
+mod effects;
+mod floor;
+mod ghosts;
+mod help;
+mod hud;
+mod lobby;
+mod netgraph;
+mod options;
+mod outcome;
+mod reel;
+#[cfg(test)]
+mod tests;
+mod title;
+pub(crate) mod ui;
+
+pub(crate) use reel::bar_box as reel_bar;
+
+use super::batch::Batch;
+use super::camera::Camera;
+use super::effects::Effects;
+use super::rect::Rect;
+use super::scene::Scene;
+use super::screens::{Overlay, Screens};
+use super::settings::Settings;
+use crate::game::Phase;
+use ui::Ui;
+
+/// All that a picture is made of.
+pub(crate) struct Picture<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) effects: &'a Effects,
+    pub(crate) camera: &'a Camera,
+    pub(crate) screens: &'a Screens,
+    pub(crate) settings: &'a Settings,
+    /// The window, in pixels.
+    pub(crate) screen: Rect,
+    /// Where the first seat aims, in pixels; none: nobody aims with a mouse.
+    pub(crate) crosshair: Option<glam::Vec2>,
+}
+
+/// Paints the whole picture.
+pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+    batch.clear();
+    floor::paint(batch, picture);
+    actors::paint(batch, picture);
+    effects::paint(batch, picture);
+    if picture.screens.ghosts {
+        ghosts::paint(batch, picture);
+    }
+    let mut ui = Ui::new(batch, picture.screen);
+    if picture.screens.title {
+        title::paint(&mut ui, picture);
+    } else {
+        match picture.scene.phase {
+            Phase::Lobby => lobby::paint(&mut ui, picture),
+            Phase::Won | Phase::Lost => outcome::paint(&mut ui, picture),
+            _ => hud::paint(&mut ui, picture),
+        }
+        if picture.scene.replay.is_some() {
+            reel::paint(&mut ui, picture);
+        }
+        hud::paint_notice(&mut ui, picture);
+        if picture.screens.netgraph && picture.scene.stats.is_some() {
+            netgraph::paint(&mut ui, picture);
+        }
+    }
+    match picture.screens.overlay {
+        Some(Overlay::Help) => help::paint(&mut ui, picture),
+        Some(Overlay::Settings) => options::paint(&mut ui, picture),
+        None => {}
+    }
+}

@@ -1,0 +1,188 @@
+//! Colours: who is who, whatever eyes look at it.
+//!
+//! Invariant: nothing is told by hue alone. Players are light hulls, enemies dark ones; each kind has a shape of its
+//! own; shots of players are long, bullets of enemies are round. The hues come from the palette of M. Okabe and K. Ito
+//! ("Color Universal Design", 2002), which people with any of the usual colour deficiencies can tell apart.
+
+/// A colour, how much of it, and whether it is light that adds up or paint that covers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tint {
+    /// Red, green, blue.
+    pub(crate) rgb: [u8; 3],
+    /// 0 ..= 1.
+    pub(crate) alpha: f32,
+    /// Whether it adds to what is below.
+    pub(crate) is_light: bool,
+}
+
+impl Tint {
+    /// Paint that covers.
+    pub(crate) const fn new(rgb: u32) -> Tint {
+        Tint {
+            rgb: [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8],
+            alpha: 1.0,
+            is_light: false,
+        }
+    }
+
+    /// The same, so much of it.
+    pub(crate) const fn alpha(self, alpha: f32) -> Tint {
+        Tint { alpha, ..self }
+    }
+
+    /// The same hue as light.
+    pub(crate) const fn light(self) -> Tint {
+        Tint {
+            is_light: true,
+            ..self
+        }
+    }
+
+    /// This hue, mixed with `part` of another one.
+    pub(crate) fn mixed(self, other: Tint, part: f32) -> Tint {
+        let mut rgb = self.rgb;
+        for (own, other) in rgb.iter_mut().zip(other.rgb) {
+            *own = (f32::from(*own) + (f32::from(other) - f32::from(*own)) * part) as u8;
+        }
+        Tint { rgb, ..self }
+    }
+
+    /// As the vertex colour of premultiplied blending: light has no cover.
+    pub(crate) fn premultiplied(self) -> [u8; 4] {
+        let alpha = self.alpha.clamp(0.0, 1.0);
+        let [r, g, b] = self.rgb.map(|part| (f32::from(part) * alpha) as u8);
+        let cover = if self.is_light { 0.0 } else { alpha * 255.0 };
+        [r, g, b, cover as u8]
+    }
+
+    /// How bright it looks, 0 ..= 1 (Rec. 709 on the encoded values: enough to compare).
+    #[cfg(test)]
+    pub(crate) fn brightness(self) -> f32 {
+        let [r, g, b] = self.rgb.map(f32::from);
+        (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255.0
+    }
+}
+
+pub(crate) const WHITE: Tint = Tint::new(0xff_ff_ff);
+pub(crate) const INK: Tint = Tint::new(0xe8_ee_f4);
+pub(crate) const FAINT: Tint = Tint::new(0x93_a1_b0);
+pub(crate) const DIM: Tint = Tint::new(0x5b_69_78);
+pub(crate) const PANEL: Tint = Tint::new(0x0b_10_17);
+pub(crate) const EDGE: Tint = Tint::new(0x33_40_4f);
+pub(crate) const ACCENT: Tint = Tint::new(0x56_b4_e9);
+pub(crate) const GOOD: Tint = Tint::new(0x2f_c4_95);
+pub(crate) const WARN: Tint = Tint::new(0xf0_b4_29);
+pub(crate) const BAD: Tint = Tint::new(0xf0_6a_2a);
+
+/// Which colours the arena has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ColorMode {
+    /// Okabe and Ito's.
+    #[default]
+    Safe,
+    /// The same hues on black, players brighter, enemies redder.
+    Contrast,
+    /// Shapes and brightness only.
+    Gray,
+}
+
+impl ColorMode {
+    pub(crate) const ALL: [ColorMode; 3] = [ColorMode::Safe, ColorMode::Contrast, ColorMode::Gray];
+
+    /// As the settings call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ColorMode::Safe => "colour-blind safe",
+            ColorMode::Contrast => "high contrast",
+            ColorMode::Gray => "shapes only",
+        }
+    }
+
+    fn of(self, tint: Tint) -> Tint {
+        match self {
+            ColorMode::Safe => tint,
+            ColorMode::Contrast => tint.mixed(WHITE, 0.15),
+            ColorMode::Gray => {
+                let [r, g, b] = tint.rgb.map(u16::from);
+                let gray = ((r * 3 + g * 6 + b) / 10) as u8;
+                Tint {
+                    rgb: [gray; 3],
+                    ..tint
+                }
+            }
+        }
+    }
+
+    /// A player's, by seat number.
+    pub(crate) fn player(self, n: usize) -> Tint {
+        const PLAYERS: [u32; 8] = [
+            0x56_b4_e9, // sky blue
+            0xf0_e4_42, // yellow
+            0x2f_c4_95, // bluish green
+            0xe3_8f_c0, // reddish purple
+            0xf5_f5_f5, // white
+            0xf2_a5_1a, // orange
+            0x3d_7b_ff, // blue
+            0xb7_a6_ff, // lilac
+        ];
+        self.of(Tint::new(PLAYERS[n % PLAYERS.len()]))
+    }
+
+    /// The hostile hue: all that enemies fire.
+    pub(crate) fn hostile(self) -> Tint {
+        match self {
+            ColorMode::Contrast => Tint::new(0xff_5a_1f),
+            _ => self.of(Tint::new(0xff_74_2e)),
+        }
+    }
+
+    /// An accent on something.
+    pub(crate) fn accent(self, rgb: u32) -> Tint {
+        self.of(Tint::new(rgb))
+    }
+
+    /// The floor.
+    pub(crate) fn floor(self) -> Tint {
+        match self {
+            ColorMode::Contrast => Tint::new(0x05_07_0a),
+            _ => Tint::new(0x12_18_20),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn light_has_no_cover_and_paint_has_as_much_as_its_alpha() {
+        let tint = Tint::new(0xff_80_00).alpha(0.5);
+        assert_eq!(tint.premultiplied(), [127, 64, 0, 127]);
+        assert_eq!(tint.light().premultiplied(), [127, 64, 0, 0]);
+    }
+
+    #[test]
+    fn players_are_bright_on_every_floor_and_no_two_look_the_same() {
+        for mode in ColorMode::ALL {
+            let floor = mode.floor().brightness();
+            for n in 0..8 {
+                assert!(mode.player(n).brightness() > floor + 0.35, "{mode:?} {n}");
+                for m in 0..n {
+                    let apart = |a: [u8; 3], b: [u8; 3]| -> i32 {
+                        a.iter()
+                            .zip(b)
+                            .map(|(a, b)| (i32::from(*a) - i32::from(b)).abs())
+                            .sum()
+                    };
+                    // Without hues only the numbers on the hulls tell players apart.
+                    if mode != ColorMode::Gray {
+                        assert!(
+                            apart(mode.player(n).rgb, mode.player(m).rgb) > 70,
+                            "{n} {m}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that threw it; a cue that is cancelled takes its
+//! particles with it, in a tenth of a second.
+//!
+//! A particle's place is a function of its age, so nothing is integrated, and a paused replay stands still.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use glam::Vec2;
+use twinstep_client::cues::CueId;
+
+use super::art::Sprite;
+use super::palette::Tint;
+
+/// At once; the oldest makes room (law *Bounded*).
+const PARTICLES_MAX: usize = 1_536;
+/// What is cancelled is gone after so long.
+const FADE: Duration = Duration::from_millis(100);
+
+/// Something small that moves and burns out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Particle {
+    /// Which cue threw it.
+    pub(crate) cue: CueId,
+    pub(crate) sprite: Sprite,
+    pub(crate) tint: Tint,
+    /// Where it began, in units.
+    pub(crate) at: Vec2,
+    /// Units per second at first.
+    pub(crate) speed: Vec2,
+    /// How soon that is lost, per second; 0: never.
+    pub(crate) drag: f32,
+    /// Half its width at birth and at death, in units.
+    pub(crate) half: (f32, f32),
+    /// Its height, of its width.
+    pub(crate) slim: f32,
+    pub(crate) angle: f32,
+    /// Radians per second.
+    pub(crate) spin: f32,
+    pub(crate) born: Duration,
+    pub(crate) life: Duration,
+}
+
+/// A particle at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) sprite: Sprite,
+    pub(crate) tint: Tint,
+    pub(crate) at: Vec2,
+    pub(crate) half: Vec2,
+    pub(crate) angle: f32,
+}
+
+impl Particle {
+    /// A still one of a second.
+    pub(crate) fn new(
+        cue: CueId,
+        born: Duration,
+        sprite: Sprite,
+        at: Vec2,
+        tint: Tint,
+    ) -> Particle {
+        Particle {
+            cue,
+            sprite,
+            tint,
+            at,
+            speed: Vec2::ZERO,
+            drag: 0.0,
+            half: (0.5, 0.5),
+            slim: 1.0,
+            angle: 0.0,
+            spin: 0.0,
+            born,
+            life: Duration::from_secs(1),
+        }
+    }
+
+    fn seen(&self, now: Duration) -> Option<Seen> {
+        let age = now.saturating_sub(self.born).as_secs_f32();
+        let part = age / self.life.as_secs_f32();
+        if part >= 1.0 {
+            return None;
+        }
+        let flown = if self.drag == 0.0 {
+            age
+        } else {
+            (1.0 - libm::expf(-self.drag * age)) / self.drag
+        };
+        let half = self.half.0 + (self.half.1 - self.half.0) * part;
+        // Full at first, then ever less.
+        let left = 1.0 - part * part;
+        Some(Seen {
+            sprite: self.sprite,
+            tint: self.tint.alpha(self.tint.alpha * left),
+            at: self.at + self.speed * flown,
+            half: Vec2::new(half, half * self.slim),
+            angle: self.angle + self.spin * age,
+        })
+    }
+}
+
+/// All particles, the oldest first.
+#[derive(Default)]
+pub(crate) struct Particles(VecDeque<Particle>);
+
+impl Particles {
+    pub(crate) fn add(&mut self, particle: Particle) {
+        if self.0.len() == PARTICLES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(particle);
+    }
+
+    /// What a cue threw did not happen.
+    pub(crate) fn cancel(&mut self, cue: CueId, now: Duration) {
+        for particle in self.0.iter_mut().filter(|particle| particle.cue == cue) {
+            let age = now.saturating_sub(particle.born);
+            particle.life = particle.life.min(age + FADE);
+            particle.tint.alpha *= 0.6;
+        }
+    }
+
+    /// Forgets what has burnt out.
+    pub(crate) fn advance(&mut self, now: Duration) {
+        self.0
+            .retain(|particle| now < particle.born + particle.life);
+    }
+
+    pub(crate) fn seen(&self, now: Duration) -> impl Iterator<Item = Seen> + '_ {
+        self.0.iter().filter_map(move |particle| particle.seen(now))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(&self, cue: CueId) -> usize {
+        self.0.iter().filter(|particle| particle.cue == cue).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::palette::WHITE;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn spark(cue: u64) -> Particle {
+        let mut spark = Particle::new(CueId(cue), SECOND, Sprite::Glow, Vec2::ZERO, WHITE);
+        spark.speed = Vec2::X;
+        spark
+    }
+
+    #[test]
+    fn a_particle_moves_fades_and_is_gone_after_its_life() {
+        let mut particles = Particles::default();
+        particles.add(spark(1));
+        let seen: Vec<Seen> = [1_000, 1_500, 1_900]
+            .iter()
+            .flat_map(|ms| particles.seen(Duration::from_millis(*ms)))
+            .collect();
+        assert!((seen[1].at.x - 0.5).abs() < 1e-4);
+        assert!(seen[0].tint.alpha > seen[1].tint.alpha && seen[1].tint.alpha > seen[2].tint.alpha);
+        assert_eq!(particles.seen(SECOND * 2).count(), 0);
+        particles.advance(SECOND * 2);
+        assert_eq!(particles.of(CueId(1)), 0);
+    }
+
+    #[test]
+    fn a_cancelled_cue_takes_its_own_particles_with_it_and_no_others() {
+        let mut particles = Particles::default();
+        particles.add(spark(1));
+        particles.add(spark(2));
+        particles.cancel(CueId(1), SECOND);
+        let soon = SECOND + FADE;
+        assert_eq!(particles.seen(soon).count(), 1);
+        particles.advance(soon);
+        assert_eq!((particles.of(CueId(1)), particles.of(CueId(2))), (0, 1));
+    }
+
+    #[test]
+    fn there_are_never_more_than_the_bound() {
+        let mut particles = Particles::default();
+        (0..PARTICLES_MAX as u64 + 9).for_each(|cue| particles.add(spark(cue)));
+        assert_eq!(particles.seen(SECOND).count(), PARTICLES_MAX);
+        assert_eq!(particles.of(CueId(8)), 0, "the oldest made room");
+    }
+}

@@ -1,0 +1,250 @@
+//! The loop around a [`Stage`]: the window, its clock, its files.
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glam::{Vec2, vec2};
+use macroquad::miniquad::conf::{Conf, LinuxBackend, Platform};
+use macroquad::prelude::{
+    is_quit_requested, next_frame, prevent_quit, screen_height, screen_width, show_mouse,
+};
+use twinstep_client::client::Ended;
+
+use super::gpu::{self, CALL_CAPACITY, Gpu};
+use super::input::{self, Board, Gamepads};
+use super::palette::{GOOD, WARN};
+use super::png::Shot;
+use super::probe::NoWindow;
+use super::screens::Wish;
+use super::sound::Speaker;
+use super::stage::{Input, Stage};
+use crate::feed::Feed;
+use crate::view::Summary;
+use crate::wiring;
+
+/// Frames are not shorter, where the driver does not wait for the screen: 125 a second.
+const FRAME_MIN: Duration = Duration::from_millis(8);
+/// After a longer pause, what moves by itself does not jump, in seconds.
+const DT_MAX: f32 = 0.1;
+
+/// How the window is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub(crate) backend: LinuxBackend,
+    /// In pixels.
+    pub(crate) size: (u16, u16),
+    pub(crate) fullscreen: bool,
+    pub(crate) mute: bool,
+}
+
+/// The window was refused; the match goes on elsewhere.
+pub(crate) struct Refused {
+    pub(crate) why: NoWindow,
+    pub(crate) feed: Option<Box<Feed>>,
+}
+
+/// Shows `feed` until the player quits or the match is over. Takes over the calling thread, which must be the
+/// process's first one; a process opens one window in its life.
+pub(crate) fn run(feed: Feed, options: Options) -> Result<Summary, Refused> {
+    let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
+    let summary = Rc::new(RefCell::new(None));
+    let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
+    let opened = open(options, move || async move {
+        let Some(feed) = lent.borrow_mut().take() else {
+            return;
+        };
+        *out.borrow_mut() = Some(play(*feed, options).await);
+    });
+    let why = match (opened, summary.take()) {
+        (_, Some(Ok(summary))) => return Ok(summary),
+        (Err(why), _) | (Ok(()), Some(Err(why))) => why,
+        (Ok(()), None) => NoWindow::Refused("it was closed before it was drawn".to_owned()),
+    };
+    Err(Refused {
+        why,
+        feed: feed.take(),
+    })
+}
+
+/// Opens a window and runs what `play` makes in it, until that ends.
+pub(crate) fn open<F, P>(options: Options, play: P) -> Result<(), NoWindow>
+where
+    F: Future<Output = ()> + 'static,
+    P: FnOnce() -> F + 'static,
+{
+    let conf = macroquad::conf::Conf {
+        miniquad_conf: Conf {
+            window_title: "Powderkeg".to_owned(),
+            window_width: options.size.0.into(),
+            window_height: options.size.1.into(),
+            fullscreen: options.fullscreen,
+            platform: Platform {
+                linux_backend: options.backend,
+                linux_wm_class: "powderkeg",
+                ..Platform::default()
+            },
+            ..Conf::default()
+        },
+        draw_call_vertex_capacity: CALL_CAPACITY.0,
+        draw_call_index_capacity: CALL_CAPACITY.1,
+        ..macroquad::conf::Conf::default()
+    };
+    // Without a driver the library panics; here that is an answer like others.
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let hook = Rc::new(RefCell::new(Some(hook)));
+    let back = Rc::clone(&hook);
+    let opened = panic::catch_unwind(AssertUnwindSafe(|| {
+        macroquad::Window::from_config(conf, async move {
+            restore(&back);
+            play().await;
+        });
+    }));
+    let is_open = hook.borrow().is_none();
+    restore(&hook);
+    match opened {
+        Ok(()) => Ok(()),
+        // What goes wrong once it is open is a fault of ours.
+        Err(panic) if is_open => panic::resume_unwind(panic),
+        Err(panic) => Err(NoWindow::Refused(words_of(&*panic))),
+    }
+}
+
+type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
+
+fn restore(hook: &RefCell<Option<Hook>>) {
+    if let Some(hook) = hook.borrow_mut().take() {
+        panic::set_hook(hook);
+    }
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic
+        .downcast_ref::<&str>()
+        .map(|words| (*words).to_owned());
+    words
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no reason was given".to_owned())
+}
+
+/// The window's size, in pixels.
+pub(crate) fn window_size() -> Vec2 {
+    vec2(screen_width(), screen_height()).max(Vec2::splat(64.0))
+}
+
+/// What is on the screen.
+pub(crate) fn shot() -> Shot {
+    let (width, height, rgba) = gpu::screen();
+    Shot {
+        width,
+        height,
+        rgb: rgba
+            .chunks_exact(4)
+            .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
+            .collect(),
+    }
+}
+
+async fn play(feed: Feed, options: Options) -> Result<Summary, NoWindow> {
+    let mut gpu = Gpu::new().map_err(|error| NoWindow::Refused(error.to_string()))?;
+    prevent_quit();
+    show_mouse(false);
+    let (speaker, silence) = match options.mute {
+        true => (Speaker::silent(), None),
+        false => match Speaker::open().await {
+            Ok(speaker) => (speaker, None),
+            Err(why) => (Speaker::silent(), Some(why.to_string())),
+        },
+    };
+    let (mut gamepads, unplugged) = match Gamepads::open() {
+        Ok(gamepads) => (gamepads, None),
+        Err(why) => (Gamepads::default(), Some(why.to_string())),
+    };
+    let mut stage = Stage::new(feed, speaker, window_size());
+    // What is absent is said once, here and where the program was started.
+    for words in [silence, unplugged].into_iter().flatten() {
+        eprintln!("{words}");
+        stage.tell(&words, WARN);
+    }
+    let mut board = Board::default();
+    let mut last = now();
+    let ended = loop {
+        let began = now();
+        let dt = (began - last).as_secs_f32().min(DT_MAX);
+        last = began;
+        input::read(&stage.settings.keys, &mut board);
+        gamepads.read();
+        let played = stage.frame(&Input {
+            board: &board,
+            sticks: &gamepads.sticks,
+            size: window_size(),
+            dt,
+            pads: None,
+        });
+        draw(&mut gpu, &mut stage);
+        let wishes = match played {
+            Ok(wishes) => wishes,
+            Err(ended) => break Some(ended),
+        };
+        for wish in &wishes {
+            fulfil(*wish, &mut stage);
+        }
+        if wishes.contains(&Wish::Quit) || is_quit_requested() {
+            break None;
+        }
+        next_frame().await;
+        if let Some(rest) = FRAME_MIN.checked_sub(now() - began) {
+            std::thread::sleep(rest);
+        }
+    };
+    Ok(leave(stage, ended))
+}
+
+fn leave(mut stage: Stage, ended: Option<Ended>) -> Summary {
+    stage.feed.leave();
+    Summary::of(&stage.feed, ended)
+}
+
+/// Brings the stage's picture onto the screen.
+pub(crate) fn draw(gpu: &mut Gpu, stage: &mut Stage) {
+    if std::mem::take(&mut stage.has_new_atlas) {
+        gpu.load(&stage.batch.atlas);
+    }
+    gpu.draw(&stage.batch, stage.background());
+}
+
+/// What needs a window or a file.
+fn fulfil(wish: Wish, stage: &mut Stage) {
+    let (what, done) = match wish {
+        Wish::Screenshot => {
+            let path = file("powderkeg", "png");
+            let saved = shot().save(&path).map_err(|error| error.to_string());
+            ("the picture", saved.map(|()| path))
+        }
+        _ => return,
+    };
+    match done {
+        Ok(path) => stage.tell(&format!("{what} is in {}", path.display()), GOOD),
+        Err(why) => stage.tell(&format!("{what} is not saved: {why}"), WARN),
+    }
+}
+
+/// A new file in the current folder.
+fn file(stem: &str, ending: &str) -> PathBuf {
+    PathBuf::from(format!(
+        "{stem}-{}.{ending}",
+        wiring::unix_now().as_millis()
+    ))
+}
+
+/// The clock of frames.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,271 @@
+//! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
+
+use super::input::{Act, Board};
+use super::paint::ui;
+use super::rect::Rect;
+use super::settings::Settings;
+
+/// What lies over everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overlay {
+    Help,
+    Settings,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Screens {
+    /// The title, which waits for a key.
+    pub(crate) title: bool,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) ghosts: bool,
+    pub(crate) netgraph: bool,
+    /// The chosen row of the settings.
+    pub(crate) row: usize,
+    /// The next key is for this act.
+    pub(crate) binding: Option<Act>,
+}
+
+/// What the player wants of the view or of the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    NextLink,
+    Prediction,
+    Smoothing,
+    Save,
+    Screenshot,
+    Quit,
+    Click,
+    /// The settings have changed.
+    Settings,
+}
+
+/// A row of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    Volume,
+    Shake,
+    Colors,
+    Names,
+    Key(Act),
+}
+
+impl Row {
+    /// All rows, from the top.
+    pub(crate) fn all() -> impl ExactSizeIterator<Item = Row> + Clone {
+        const FIRST: [Row; 4] = [Row::Volume, Row::Shake, Row::Colors, Row::Names];
+        (0..FIRST.len() + Act::CHANGEABLE.len()).map(|n| match FIRST.get(n) {
+            Some(row) => *row,
+            None => Row::Key(Act::CHANGEABLE[n - FIRST.len()]),
+        })
+    }
+}
+
+impl Screens {
+    /// Whether a key that is pressed now belongs to a screen, not to the player.
+    pub(crate) fn takes_keys(&self) -> bool {
+        self.title || self.overlay == Some(Overlay::Settings)
+    }
+
+    /// Takes what was pressed.
+    pub(crate) fn handle(
+        &mut self,
+        board: &Board,
+        settings: &mut Settings,
+        screen: Rect,
+    ) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        if let Some(act) = self.binding {
+            if let Some(key) = board.key {
+                self.binding = None;
+                if !board.pressed(Act::Quit) {
+                    settings.keys.bind(act, key);
+                    wishes.push(Wish::Settings);
+                }
+            }
+            return wishes;
+        }
+        for (act, wish) in [
+            (Act::Link, Wish::NextLink),
+            (Act::Prediction, Wish::Prediction),
+            (Act::Smoothing, Wish::Smoothing),
+            (Act::Save, Wish::Save),
+            (Act::Screenshot, Wish::Screenshot),
+        ] {
+            if board.pressed(act) {
+                wishes.push(wish);
+            }
+        }
+        self.ghosts ^= board.pressed(Act::Ghosts);
+        self.netgraph ^= board.pressed(Act::Netgraph);
+        for (act, overlay) in [
+            (Act::Help, Overlay::Help),
+            (Act::Settings, Overlay::Settings),
+        ] {
+            if board.pressed(act) {
+                self.overlay = (self.overlay != Some(overlay)).then_some(overlay);
+                wishes.push(Wish::Click);
+            }
+        }
+        if board.pressed(Act::Quit) {
+            match self.overlay.take() {
+                Some(_) => wishes.push(Wish::Click),
+                None => wishes.push(Wish::Quit),
+            }
+        } else if self.overlay == Some(Overlay::Settings) {
+            self.change(board, settings, screen, &mut wishes);
+        } else if self.title
+            && (board.clicked || board.pressed(Act::SecondReady) || board.pressed(Act::Dash))
+        {
+            self.title = false;
+            wishes.push(Wish::Click);
+        }
+        wishes
+    }
+
+    fn change(
+        &mut self,
+        board: &Board,
+        settings: &mut Settings,
+        screen: Rect,
+        wishes: &mut Vec<Wish>,
+    ) {
+        let rows = Row::all().len();
+        let pressed = |acts: [Act; 2]| acts.into_iter().any(|act| board.pressed(act));
+        let down = i32::from(pressed([Act::Down, Act::SecondDown]))
+            - i32::from(pressed([Act::Up, Act::SecondUp]));
+        self.row = (self.row as i32 + down).rem_euclid(rows as i32) as usize;
+        let mut steps = i32::from(pressed([Act::Right, Act::SecondRight]))
+            - i32::from(pressed([Act::Left, Act::SecondLeft]));
+        let mut enters = pressed([Act::Dash, Act::SecondReady]);
+        let under = ui::settings_rows(screen)
+            .into_iter()
+            .position(|rect| rect.contains(board.mouse));
+        if let Some(row) = under.filter(|_| board.clicked) {
+            self.row = row;
+            enters = true;
+        }
+        if enters && steps == 0 {
+            steps = 1;
+        }
+        if steps == 0 && down == 0 {
+            return;
+        }
+        wishes.push(Wish::Click);
+        if steps == 0 {
+            return;
+        }
+        match Row::all().nth(self.row) {
+            Some(Row::Volume) => settings.change_volume(wrapped(settings.volume, steps, enters)),
+            Some(Row::Shake) => settings.change_shake(wrapped(settings.shake, steps, enters)),
+            Some(Row::Colors) => settings.change_colors(steps),
+            Some(Row::Names) => settings.names ^= true,
+            Some(Row::Key(act)) if enters => self.binding = Some(act),
+            Some(Row::Key(_)) | None => return,
+        }
+        wishes.push(Wish::Settings);
+    }
+}
+
+/// A click on a full bar empties it.
+fn wrapped(value: f32, steps: i32, enters: bool) -> i32 {
+    if enters && value >= 1.0 { -10 } else { steps }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Rect = Rect::new(0.0, 0.0, 1_280.0, 720.0);
+
+    fn press(screens: &mut Screens, settings: &mut Settings, acts: &[Act]) -> Vec<Wish> {
+        screens.handle(&Board::with(acts), settings, SCREEN)
+    }
+
+    #[test]
+    fn a_key_opens_an_overlay_and_closes_it_and_escape_closes_before_it_quits() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Help]);
+        assert_eq!(screens.overlay, Some(Overlay::Help));
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert_eq!(screens.overlay, Some(Overlay::Settings));
+        assert!(!press(&mut screens, &mut settings, &[Act::Quit]).contains(&Wish::Quit));
+        assert_eq!(screens.overlay, None);
+        assert_eq!(
+            press(&mut screens, &mut settings, &[Act::Quit]),
+            [Wish::Quit]
+        );
+    }
+
+    #[test]
+    fn ghosts_and_netgraph_are_on_or_off_and_other_keys_are_wishes() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Ghosts, Act::Netgraph]);
+        assert!(screens.ghosts && screens.netgraph);
+        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        assert!(!screens.ghosts && screens.netgraph);
+        let wishes = press(
+            &mut screens,
+            &mut settings,
+            &[
+                Act::Link,
+                Act::Prediction,
+                Act::Smoothing,
+                Act::Save,
+                Act::Screenshot,
+            ],
+        );
+        assert_eq!(
+            wishes,
+            [
+                Wish::NextLink,
+                Wish::Prediction,
+                Wish::Smoothing,
+                Wish::Save,
+                Wish::Screenshot
+            ]
+        );
+    }
+
+    #[test]
+    fn settings_are_changed_row_by_row_while_the_match_goes_on() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert!(screens.takes_keys());
+        press(&mut screens, &mut settings, &[Act::SecondLeft]);
+        assert!(settings.volume < Settings::default().volume);
+        for _ in 0..3 {
+            press(&mut screens, &mut settings, &[Act::SecondDown]);
+        }
+        press(&mut screens, &mut settings, &[Act::SecondReady]);
+        assert!(!settings.names);
+        press(&mut screens, &mut settings, &[Act::SecondDown]);
+        press(&mut screens, &mut settings, &[Act::SecondReady]);
+        assert_eq!(screens.binding, Some(Act::Up));
+        let mut board = Board::with(&[]);
+        board.key = Some(macroquad::prelude::KeyCode::Q);
+        screens.handle(&board, &mut settings, SCREEN);
+        assert_eq!(settings.keys.name(Act::Up), "Q");
+    }
+
+    #[test]
+    fn a_click_on_a_row_changes_it() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        let mut board = Board::with(&[]);
+        board.mouse = ui::settings_rows(SCREEN)[3].middle();
+        board.clicked = true;
+        screens.handle(&board, &mut settings, SCREEN);
+        assert!(!settings.names);
+    }
+
+    #[test]
+    fn the_title_waits_for_a_key_that_begins() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        screens.title = true;
+        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        assert!(screens.title);
+        press(&mut screens, &mut settings, &[Act::Dash]);
+        assert!(!screens.title);
+    }
+}
