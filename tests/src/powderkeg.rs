@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use powderkeg::game::{
-    Arbiter, Bot, Command, Game, Luck, Outcome, Pad, Query, Rules, admit, speculate,
+    Arbiter, Body, Bot, Command, Game, Hit, Luck, Outcome, Pad, Query, Rules, admit, speculate,
 };
 use powderkeg::game_show::GameShow;
 use twinstep_core::{Mwc, PlayerId, Tick};
@@ -41,6 +41,23 @@ impl Play for Game {
 
     fn speculate(sim: &Self, rules: &Rules, query: &Query) -> Option<Outcome> {
         speculate(sim, rules, query)
+    }
+
+    fn answer(game: &Self, rules: &Rules, query: &Query, forge: bool) -> Option<Outcome> {
+        match (speculate(game, rules, query)?, forge) {
+            (honest, false) => Some(honest),
+            // It blows up nobody, and throws everything across the field.
+            (Outcome::Blast { .. }, true) => Some(Outcome::Blast {
+                hits: [Hit::new(Body::Enemy(0), 0)].into_iter().collect(),
+            }),
+            (Outcome::Toss { mut throws }, true) => {
+                for throw in &mut throws {
+                    throw.legs = [[127, 0]; 6].into_iter().collect();
+                }
+                Some(Outcome::Toss { throws })
+            }
+            (other, true) => Some(other),
+        }
     }
 
     fn admit(&self, rules: &Rules, by: PlayerId, command: &Command) -> bool {

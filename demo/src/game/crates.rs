@@ -62,6 +62,13 @@ impl Crate {
     }
 }
 
+/// Where a disc that wants to be at `at` can be: outside of standing crates.
+#[must_use]
+pub(super) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
+    let standing = crates.iter().filter(|chest| chest.stands());
+    standing.fold(at, |at, chest| chest.solid().push_out(at, radius))
+}
+
 impl Game {
     pub(super) fn place_crates(&mut self, rules: &super::Rules) {
         self.crates.extend(rules.crates.iter().map(|at| Crate {
@@ -241,6 +248,21 @@ mod tests {
         assert_eq!(key.owner(), None);
         let query = game.world().open_queries()[0].query;
         assert_eq!(speculate(game.sim(), &rules(), &query), None);
+    }
+
+    #[test]
+    fn a_shell_that_lands_on_a_crate_bursts_beside_it() {
+        let mut game = yard();
+        put_shot(&mut game, ONE, AT + Vec2::X * 0.2);
+        let now = game.world().tick();
+        let shell = &mut game.sim_mut().shots[0];
+        (shell.weapon, shell.ends) = (Weapon::Thumper, now);
+        let asks = game.step().asks();
+        let (_, Query::Blast { at, .. }) = asks[0] else {
+            panic!("{asks:?}")
+        };
+        let off = (at.to_vec2() - AT).abs().max_element();
+        assert!((CRATE_HALF..CRATE_HALF + 0.4).contains(&off), "{off}");
     }
 
     #[test]

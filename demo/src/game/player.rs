@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::{Command, Crate, Cue, Game, Heading, Pad, Rules, Shot, Tuning, Weapon};
+use super::crates::{self, Crate};
+use super::{Command, Cue, Game, Heading, Pad, Rules, Shot, Tuning, Weapon};
 
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
@@ -152,10 +153,7 @@ impl Player {
         } else {
             pad.walk.unit() * tuning.walk_speed
         };
-        let standing = crates.iter().filter(|chest| chest.stands());
-        let at = standing.fold(self.at + step, |at, chest| {
-            chest.solid().push_out(at, PLAYER_RADIUS)
-        });
+        let at = crates::push_out(crates, self.at + step, PLAYER_RADIUS);
         self.at = rules.place(at, PLAYER_RADIUS);
     }
 

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::barrel::BARREL_RADIUS;
-use super::{Body, Bomb, Cue, Game, Rules, Weapon};
+use super::{Body, Bomb, Cue, Game, Rules, Weapon, crates};
 
 /// A shot's radius, in units.
 pub const SHOT_RADIUS: f32 = 0.2;
 /// Whom one lance can hit.
 pub const PIERCED_MAX: usize = 6;
-/// How far a shell stays off walls where it lands, in units.
+/// How far a shell stays off walls and crates where it lands, in units.
 const SHELL_RADIUS: f32 = 0.3;
 
 /// A player's shot.
@@ -116,7 +116,9 @@ impl Game {
             owner: shell.owner,
             n: shell.key.n,
         };
-        let at = frame.rules().place(shell.at, SHELL_RADIUS);
+        // Beside what it hits: in a crate, it would hurt nobody but the crate.
+        let at = crates::push_out(&self.crates, shell.at, SHELL_RADIUS);
+        let at = frame.rules().place(at, SHELL_RADIUS);
         self.ask_blast(bomb, at, frame, fx);
         false
     }
