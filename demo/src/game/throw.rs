@@ -230,5 +230,14 @@ mod tests {
         let mut distant = path(&[[4, 0]]);
         distant[0].prop = Prop::Barrel(13);
         assert!(!judge(&distant), "what is far away");
+        // From beside the wall at (−9.5, 0.5) to above it: each end is free, and the corner is between.
+        let mut game = field(Vec2::ZERO);
+        let from = Vec2::new(-11.0625, 2.0);
+        game.sim_mut().barrels[6].at = from;
+        let judge = |legs| {
+            let center = from - Vec2::new(1.0, 1.5);
+            is_possible(game.sim(), &rules(), BOMB, center, &path(legs))
+        };
+        assert!(judge(&[[0, 33]]) && !judge(&[[18, 33]]), "through a corner");
     }
 }
