@@ -260,7 +260,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{} blasts asked, {} decided · commands: {} sent, {} accepted, {} refused, {} executed · {} desyncs",
+            "{} questions asked, {} decided · commands: {} sent, {} accepted, {} refused, {} executed · {} desyncs",
             self.queries,
             self.outcomes,
             self.commands_sent,
