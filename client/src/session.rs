@@ -17,244 +17,41 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use twinstep_core::bounds::{
-    KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX, WORLD_BYTES_MAX,
-};
-use twinstep_core::company::Name;
+use twinstep_core::bounds::{KEEP_ALIVE, PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender, Message};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::World;
-use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, diff, digest};
+use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, digest};
 
 use crate::company::Company;
 use crate::cues::CueEvent;
-use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
-use crate::picture::{Hidden, Show, Smoothing};
+use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
 use crate::returning::Returning;
 use crate::stats::SessionStats;
 pub use crate::tape::REEL_BYTES_MAX;
 use crate::tape::Tape;
 
+mod config;
+mod told;
+
+pub use config::SessionConfig;
+use told::report;
+pub use told::{Closed, CommandError, Event, Progress};
+
 /// A heal and its evidence are asked for until they come.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
-/// Fields that a desync report names at most.
-const DIFFERENCES_MAX: usize = 16;
 /// While a world is on its way, acks leave this often.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// In lockstep, what the server may lack is sent again this often.
 const REPEAT: Duration = Duration::from_millis(50);
 /// Steps of the prediction that one advance may take, unless the caller says otherwise.
 pub const BUDGET_TICKS: u32 = 128;
-
-/// Why a session is over. It stays so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Closed {
-    /// The server said so.
-    #[error("{0}")]
-    Server(CloseCode),
-    /// The server sent a world that is none.
-    #[error(
-        "the server sent a world that cannot be read: client and server differ in the game's types"
-    )]
-    UnreadableWorld,
-    /// An input of the game is larger than its bound.
-    #[error(
-        "an input takes more than {} bytes: make the pad smaller",
-        twinstep_core::bounds::INPUT_BYTES_MAX
-    )]
-    InputTooLarge,
-}
-
-/// Why a command was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The session is not in its match.
-    #[error("no match is being played yet")]
-    NotPlaying,
-    /// The session has no such seat.
-    #[error("there is no such seat in this session")]
-    NoSeat,
-    /// The fate of too many commands is still open.
-    #[error("too many commands wait for the server: try again")]
-    Busy,
-    /// It is larger than its bound.
-    #[error(
-        "a command takes at most {} bytes",
-        twinstep_core::bounds::COMMAND_BYTES_MAX
-    )]
-    TooLarge,
-}
-
-/// Something that a game may want to tell its player.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// The session is in its match, as these players.
-    Joined(Vec<PlayerId>),
-    /// A command was refused by the server.
-    CommandRefused {
-        /// The seat that gave it.
-        seat: usize,
-        /// Its sequence.
-        seq: u32,
-    },
-    /// The authority differed from the server's and goes on from the server's world.
-    Healed {
-        /// The tick of that world.
-        at: Tick,
-    },
-    /// Where the states differed, as text: the tick, then a line for each field with both values.
-    Desync(String),
-    /// The server is lost, and dialled again. The prediction goes on as far as its bounds allow.
-    Reconnecting,
-    /// The server is found again.
-    Reconnected {
-        /// Whether the authority goes on from where it was; else from a world that the server sent.
-        resumed: bool,
-        /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
-        lost_ticks: u32,
-    },
-}
-
-/// How far a join has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The world is on its way.
-    World {
-        /// Bytes of it that have come in order.
-        received_bytes: usize,
-        /// Bytes of it in all.
-        total_bytes: usize,
-    },
-    /// The world is here; it steps through the ticks since.
-    CatchingUp {
-        /// Ticks stepped so far.
-        done_ticks: u32,
-        /// Ticks to step in all, as far as is known.
-        total_ticks: u32,
-    },
-}
-
-/// Sets up a session.
-pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
-    /// The game's read-only content.
-    pub rules: Arc<S::Rules>,
-    /// Whatever the author calls this build; told, not compared.
-    pub build: String,
-    /// Guesses what remote players hold.
-    pub guess: Box<dyn Guess<S>>,
-    /// Guesses outcomes.
-    pub speculate: Box<dyn Speculate<S>>,
-    /// Answers what own players ask, where owners do.
-    pub resolve: Box<dyn Resolve<S>>,
-    /// What is drawn.
-    pub show: V,
-    /// How corrections are smoothed.
-    pub smoothing: Smoothing,
-    /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
-    pub names: ArrayVec<Name, SEATS_MAX>,
-    /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
-    pub recorded_since: Option<u64>,
-    /// Whether each kept prediction is checked against the truth (costs a digest per tick).
-    pub verify: bool,
-}
-
-impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture; verifying in debug builds.
-    pub fn new(rules: Arc<S::Rules>) -> Self {
-        SessionConfig {
-            rules,
-            build: String::new(),
-            guess: Box::new(Repeat),
-            speculate: Box::new(Wait),
-            resolve: Box::new(LeaveToServer),
-            show: Hidden,
-            smoothing: Smoothing {
-                teleport: f32::INFINITY,
-                muzzle: Duration::from_millis(100),
-            },
-            names: ArrayVec::new(),
-            recorded_since: None,
-            verify: cfg!(debug_assertions),
-        }
-    }
-}
-
-impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
-    /// Guesses what remote players hold.
-    #[must_use]
-    pub fn guess(mut self, guess: impl Guess<S>) -> Self {
-        self.guess = Box::new(guess);
-        self
-    }
-
-    /// Guesses outcomes.
-    #[must_use]
-    pub fn speculate(mut self, speculate: impl Speculate<S>) -> Self {
-        self.speculate = Box::new(speculate);
-        self
-    }
-
-    /// Answers what own players ask, where owners do.
-    #[must_use]
-    pub fn resolve(mut self, resolve: impl Resolve<S>) -> Self {
-        self.resolve = Box::new(resolve);
-        self
-    }
-
-    /// What the players here want to be called, by seat: as much of it as can be a [`Name`].
-    #[must_use]
-    pub fn names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        self.names = names.into_iter().take(SEATS_MAX).map(Name::new).collect();
-        self
-    }
-
-    /// Records what is confirmed, for [`Session::recording`]; it begins at `unix_s`, in seconds since 1970. Costs a
-    /// digest each turn, and memory: at most three halves of [`REEL_BYTES_MAX`].
-    #[must_use]
-    pub fn recorded(mut self, unix_s: u64) -> Self {
-        self.recorded_since = Some(unix_s);
-        self
-    }
-
-    /// What is drawn, and how its corrections are smoothed.
-    #[must_use]
-    pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
-        let SessionConfig {
-            rules,
-            build,
-            guess,
-            speculate,
-            resolve,
-            names,
-            recorded_since,
-            verify,
-            ..
-        } = self;
-        SessionConfig {
-            rules,
-            build,
-            guess,
-            speculate,
-            resolve,
-            show,
-            smoothing,
-            names,
-            recorded_since,
-            verify,
-        }
-    }
-}
 
 pub(crate) enum State<S: Simulation, V: Show<S>> {
     /// Nothing agreed, or a world on its way.
@@ -746,24 +543,4 @@ fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
     codec::decode_whole::<World<S>>(bytes)
         .ok()
         .filter(World::is_sound)
-}
-
-/// Where two worlds of the same tick differ, in at most 1,000 bytes.
-fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
-    if ours.tick() != theirs.tick() {
-        return format!(
-            "the worlds to compare are of {} and {}",
-            ours.tick(),
-            theirs.tick()
-        );
-    }
-    let mut text = format!("tick {}: client != server\n", ours.tick());
-    for difference in diff::diff(&ours.digested(), &theirs.digested(), DIFFERENCES_MAX) {
-        let line = format!("{difference}\n");
-        if text.len() + line.len() > REPORT_BYTES_MAX {
-            break;
-        }
-        text.push_str(&line);
-    }
-    text
 }

@@ -36,6 +36,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// A server in this process, bots, and whoever sits here (or one more bot); with an address, also others.
 pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
+    check_seats(args)?;
     let view = view::choose(&args.view);
     if view == View::Nowhere && args.listen.is_none() {
         return play_headless(args);
@@ -81,6 +82,18 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         server.shutdown();
     }
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
+}
+
+/// No more may play than there are seats.
+fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
+    let asked = usize::from(args.bots + args.seats);
+    if asked <= SEATS {
+        return Ok(());
+    }
+    Err(Failure::Flag {
+        flag: "bots",
+        reason: format!("expected at most {SEATS} who play, got {asked} with those at this screen"),
+    })
 }
 
 /// The server of this process: for those in here alone, or also for others.

@@ -65,6 +65,7 @@ fn a_flag_that_is_wrong_is_named() {
     refused(&["bots", "--players", "9"], &["--players", "9"]);
     refused(&["bots", "--log", "a=b=c"], &["--log"]);
     refused(&["serve", "--listen", "here"], &["--listen", "here"]);
+    refused(&["--bots", "7", "--seats", "2"], &["--bots", "at most 8"]);
     refused(&["dance"], &["dance"]);
 }
 

@@ -86,7 +86,7 @@ impl std::fmt::Display for Speed {
     }
 }
 
-/// See the [module](self).
+/// A match that was played, at one of its ticks: with pause, speed and seek. It owns no clock.
 pub struct Playback {
     replay: Replay<'static, Game>,
     rules: Arc<Rules>,

@@ -8,7 +8,7 @@
 //!
 //! | part | idea |
 //! |---|---|
-//! | [`stage`] | one frame, without window and clock; everything below is called by it |
+//! | `stage` | one frame, without window and clock; everything below is called by it |
 //! | `scene`, `effects`, `bursts`, `particles`, `camera` | what is seen: of the feed, of the cues, from where |
 //! | `paint` | a scene becomes quads |
 //! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |

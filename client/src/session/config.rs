@@ -1,0 +1,124 @@
+//! What a session is made of: the game's rules and hooks, and what the players here wish.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use twinstep_core::Simulation;
+use twinstep_core::bounds::SEATS_MAX;
+use twinstep_core::company::Name;
+
+use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
+use crate::picture::{Hidden, Show, Smoothing};
+
+/// Sets up a session.
+pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
+    /// The game's read-only content.
+    pub rules: Arc<S::Rules>,
+    /// Whatever the author calls this build; told, not compared.
+    pub build: String,
+    /// Guesses what remote players hold.
+    pub guess: Box<dyn Guess<S>>,
+    /// Guesses outcomes.
+    pub speculate: Box<dyn Speculate<S>>,
+    /// Answers what own players ask, where owners do.
+    pub resolve: Box<dyn Resolve<S>>,
+    /// What is drawn.
+    pub show: V,
+    /// How corrections are smoothed.
+    pub smoothing: Smoothing,
+    /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
+    pub names: ArrayVec<Name, SEATS_MAX>,
+    /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
+    pub recorded_since: Option<u64>,
+    /// Whether each kept prediction is checked against the truth (costs a digest per tick).
+    pub verify: bool,
+}
+
+impl<S: Simulation> SessionConfig<S> {
+    /// The defaults: repeat inputs, wait for outcomes, no picture; verifying in debug builds.
+    pub fn new(rules: Arc<S::Rules>) -> Self {
+        SessionConfig {
+            rules,
+            build: String::new(),
+            guess: Box::new(Repeat),
+            speculate: Box::new(Wait),
+            resolve: Box::new(LeaveToServer),
+            show: Hidden,
+            smoothing: Smoothing {
+                teleport: f32::INFINITY,
+                muzzle: Duration::from_millis(100),
+            },
+            names: ArrayVec::new(),
+            recorded_since: None,
+            verify: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
+    /// Guesses what remote players hold.
+    #[must_use]
+    pub fn guess(mut self, guess: impl Guess<S>) -> Self {
+        self.guess = Box::new(guess);
+        self
+    }
+
+    /// Guesses outcomes.
+    #[must_use]
+    pub fn speculate(mut self, speculate: impl Speculate<S>) -> Self {
+        self.speculate = Box::new(speculate);
+        self
+    }
+
+    /// Answers what own players ask, where owners do.
+    #[must_use]
+    pub fn resolve(mut self, resolve: impl Resolve<S>) -> Self {
+        self.resolve = Box::new(resolve);
+        self
+    }
+
+    /// What the players here want to be called, by seat: as much of it as can be a [`Name`].
+    #[must_use]
+    pub fn names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.names = names.into_iter().take(SEATS_MAX).map(Name::new).collect();
+        self
+    }
+
+    /// Records what is confirmed, for [`Session::recording`](crate::Session::recording); it begins at `unix_s`, in seconds since 1970. Costs a
+    /// digest each turn, and memory: at most three halves of
+    /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX).
+    #[must_use]
+    pub fn recorded(mut self, unix_s: u64) -> Self {
+        self.recorded_since = Some(unix_s);
+        self
+    }
+
+    /// What is drawn, and how its corrections are smoothed.
+    #[must_use]
+    pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
+        let SessionConfig {
+            rules,
+            build,
+            guess,
+            speculate,
+            resolve,
+            names,
+            recorded_since,
+            verify,
+            ..
+        } = self;
+        SessionConfig {
+            rules,
+            build,
+            guess,
+            speculate,
+            resolve,
+            show,
+            smoothing,
+            names,
+            recorded_since,
+            verify,
+        }
+    }
+}

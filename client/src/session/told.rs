@@ -1,0 +1,120 @@
+//! What a session tells its game: how far it is, what happened, why it is over, and where worlds differ.
+
+use twinstep_core::bounds::REPORT_BYTES_MAX;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation, Tick, diff};
+
+/// Fields that a desync report names at most.
+const DIFFERENCES_MAX: usize = 16;
+
+/// Why a session is over. It stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The server said so.
+    #[error("{0}")]
+    Server(CloseCode),
+    /// The server sent a world that is none.
+    #[error(
+        "the server sent a world that cannot be read: client and server differ in the game's types"
+    )]
+    UnreadableWorld,
+    /// An input of the game is larger than its bound.
+    #[error(
+        "an input takes more than {} bytes: make the pad smaller",
+        twinstep_core::bounds::INPUT_BYTES_MAX
+    )]
+    InputTooLarge,
+}
+
+/// Why a command was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The session is not in its match.
+    #[error("no match is being played yet")]
+    NotPlaying,
+    /// The session has no such seat.
+    #[error("there is no such seat in this session")]
+    NoSeat,
+    /// The fate of too many commands is still open.
+    #[error("too many commands wait for the server: try again")]
+    Busy,
+    /// It is larger than its bound.
+    #[error(
+        "a command takes at most {} bytes",
+        twinstep_core::bounds::COMMAND_BYTES_MAX
+    )]
+    TooLarge,
+}
+
+/// Something that a game may want to tell its player.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The session is in its match, as these players.
+    Joined(Vec<PlayerId>),
+    /// A command was refused by the server.
+    CommandRefused {
+        /// The seat that gave it.
+        seat: usize,
+        /// Its sequence.
+        seq: u32,
+    },
+    /// The authority differed from the server's and goes on from the server's world.
+    Healed {
+        /// The tick of that world.
+        at: Tick,
+    },
+    /// Where the states differed, as text: the tick, then a line for each field with both values.
+    Desync(String),
+    /// The server is lost, and dialled again. The prediction goes on as far as its bounds allow.
+    Reconnecting,
+    /// The server is found again.
+    Reconnected {
+        /// Whether the authority goes on from where it was; else from a world that the server sent.
+        resumed: bool,
+        /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
+        lost_ticks: u32,
+    },
+}
+
+/// How far a join has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The world is on its way.
+    World {
+        /// Bytes of it that have come in order.
+        received_bytes: usize,
+        /// Bytes of it in all.
+        total_bytes: usize,
+    },
+    /// The world is here; it steps through the ticks since.
+    CatchingUp {
+        /// Ticks stepped so far.
+        done_ticks: u32,
+        /// Ticks to step in all, as far as is known.
+        total_ticks: u32,
+    },
+}
+
+/// Where two worlds of the same tick differ, in at most 1,000 bytes.
+pub(super) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
+    if ours.tick() != theirs.tick() {
+        return format!(
+            "the worlds to compare are of {} and {}",
+            ours.tick(),
+            theirs.tick()
+        );
+    }
+    let mut text = format!("tick {}: client != server\n", ours.tick());
+    for difference in diff::diff(&ours.digested(), &theirs.digested(), DIFFERENCES_MAX) {
+        let line = format!("{difference}\n");
+        if text.len() + line.len() > REPORT_BYTES_MAX {
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
+}
