@@ -184,7 +184,8 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     );
 
     let mut bytes = fs::read(journal).unwrap();
-    let flipped = bytes.len() * 2 / 3;
+    // Behind the first world, which is most of so short a match.
+    let flipped = bytes.len() - 400;
     bytes[flipped] ^= 1;
     let damaged = folder.file("damaged.journal");
     fs::write(&damaged, &bytes).unwrap();
