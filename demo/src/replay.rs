@@ -1,6 +1,7 @@
 //! A journal, shown as a match; or what is in it, and whether this program makes the same worlds of it again.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -18,9 +19,13 @@ use crate::wiring;
 
 /// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    // Who sends the output elsewhere wants words, also where there is a display.
+    let is_piped = !std::io::stdout().is_terminal() && !args.view.asks_for_window();
+    if args.verify || args.summary || is_piped {
+        return examine(args);
+    }
     match view::choose(&args.view) {
         View::Nowhere => examine(args),
-        _ if args.verify || args.summary => examine(args),
         view => watch(args, view),
     }
 }

@@ -25,6 +25,13 @@ pub(crate) struct ViewArgs {
     pub(crate) mute: bool,
 }
 
+impl ViewArgs {
+    /// Whether one of the flags says in which window.
+    pub(crate) fn asks_for_window(&self) -> bool {
+        self.windowed.is_some() || self.fullscreen
+    }
+}
+
 /// The size of a window in pixels, as `1280x720`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowSize {
