@@ -241,6 +241,8 @@ struct Shown<K, P> {
     newest: P,
     local: bool,
     correction: Option<Correction<P>>,
+    /// What is corrected is the way from a muzzle, and no error.
+    glides: bool,
 }
 
 impl<K, P: Pose> Shown<K, P> {
@@ -271,7 +273,7 @@ pub struct Picture<K, P> {
     /// The entities before, while the next ones are made.
     before: Vec<Shown<K, P>>,
     moved: Errors,
-    all: Errors,
+    shown: Errors,
 }
 
 impl<K: Ord + Copy, P: Pose> Picture<K, P> {
@@ -284,7 +286,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             entities: Vec::new(),
             before: Vec::new(),
             moved: Errors::new(),
-            all: Errors::new(),
+            shown: Errors::new(),
         }
     }
 
@@ -305,12 +307,17 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             let correction = was
                 .and_then(|was| was.correction)
                 .filter(|correction| !correction.is_over(now));
+            let glides = was.is_some_and(|was| was.glides);
+            let error = correction.filter(|_| !glides);
+            let error = error.map_or(0.0, |correction| correction.error(now));
+            self.shown.note(error, self.smoothing.teleport);
             self.entities.push(Shown {
                 key: put.key,
                 previous: was.map_or(put.pose, |was| was.newest),
                 newest: put.pose,
                 local: put.local,
                 correction,
+                glides,
             });
         }
         self.glide_from_muzzles(poses, 1.0, now);
@@ -347,12 +354,13 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 newest: put.pose,
                 local: put.local,
                 correction: None,
+                glides: false,
             };
             if let Some(was) = before.next_if(|shown| shown.key == put.key) {
                 let rebuilt = shown.uncorrected(alpha, teleport);
                 let error = was.pose(alpha, now, teleport).minus(rebuilt);
-                self.all.note(error.length(), teleport);
                 shown.correction = was.correction;
+                shown.glides = was.glides;
                 if rebuilt != was.uncorrected(alpha, teleport) {
                     let smooth = self.moved.note(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
@@ -393,16 +401,16 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff: how far the shown poses were from the rebuilt ones (seed rows 37, 38), of all that was shown at each
-    /// rebuild.
+    /// pDiff over time: how far each entity is drawn from where it should be, at each tick (seed rows 37, 38). What
+    /// comes from a muzzle is where it should be.
     #[must_use]
     pub fn errors(&self) -> &Errors {
-        &self.all
+        &self.shown
     }
 
-    /// The same, only of what the rebuild moved.
+    /// pDiff at its largest: how far an entity was drawn from where it should be when a rebuild moved it.
     #[must_use]
-    pub fn moved(&self) -> &Errors {
+    pub fn corrections(&self) -> &Errors {
         &self.moved
     }
 
@@ -427,6 +435,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 _ => muzzle.at,
             };
             let shown = &mut self.entities[i];
+            shown.glides = true;
             shown.correction = Some(muzzle_blend(
                 at,
                 shown.uncorrected(alpha, teleport),

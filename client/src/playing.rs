@@ -511,8 +511,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             stats.rate = pace.rate();
         }
         stats.pdiff_p95 = view.picture.errors().quantile(0.95);
-        stats.pdiff_moved_p95 = view.picture.moved().quantile(0.95);
-        stats.corrections = view.picture.moved().count();
+        stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);
+        stats.corrections = view.picture.corrections().count();
         stats.cues_started = totals.started;
         stats.cues_confirmed = totals.confirmed;
         stats.cues_cancelled = totals.cancelled;

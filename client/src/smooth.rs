@@ -144,6 +144,12 @@ impl<P: Pose> Correction<P> {
         self.left(now) == 0.0
     }
 
+    /// The size of what is left of the error.
+    #[must_use]
+    pub fn error(&self, now: Duration) -> f32 {
+        self.error.length() * self.left(now)
+    }
+
     /// `pose` with what is left of the error.
     #[must_use]
     pub fn applied(&self, pose: P, now: Duration) -> P {

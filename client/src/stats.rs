@@ -296,10 +296,10 @@ pub struct SessionStats {
     pub jitter_ms: f64,
     /// The share of the server's packets that did not come, 0..=1.
     pub loss: f32,
-    /// pDiff: at a rebuild, 95 of 100 entities were shown no farther than this from where they should be, in units of
-    /// the pose's length.
+    /// pDiff: at any tick, 95 of 100 entities are shown no farther than this from where they should be, in units of the
+    /// pose's length.
     pub pdiff_p95: f32,
-    /// The same, only of those that the rebuild moved: mostly other players, while enemies are guessed right.
+    /// The same of those that a rebuild has just moved, before anything fades: mostly other players who turned.
     pub pdiff_moved_p95: f32,
     /// Corrections of the picture: entities that rebuilds moved.
     pub corrections: u64,

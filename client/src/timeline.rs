@@ -289,13 +289,11 @@ impl<S: Simulation> Timeline<S> {
                 &mut self.shown
             };
             let slot = line.slot(tick);
-            match Difference::between(&slot.data, slot.withheld, frame, self.orders.players()) {
-                Some(difference) => {
-                    self.stats.note(difference);
-                    self.stale = true;
-                    self.drafting = false;
-                }
-                None => line.world.freshen_ages(&self.authority),
+            let own = self.orders.players();
+            if let Some(difference) = Difference::between(&slot.data, slot.withheld, frame, own) {
+                self.stats.note(difference);
+                self.stale = true;
+                self.drafting = false;
             }
         } else if !assumed {
             // The authority caught up with the line: there is nothing to compare, and nothing to keep.
@@ -423,6 +421,7 @@ impl<S: Simulation> Timeline<S> {
         let mut assume = Assume {
             tick,
             base: line.base,
+            authority: &self.authority,
             orders: &self.orders,
             announced: &self.announced,
             rules: &self.rules,
@@ -486,6 +485,7 @@ enum Which {
 struct Assume<'a, S: Simulation> {
     tick: Tick,
     base: Tick,
+    authority: &'a World<S>,
     orders: &'a Orders<S>,
     announced: &'a Announced<S>,
     rules: &'a S::Rules,
@@ -561,13 +561,36 @@ impl<S: Simulation> Assume<'_, S> {
                 .or_else(|| self.announced.input(player, self.tick));
             let input = known.cloned().unwrap_or_else(|| {
                 data.filled.set(player, true);
-                // Announcements may know more than the line, which was assumed before they came.
-                let (held, age) = world.held(player);
-                let told = self.announced.last_before(player, self.tick);
-                let (last, age) = told.filter(|told| told.1 <= age).unwrap_or((held, age + 1));
+                let (last, age) =
+                    last_known(self.announced, self.authority, world, player, self.tick);
                 self.guess.guess(world.sim(), player, last, age)
             });
             data.inputs.set(player, Some(input));
         }
+    }
+}
+
+/// What a guess of `player`'s input at `tick` begins with, and at which age: in `line`, which is stepped up to there.
+///
+/// Old news is no sign of silence: over a long line the newest input is always many ticks old, though the server has
+/// one for each tick. So a player is taken to hold on, and to let go only where the server is seen to fill: then as
+/// far as it will have come by then.
+fn last_known<'w, S: Simulation>(
+    announced: &'w Announced<S>,
+    authority: &World<S>,
+    line: &'w World<S>,
+    player: PlayerId,
+    tick: Tick,
+) -> (&'w S::Input, u32) {
+    let confirmed = authority.tick();
+    // Announcements may know more than the line, which was assumed before they came.
+    let told = announced.last_before(player, tick);
+    if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
+        return (input, 1);
+    }
+    let (held, _) = line.held(player);
+    match authority.held(player) {
+        (_, 0) => (held, 1),
+        (_, filled) => (held, filled + (tick - confirmed) + 1),
     }
 }

@@ -214,19 +214,6 @@ impl<S: Simulation> World<S> {
         (&self.held[player.index()], self.ages[player.index()])
     }
 
-    /// Takes over from a copy that is behind, but knows more, how long ago each player's input was news: at
-    /// most the ticks in between, and what it was there. Telemetry; no state changes.
-    ///
-    /// A prediction that turned out right is kept, with ages that began at its last rebuild. Without this a
-    /// player who holds on would be taken to have let go
-    /// [`INPUT_REPEAT_TICKS`](crate::bounds::INPUT_REPEAT_TICKS) after that.
-    pub fn freshen_ages(&mut self, behind: &World<S>) {
-        let between = self.tick - behind.tick;
-        for (age, known) in self.ages.iter_mut().zip(behind.ages) {
-            *age = (*age).min(known.saturating_add(between));
-        }
-    }
-
     /// The digest of the world: 64 bits over everything but telemetry. Cost: one pass over the state,
     /// no allocation.
     ///

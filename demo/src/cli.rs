@@ -117,6 +117,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
         seed: args.seed,
         policies: args.policies.config(),
         sticks: match args.sticks {
+            SticksArg::Keys => Sticks::Keys,
             SticksArg::Analog => Sticks::Analog,
             SticksArg::Sticky => Sticks::Sticky,
             SticksArg::Still => Sticks::Still,

@@ -47,14 +47,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let mut team = Vec::new();
     for n in 1..=u32::from(args.bots) {
         let ticket = server.ticket(&format!("bot-{n}"))?;
-        team.push(bots::bot(
-            &ticket,
-            &rules,
-            profile,
-            Sticks::Analog,
-            &luck,
-            n,
-        )?);
+        team.push(bots::bot(&ticket, &rules, profile, Sticks::Keys, &luck, n)?);
     }
     let ticket = server.ticket_for("you", args.seats)?;
     let client = wiring::dial(
@@ -143,7 +136,7 @@ fn play_here(
         return view::show(feed, view, &args.view);
     }
     let luck = luck.fork(twinstep_core::Key::new(3, 0));
-    let mut bot = BotClient::new(client, rules.clone(), Sticks::Analog, luck);
+    let mut bot = BotClient::new(client, rules.clone(), Sticks::Keys, luck);
     let rounds = Duration::from_secs(args.seconds.into()).as_millis() / PAUSE.as_millis();
     for _ in 0..rounds {
         bot.advance(Hands::On);
@@ -165,7 +158,7 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
         link: link(&args.link)?,
         seed: args.seed,
         policies: MatchConfig::action(),
-        sticks: Sticks::Analog,
+        sticks: Sticks::Keys,
         journal: None,
     };
     let report = bots::run(&options, &wiring::rules(args.enemies))?;
@@ -208,7 +201,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         let ended = view::show(feed(client, &rules, None), view, &args.view)?;
         return finish(ended, args.enemies);
     }
-    let mut bot = BotClient::new(client, rules, Sticks::Analog, Mwc::seed(ticket.id()));
+    let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
     while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {
         bot.advance(Hands::On);
         thread::sleep(PAUSE);

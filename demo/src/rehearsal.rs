@@ -125,7 +125,7 @@ impl Rehearsal {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),
                 net: Link::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
-                bot: is_bot.then(|| Bot::new(Sticks::Analog, luck.fork(of))),
+                bot: is_bot.then(|| Bot::new(Sticks::Keys, luck.fork(of))),
             }
         });
         Rehearsal {

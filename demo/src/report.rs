@@ -78,9 +78,9 @@ pub struct ClientReport {
     pub margin_ticks_p50: i32,
     /// The round trip.
     pub rtt_ms_p50: i32,
-    /// At a rebuild, 95 of 100 entities were shown no farther than this from where they should be, in player radii.
+    /// At any tick, 95 of 100 entities were shown no farther than this from where they should be, in player radii.
     pub pdiff_p95: f32,
-    /// The same, only of those that the rebuild moved.
+    /// The same of those that a rebuild had just moved, before anything faded.
     pub pdiff_moved_p95: f32,
     /// Cues delivered.
     pub cues_started: u64,

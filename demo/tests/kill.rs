@@ -121,7 +121,7 @@ impl Match {
         let ticket = Ticket::load(path).unwrap();
         let rules = wiring::rules(None);
         let client = wiring::client(&ticket, &rules, None).unwrap();
-        BotClient::new(client, rules, Sticks::Analog, Mwc::seed(n as u64))
+        BotClient::new(client, rules, Sticks::Keys, Mwc::seed(n as u64))
     }
 }
 

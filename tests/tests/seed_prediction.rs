@@ -501,10 +501,16 @@ impl Play for March {
 }
 
 /// Row 59: remote players who hold on are guessed right from what they held last: not one misprediction, for
-/// as long a way as an input is repeated; announcements make it longer.
+/// however long the way: old news is no sign that somebody has let go.
 #[test]
 fn a_remote_player_who_holds_on_costs_no_misprediction() {
-    for (link, announce) in [("rtt=100", Announce::Ahead), ("rtt=40", Announce::Never)] {
+    let ways = [
+        ("rtt=100", Announce::Ahead),
+        ("rtt=400", Announce::Ahead),
+        ("rtt=40", Announce::Never),
+        ("rtt=400", Announce::Never),
+    ];
+    for (link, announce) in ways {
         let mut config = RigConfig::new(3, link.parse().unwrap());
         config.policies.announce = announce;
         let mut rig = Rig::<March>::new(config);

@@ -83,11 +83,11 @@ fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {
     );
     assert!((x(&picture, 1, 0.25, now) - before).abs() < 1e-6);
     assert_eq!(x(&picture, 1, 0.25, now + OVER), 2.25);
-    assert_eq!(picture.moved().count(), 1);
+    assert_eq!(picture.corrections().count(), 1);
     assert!(
-        (2.0..=2.5).contains(&picture.moved().quantile(0.95)),
+        (2.0..=2.5).contains(&picture.corrections().quantile(0.95)),
         "{}",
-        picture.moved().quantile(0.95)
+        picture.corrections().quantile(0.95)
     );
 }
 
@@ -113,7 +113,7 @@ fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correctio
             OVER,
         );
     }
-    assert_eq!(picture.moved().count(), 1);
+    assert_eq!(picture.corrections().count(), 1);
     assert_eq!(x(&picture, 1, 0.0, TICK + OVER), 1.0);
 }
 
@@ -167,7 +167,7 @@ fn what_is_too_far_teleports_and_a_long_move_is_not_swept_over() {
         OVER,
     );
     assert_eq!(x(&picture, 1, 0.0, TICK), 6.0);
-    assert_eq!(picture.moved().teleports(), 1);
+    assert_eq!(picture.corrections().teleports(), 1);
     picture.ticked(&mut poses(&[(1, 60.0)]), TICK * 2);
     assert_eq!(x(&picture, 1, 0.5, TICK * 2), 60.0);
     picture.rebuilt(

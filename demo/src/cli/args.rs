@@ -278,7 +278,7 @@ pub(crate) struct BotsArgs {
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
     /// How the bots move their sticks
-    #[arg(long, value_enum, default_value = "analog")]
+    #[arg(long, value_enum, default_value = "keys")]
     pub(crate) sticks: SticksArg,
     /// Where to keep the match's journal
     #[arg(long, value_name = "DIR")]
@@ -308,7 +308,9 @@ pub(crate) enum FailureArg {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SticksArg {
-    /// Both change at every tick
+    /// One of eight ways for a while, as with keys; the aim changes at every tick, as with a mouse
+    Keys,
+    /// Both change at every tick: the hardest to guess
     Analog,
     /// Both change at every tenth tick
     Sticky,

@@ -12,6 +12,8 @@ use super::{Command, Game, Heading, Item, PLAYER_RADIUS, Pad, Player, Rules, Wea
 /// How a bot moves its sticks: what a prediction has to cope with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
+    /// Keys and a mouse: one of eight ways for a while, then another one; the aim changes at every tick.
+    Keys,
     /// Both directions change at every tick, as a human thumb's do: the hardest to guess.
     Analog,
     /// All that is held changes at every tenth tick.
@@ -22,6 +24,12 @@ pub enum Sticks {
 
 /// How often a sticky bot changes its mind.
 const STICKY_TICKS: u32 = 10;
+/// How soon a player at the keys thinks again: people see, and press, after a fifth of a second.
+const REACTION_TICKS: u32 = 18;
+/// Which ways keys lead, in all; and by how much of the circle's 255 steps a wish must be off before another one is
+/// taken: more than half of the way to it, so that nobody dithers.
+const WAYS: i32 = 8;
+const OFF_COURSE: i32 = 30;
 /// From how far bots fire at enemies, in units.
 const SIGHT: f32 = 18.0;
 /// How far a bot goes for a pick-up, in units.
@@ -45,6 +53,7 @@ pub struct Bot {
     next_order: Tick,
     /// Since when it is asked whether it is ready.
     asked_since: Option<Tick>,
+    next_thought: Tick,
     /// To which side it circles around its target.
     hand: f32,
 }
@@ -60,6 +69,7 @@ impl Bot {
             pad: Pad::default(),
             next_order: Tick(0),
             asked_since: None,
+            next_thought: Tick(0),
         }
     }
 
@@ -79,7 +89,7 @@ impl Bot {
             return (Pad::default(), None);
         };
         if player.is_alive() {
-            if self.sticks == Sticks::Analog || now.0.is_multiple_of(STICKY_TICKS) {
+            if self.sticks != Sticks::Sticky || now.0.is_multiple_of(STICKY_TICKS) {
                 self.pad = self.grip(game, rules, player, now);
             }
         } else {
@@ -91,10 +101,14 @@ impl Bot {
 
     fn grip(&mut self, game: &Game, rules: &Rules, player: &Player, now: Tick) -> Pad {
         let target = target(game, rules, player);
-        let course = self.course(game, rules, player, target, now);
-        let walk = match course == Vec2::ZERO {
-            true => self.pad.walk.turned(self.other_than_zero(6)),
-            false => Heading::toward(course).turned(self.other_than_zero(3)),
+        let walk = if self.sticks == Sticks::Keys {
+            self.press(game, rules, player, target, now)
+        } else {
+            let course = self.course(game, rules, player, target, now);
+            match course == Vec2::ZERO {
+                true => self.pad.walk.turned(self.other_than_zero(6)),
+                false => Heading::toward(course).turned(self.other_than_zero(3)),
+            }
         };
         let aim = match target {
             Some(target) => Heading::toward(target.at - player.at),
@@ -106,7 +120,7 @@ impl Bot {
             aim: aim.turned(self.other_than_zero(2)),
             buttons: if reaches { Pad::FIRE } else { 0 },
         };
-        if pad == self.pad {
+        if pad == self.pad && self.sticks != Sticks::Keys {
             // Thumbs never rest.
             return Pad {
                 walk: walk.turned(1),
@@ -114,6 +128,27 @@ impl Bot {
             };
         }
         pad
+    }
+
+    /// Which keys are held: the same ones as before, unless it is time to think and they lead elsewhere.
+    fn press(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        player: &Player,
+        target: Option<Target>,
+        now: Tick,
+    ) -> Heading {
+        let held = self.pad.walk;
+        if now < self.next_thought {
+            return held;
+        }
+        self.next_thought = now + REACTION_TICKS + self.luck.below(REACTION_TICKS);
+        let wish = Heading::toward(self.course(game, rules, player, target, now));
+        if wish == Heading::NONE || held != Heading::NONE && held.turn_to(wish).abs() < OFF_COURSE {
+            return held;
+        }
+        wish.nearest_of(WAYS)
     }
 
     /// Whither: away from what hurts, toward what lies about, around the target; of any length.
@@ -164,11 +199,16 @@ impl Bot {
                 barrel.stage == Stage::Whole && barrel.at.distance(player.at) <= reach
             });
             let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
-            Some(barrel.unwrap_or(Command::Dash))
+            barrel.or_else(|| {
+                let flees = danger(game, rules, player, now).length_squared() > 1.0;
+                flees.then_some(Command::Dash)
+            })
         } else {
             None
         }?;
-        self.next_order = now + 45 + self.luck.below(30);
+        // Nobody sprints all the time.
+        let rest = if order == Command::Dash { 150 } else { 45 };
+        self.next_order = now + rest + self.luck.below(30);
         Some(order)
     }
 
@@ -320,6 +360,23 @@ mod tests {
     fn sticky_ones_change_at_every_tenth() {
         let (pads, _) = play(Sticks::Sticky, 600);
         assert!((50..=60).contains(&changes(&pads)), "{}", changes(&pads));
+    }
+
+    /// A way is held for a fifth of a second at least, and is one of eight.
+    #[test]
+    fn keys_lead_eight_ways_and_are_held_for_a_while() {
+        let (pads, _) = play(Sticks::Keys, 600);
+        let ways: std::collections::BTreeSet<u8> = pads.iter().map(|pad| pad.walk.0).collect();
+        assert!((4..=9).contains(&ways.len()), "{ways:?}");
+        let changed = |pair: &[Pad]| pair[0].walk != pair[1].walk;
+        let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
+        let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(turns.len() >= 10, "{} turns", turns.len());
+        // But for deaths, where all keys are let go.
+        let short = pauses
+            .filter(|pause| *pause < REACTION_TICKS as usize)
+            .count();
+        assert!(short <= 4, "{short} pauses were too short");
     }
 
     #[test]

@@ -44,6 +44,25 @@ impl Heading {
         self.turned_to(i32::from(self.0.max(1)) - 1 + steps)
     }
 
+    /// By how many steps this heading must be turned to become the other one, the shorter way round.
+    #[must_use]
+    pub fn turn_to(self, other: Heading) -> i32 {
+        let circle = HEADINGS as i32;
+        let steps = i32::from(other.0.max(1)) - i32::from(self.0.max(1));
+        (steps + circle / 2).rem_euclid(circle) - circle / 2
+    }
+
+    /// The nearest of so many headings that divide the circle, from east on; none stays none.
+    #[must_use]
+    pub fn nearest_of(self, ways: i32) -> Heading {
+        if self == Heading::NONE {
+            return self;
+        }
+        let circle = HEADINGS as i32;
+        let way = ((i32::from(self.0) - 1) * ways + circle / 2) / circle;
+        Heading::EAST.turned(way * circle / ways)
+    }
+
     /// The unit vector, or zero.
     #[must_use]
     pub fn unit(self) -> Vec2 {
