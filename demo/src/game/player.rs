@@ -279,7 +279,10 @@ impl Game {
             if pad.fires() && now >= player.next_shot {
                 let weapon = player.weapon;
                 let key = player.fire(id, now, rules, &mut self.shots);
-                fx.cue(key, Cue::Shot { player: id, weapon });
+                // What somebody else fires is seen once it is known here, and heard with that.
+                if frame.is_local(id) || frame.learned(id, now) != Tick::MAX {
+                    fx.cue(key, Cue::Shot { player: id, weapon });
+                }
             }
         }
     }
@@ -287,6 +290,8 @@ impl Game {
 
 #[cfg(test)]
 mod tests {
+    use twinstep_core::frame::{Learned, PlayerSet};
+
     use super::super::testing::*;
     use super::*;
 
@@ -294,6 +299,29 @@ mod tests {
         Pad {
             walk: Heading::EAST,
             ..Pad::default()
+        }
+    }
+
+    /// Row 67: the shot of somebody else sounds when this screen knows of it, and not for a guess.
+    #[test]
+    fn what_others_fire_is_heard_once_it_is_known() {
+        let fire = Pad {
+            buttons: Pad::FIRE,
+            ..Pad::default()
+        };
+        for (is_known, locals) in [(false, TWO), (true, TWO), (false, ONE)] {
+            let mut game = with_player(quiet());
+            let now = game.world().tick();
+            let mut learned = Learned::new();
+            if is_known {
+                learned.note(ONE, now, now);
+            }
+            game.predict(PlayerSet::from_iter([locals]), now, learned);
+            game.hold(ONE, fire).step();
+            assert_eq!(game.sim().shots.len(), 1);
+            let cues = game.effects().cues();
+            let heard = cues.iter().any(|(_, cue)| matches!(cue, Cue::Shot { .. }));
+            assert_eq!(heard, is_known || locals == ONE);
         }
     }
 
