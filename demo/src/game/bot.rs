@@ -200,14 +200,18 @@ impl Bot {
             });
             let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
             barrel.or_else(|| {
-                let flees = danger(game, rules, player, now).length_squared() > 1.0;
-                flees.then_some(Command::Dash)
+                // People sprint from something, sticks for the sake of it.
+                let sprints = self.sticks != Sticks::Keys
+                    || danger(game, rules, player, now).length_squared() > 1.0;
+                sprints.then_some(Command::Dash)
             })
         } else {
             None
         }?;
-        // Nobody sprints all the time.
-        let rest = if order == Command::Dash { 150 } else { 45 };
+        let rest = match order {
+            Command::Dash if self.sticks == Sticks::Keys => 150,
+            _ => 45,
+        };
         self.next_order = now + rest + self.luck.below(30);
         Some(order)
     }
@@ -371,7 +375,7 @@ mod tests {
         let changed = |pair: &[Pad]| pair[0].walk != pair[1].walk;
         let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
         let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
-        assert!(turns.len() >= 10, "{} turns", turns.len());
+        assert!(turns.len() >= 6, "{} turns", turns.len());
         // But for deaths, where all keys are let go.
         let short = pauses
             .filter(|pause| *pause < REACTION_TICKS as usize)
