@@ -17,8 +17,8 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 pub(crate) use args::{
-    BotsArgs, DurabilityArg, FailureArg, Format, HostArgs, JoinArgs, NameArgs, PlayArgs,
-    ReplayArgs, ServeArgs, ShotsArgs, SticksArg, TicketArgs, ViewArgs,
+    BotsArgs, DurabilityArg, FailureArg, Format, FramesArgs, HostArgs, JoinArgs, NameArgs,
+    PlayArgs, ReplayArgs, ServeArgs, ShotsArgs, SticksArg, TicketArgs, ViewArgs,
 };
 pub use failure::Failure;
 
@@ -62,6 +62,8 @@ enum Task {
     Replay(ReplayArgs),
     /// Play a match by a script, and write its moments as pictures
     Shots(ShotsArgs),
+    /// Measure how long a picture of a crowded match takes here
+    Frames(FramesArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
 }
@@ -96,6 +98,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Join(args) => play::join(&args),
         Task::Replay(args) => replay::replay(&args),
         Task::Shots(args) => shots(&args),
+        Task::Frames(args) => frames(&args),
         Task::Bots(args) => measure(&args),
     }
 }
@@ -105,6 +108,22 @@ fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
     match window::shots(&args.out, args.seed)? {
         Some(paths) => paths.iter().for_each(|path| println!("{}", path.display())),
         None => return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn frames(args: &FramesArgs) -> Result<ExitCode, Failure> {
+    match (window::measure(args.frames, args.with_server)?, args.report) {
+        (None, _) => {
+            return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?);
+        }
+        (Some(pace), Format::Text) => println!("{pace}"),
+        (Some(pace), Format::Json) => {
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&pace).expect("numbers and names")
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -126,5 +126,6 @@ fn options(backend: Backend, args: &ViewArgs) -> window::Options {
         size: args.windowed.map_or(SIZE, |size| (size.width, size.height)),
         fullscreen: args.fullscreen,
         mute: args.mute,
+        waits: true,
     }
 }

@@ -44,7 +44,6 @@ impl Batch {
         self.corners.clear();
     }
 
-    #[cfg(test)]
     pub(crate) fn quads(&self) -> usize {
         self.corners.len() / 4
     }

@@ -271,20 +271,17 @@ fn sight(
             thrower.puff(Sprite::Glow, at, (1.6, 0.6), 420, own.light().alpha(0.8));
         }
         Cue::Dashed(_) => {
-            for n in 0..5u64 {
-                let mut after = Particle::new(
-                    thrower.cue,
-                    thrower.now,
-                    Sprite::PlayerTrim,
-                    at,
-                    own.light().alpha(0.5),
-                );
-                after.at = at;
-                after.angle = angle;
-                after.half = (0.72, 0.66);
-                after.life = Duration::from_millis(120 + n * 45);
-                thrower.effects.particles.add(after);
-            }
+            let mut after = Particle::new(
+                thrower.cue,
+                thrower.now,
+                Sprite::PlayerTrim,
+                at,
+                own.light().alpha(0.45),
+            );
+            after.angle = angle;
+            after.half = (0.80, 0.95);
+            after.life = Duration::from_millis(260);
+            thrower.effects.particles.add(after);
             thrower.sparks(
                 8,
                 &Spray::toward(at, angle + TAU * 0.5, 0.7, (4.0, 9.0), 300),

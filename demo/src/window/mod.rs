@@ -27,6 +27,7 @@ mod camera;
 mod effects;
 mod gpu;
 mod input;
+mod pace;
 mod paint;
 mod palette;
 mod particles;
@@ -44,6 +45,7 @@ mod text;
 mod xvfb;
 
 pub(crate) use macroquad::miniquad::conf::LinuxBackend as Backend;
+pub(crate) use pace::measure;
 pub(crate) use probe::{NoWindow, display};
 pub(crate) use run::{Options, run};
 pub use shots::ShotsError;

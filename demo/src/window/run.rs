@@ -38,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) size: (u16, u16),
     pub(crate) fullscreen: bool,
     pub(crate) mute: bool,
+    /// Whether a frame waits for the screen, where the driver can; else as many as can be are drawn.
+    pub(crate) waits: bool,
 }
 
 /// The window was refused; the match goes on elsewhere.
@@ -84,6 +86,7 @@ where
             platform: Platform {
                 linux_backend: options.backend,
                 linux_wm_class: "powderkeg",
+                swap_interval: (!options.waits).then_some(0),
                 ..Platform::default()
             },
             ..Conf::default()

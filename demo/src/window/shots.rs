@@ -69,7 +69,7 @@ struct Script {
     /// What is open.
     open: fn(&mut Stage),
     pilot: Pilot,
-    /// It says that it is ready.
+    /// It says that it is ready, in the lobby.
     plays: bool,
     /// At least so many frames are played before.
     frames: u32,
@@ -213,7 +213,7 @@ const SCRIPTS: [Script; 10] = [
         plays: true,
         frames: 60,
         when: |stage, _| matches!(stage.scene.phase, Phase::Lost | Phase::Won),
-        after: 200,
+        after: 150,
     },
 ];
 
@@ -297,6 +297,7 @@ pub(crate) fn shots(out: &Path, seed: u64) -> Result<Option<Vec<PathBuf>>, Shots
         size: SIZE,
         fullscreen: false,
         mute: true,
+        waits: false,
     };
     let done = std::rc::Rc::new(std::cell::RefCell::new(None));
     let (told, folder) = (std::rc::Rc::clone(&done), out.to_owned());
@@ -344,12 +345,13 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
     let mut bot = Bot::new(Sticks::Analog, Mwc::seed(seed).fork(Key::new(99, 0)));
     let mut board = Board::default();
     let mut left = None;
+    let again = script.name != "game-over";
     for frame in 0..FRAMES_MAX {
         let pad = pilot(script.pilot, &mut bot, &mut stage, frame);
         let own = stage.scene.team.iter().find(|member| member.is_local);
         if script.plays
             && frame % 60 == 30
-            && stage.scene.phase.is_waiting()
+            && (stage.scene.phase == Phase::Lobby || stage.scene.phase.is_waiting() && again)
             && own.is_some_and(|own| !own.is_ready)
         {
             stage.feed.order(0, Command::Ready);
@@ -372,7 +374,15 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
             left = Some(script.after);
         }
         match &mut left {
-            Some(0) => return Ok(stage),
+            Some(0) => {
+                eprintln!(
+                    "{} at {frame}: {} enemies {} bullets",
+                    script.name,
+                    seen(&stage, is_enemy),
+                    seen(&stage, is_bullet)
+                );
+                return Ok(stage);
+            }
             Some(frames) => *frames -= 1,
             None if over => break,
             None => {}

@@ -53,6 +53,8 @@ pub(crate) struct Stage {
     pub(crate) batch: Batch,
     /// The atlas is another one than before.
     pub(crate) has_new_atlas: bool,
+    /// Whether the camera follows who sits here, else it shows the whole arena.
+    pub(crate) follows: bool,
     hands: Hands,
     speaker: Speaker,
     luck: Mwc,
@@ -76,6 +78,7 @@ impl Stage {
             },
             batch: Batch::new(Atlas::new(Atlas::scale_for(size))),
             has_new_atlas: true,
+            follows: true,
             hands: Hands::default(),
             luck: Mwc::seed(1).fork(Key::new(1, 1)),
             tick: Tick(0),
@@ -209,7 +212,7 @@ impl Stage {
         if !locals.is_empty() {
             self.followed = locals;
         }
-        let whom: &[Vec2] = if self.screens.title {
+        let whom: &[Vec2] = if self.screens.title || !self.follows {
             &[]
         } else {
             &self.followed

@@ -66,6 +66,9 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
 fn score(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
     let mut rect = top;
     rect.size.x = (top.size.x * 0.3).min(220.0 * ui.scale);
+    let words = spaced(picture.scene.score);
+    let width = text::width(Type::Head, ui.scale, &words).max(44.0 * ui.scale);
+    backing(ui, Rect::new(rect.at.x, rect.at.y, width, 42.0 * ui.scale));
     let label = rect.cut_top(14.0 * ui.scale);
     ui.text(label, Align::Left, Type::Small, FAINT, "SCORE");
     let number = rect.cut_top(28.0 * ui.scale);
@@ -76,6 +79,16 @@ fn score(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
         INK,
         &spaced(picture.scene.score),
     );
+}
+
+/// A veil behind what is written over the arena.
+fn backing(ui: &mut Ui<'_>, rect: Rect) {
+    let room = vec2(9.0, 4.0) * ui.scale;
+    let rect = Rect {
+        at: rect.at - room,
+        size: rect.size + room * 2.0,
+    };
+    ui.plate(rect, PANEL.alpha(0.62));
 }
 
 /// A number with spaces between its thousands.
@@ -112,6 +125,13 @@ fn wave(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
             },
         ),
     };
+    let width =
+        text::width(Type::Head, ui.scale, &above).max(text::width(Type::Body, ui.scale, &below));
+    backing(
+        ui,
+        rect.middle_part(vec2(width, rect.size.y))
+            .cut_top(44.0 * ui.scale),
+    );
     let line = rect.cut_top(26.0 * ui.scale);
     ui.text(line, Align::Middle, Type::Head, INK, &above);
     let line = rect.cut_top(18.0 * ui.scale);
@@ -129,6 +149,13 @@ fn lives(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
     let mut rect = top;
     let width = (top.size.x * 0.3).min(220.0 * ui.scale);
     let mut rect = rect.cut_right(width);
+    let back = 92.0 * ui.scale;
+    if picture.scene.phase != Phase::Endless {
+        backing(
+            ui,
+            Rect::new(rect.right() - back, rect.at.y, back, 42.0 * ui.scale),
+        );
+    }
     let label = rect.cut_top(14.0 * ui.scale);
     if picture.scene.phase == Phase::Endless {
         ui.text(label, Align::Right, Type::Small, FAINT, "LIVES WITHOUT END");
@@ -244,13 +271,18 @@ fn link(ui: &mut Ui<'_>, picture: &Picture<'_>, bottom: Rect) {
         None => format!("{} ms", stats.rtt_ms_p50),
     };
     let line = rect.cut_bottom(16.0 * ui.scale);
-    ui.text(
-        line,
-        Align::Right,
-        Type::Small,
-        FAINT,
-        &format!("{words} · F1 help"),
+    let words = format!("{words} · F1 help");
+    let width = text::width(Type::Small, ui.scale, &words);
+    backing(
+        ui,
+        Rect::new(
+            line.right() - width,
+            line.at.y + 2.0 * ui.scale,
+            width,
+            12.0 * ui.scale,
+        ),
     );
+    ui.text(line, Align::Right, Type::Small, FAINT, &words);
     let mut off = Vec::new();
     if !scene.predicts {
         off.push("PREDICTION OFF (F5)");
@@ -279,7 +311,7 @@ fn team(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
         let edge = row.cut_left(4.0 * scale);
         ui.batch
             .fill(edge, tint.alpha(if alive { 1.0 } else { 0.35 }));
-        ui.batch.fill(row, PANEL.alpha(0.55));
+        ui.batch.fill(row, PANEL.alpha(0.78));
         row.cut_left(8.0 * scale);
         row.cut_right(6.0 * scale);
         let mut name = row.cut_top(16.0 * scale);

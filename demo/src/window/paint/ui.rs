@@ -51,7 +51,7 @@ impl<'a> Ui<'a> {
     pub(crate) fn panel(&mut self, rect: Rect) {
         let border = 8.0 * self.scale;
         self.batch
-            .nine(Sprite::Panel, rect, border, PANEL.alpha(0.80));
+            .nine(Sprite::Panel, rect, border, PANEL.alpha(0.88));
         self.batch
             .nine(Sprite::Frame, rect, border, EDGE.alpha(0.9));
     }
