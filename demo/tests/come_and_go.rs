@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn powderkeg(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    // No window, even where there is a display.
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     command
         .args(args)
         .stdin(Stdio::null())

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 fn powderkeg(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    // No window, even where there is a display.
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     command
         .args(args)
         .stdin(Stdio::null())

@@ -14,7 +14,8 @@
 //! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
 //! | `screens`, `settings`, `input`, `sound` | overlays, keys and gamepads, what is heard |
 //! | `probe`, `run` | whether a window can be opened; the loop |
-//! | `shots`, `pace`, `png` | pictures for documents, frame times, files of pictures |
+//! | `shots`, `proof`, `png` | pictures for documents, and whether they show what they should |
+//! | `pace`, `xvfb` | frame times; a display where there is none |
 //!
 //! Invariants: a picture is a pure function of scene and effects; what is held in a frame is in that frame's picture;
 //! no file is loaded, and no library is needed to build.
@@ -33,6 +34,7 @@ mod palette;
 mod particles;
 mod png;
 mod probe;
+mod proof;
 mod rect;
 mod run;
 mod scene;

@@ -13,9 +13,12 @@ use macroquad::prelude::next_frame;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 
 use super::art::Sprite;
+use super::atlas::Type;
 use super::gpu::Gpu;
 use super::input::Board;
+use super::palette::{BAD, FAINT, GOOD, INK, Tint};
 use super::probe::{self, NoWindow};
+use super::proof::{self, Sight, Unseen};
 use super::run::{self, Options};
 use super::scene::Thing;
 use super::screens::Overlay;
@@ -52,6 +55,9 @@ pub enum ShotsError {
         /// What was said.
         why: String,
     },
+    /// A picture does not show what it should.
+    #[error("the picture of {0}: {1}")]
+    Unseen(&'static str, Unseen),
     /// The script waited for something that did not happen.
     #[error("the moment of {0} did not come within the script; choose another --seed")]
     Moment(&'static str),
@@ -77,6 +83,8 @@ struct Script {
     when: fn(&Stage, &[Thing]) -> bool,
     /// So many frames after that the picture is taken.
     after: u32,
+    /// What it must show.
+    shows: &'static [Sight],
 }
 
 /// Who holds the first seat's pad.
@@ -87,6 +95,9 @@ enum Pilot {
     /// Walks to and fro, so that there is something to predict.
     Walker,
 }
+
+/// The whole picture.
+const WHOLE: [usize; 4] = [0, 0, SIZE.0 as usize, SIZE.1 as usize];
 
 const SCRIPTS: [Script; 10] = [
     Script {
@@ -100,6 +111,16 @@ const SCRIPTS: [Script; 10] = [
         frames: 100,
         when: |_, _| true,
         after: 0,
+        shows: &[
+            Sight::Words(
+                "POWDERKEG",
+                Type::Title,
+                Tint::new(0xff_e9_c9),
+                [380, 130, 900, 280],
+            ),
+            Sight::Words("a co-op shooter", Type::Body, INK, [440, 240, 840, 300]),
+            Sight::Color(Tint::new(0x56_b4_e9), 40, [320, 300, 420, 400]),
+        ],
     },
     Script {
         name: "lobby",
@@ -112,6 +133,11 @@ const SCRIPTS: [Script; 10] = [
         frames: 200,
         when: |stage, _| stage.scene.phase == Phase::Lobby && stage.scene.team.len() == 4,
         after: 0,
+        shows: &[
+            Sight::Words("LOBBY", Type::Head, INK, [900, 60, 1_280, 140]),
+            Sight::Words("READY", Type::Small, GOOD, [1_100, 100, 1_280, 320]),
+            Sight::Color(Tint::new(0xe3_8f_c0), 40, [900, 200, 1_000, 300]),
+        ],
     },
     Script {
         name: "play",
@@ -126,6 +152,11 @@ const SCRIPTS: [Script; 10] = [
             is_alive(stage) && seen(stage, is_enemy) >= 3 && seen(stage, is_bullet) >= 6
         },
         after: 0,
+        shows: &[
+            Sight::Words("WAVE 5", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Words("SCORE", Type::Small, FAINT, [0, 0, 120, 60]),
+            Sight::Color(Tint::new(0x56_b4_e9), 40, [200, 100, 1_080, 620]),
+        ],
     },
     Script {
         name: "blast",
@@ -138,6 +169,10 @@ const SCRIPTS: [Script; 10] = [
         frames: 600,
         when: |stage, _| is_alive(stage) && stage.scene.phase == Phase::Wave && blast_seen(stage),
         after: 8,
+        shows: &[
+            Sight::Color(Tint::new(0xff_b3_47), 600, WHOLE),
+            Sight::Color(Tint::new(0x56_b4_e9), 40, WHOLE),
+        ],
     },
     Script {
         name: "toss",
@@ -152,6 +187,10 @@ const SCRIPTS: [Script; 10] = [
             is_alive(stage) && stage.scene.phase == Phase::Wave && tossed(stage, before)
         },
         after: 10,
+        shows: &[
+            Sight::Words("WAVE 4", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Color(Tint::new(0xa8_7a_48), 60, WHOLE),
+        ],
     },
     Script {
         name: "ghosts",
@@ -164,6 +203,10 @@ const SCRIPTS: [Script; 10] = [
         frames: 480,
         when: |stage, _| seen(stage, is_enemy) >= 3 && is_alive(stage),
         after: 0,
+        shows: &[
+            Sight::Words("WAVE 5", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Color(INK, 60, [200, 100, 1_080, 620]),
+        ],
     },
     Script {
         name: "netgraph",
@@ -176,6 +219,11 @@ const SCRIPTS: [Script; 10] = [
         frames: 720,
         when: |stage, _| seen(stage, is_enemy) >= 2 && is_alive(stage),
         after: 0,
+        shows: &[
+            Sight::Words("NETGRAPH", Type::Small, INK, [880, 300, 1_280, 380]),
+            Sight::Words("round trip", Type::Small, FAINT, [880, 300, 1_280, 400]),
+            Sight::Color(GOOD, 60, [890, 400, 1_280, 480]),
+        ],
     },
     Script {
         name: "boss",
@@ -190,6 +238,10 @@ const SCRIPTS: [Script; 10] = [
             seen(stage, |key| key.kind() == Some(Kind::Boss)) == 1 && seen(stage, is_bullet) >= 16
         },
         after: 0,
+        shows: &[
+            Sight::Words("WAVE 8", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Color(Tint::new(0xff_74_2e), 400, [380, 80, 900, 120]),
+        ],
     },
     Script {
         name: "settings",
@@ -202,6 +254,10 @@ const SCRIPTS: [Script; 10] = [
         frames: 300,
         when: |_, _| true,
         after: 0,
+        shows: &[
+            Sight::Words("SETTINGS", Type::Head, INK, [380, 130, 640, 220]),
+            Sight::Words("colour-blind safe", Type::Body, INK, [640, 200, 900, 320]),
+        ],
     },
     Script {
         name: "game-over",
@@ -214,6 +270,10 @@ const SCRIPTS: [Script; 10] = [
         frames: 60,
         when: |stage, _| matches!(stage.scene.phase, Phase::Lost | Phase::Won),
         after: 150,
+        shows: &[
+            Sight::Words("DEFEAT", Type::Title, BAD, [380, 60, 900, 320]),
+            Sight::Words("again?", Type::Small, FAINT, [800, 200, 1_000, 420]),
+        ],
     },
 ];
 
@@ -318,10 +378,14 @@ async fn take_all(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
         let mut stage = played(script, seed)?;
         run::draw(&mut gpu, &mut stage);
         let path = out.join(format!("{:02}-{}.png", n + 1, script.name));
-        run::shot().save(&path).map_err(|error| ShotsError::File {
+        let shot = run::shot();
+        shot.save(&path).map_err(|error| ShotsError::File {
             path: path.clone(),
             why: error.to_string(),
         })?;
+        let size = (SIZE.0.into(), SIZE.1.into());
+        proof::check(&shot, size, script.shows)
+            .map_err(|why| ShotsError::Unseen(script.name, why))?;
         paths.push(path);
         next_frame().await;
     }
