@@ -26,6 +26,8 @@ pub(crate) struct Batch {
     pub(crate) atlas: Atlas,
     /// Four each: upper left, upper right, lower right, lower left.
     pub(crate) corners: Vec<Corner>,
+    /// So many of the first corners are plain: opaque, of one colour, and drawn without looking at the atlas.
+    pub(crate) plain: usize,
 }
 
 /// Quads that a batch has room for from the start.
@@ -36,12 +38,20 @@ impl Batch {
         Batch {
             atlas,
             corners: Vec::with_capacity(QUADS_ROOM * 4),
+            plain: 0,
         }
     }
 
     /// Begins another picture.
     pub(crate) fn clear(&mut self) {
         self.corners.clear();
+        self.plain = 0;
+    }
+
+    /// All quads so far are plain: a floor costs hardly more than a cleared screen.
+    pub(crate) fn end_plain(&mut self) {
+        debug_assert!(self.corners.iter().all(|corner| corner.color[3] == 255));
+        self.plain = self.corners.len();
     }
 
     pub(crate) fn quads(&self) -> usize {

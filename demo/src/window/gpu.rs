@@ -40,6 +40,12 @@ void main() {
     gl_FragColor = color * texture2D(Texture, uv);
 }";
 
+const PLAIN: &str = "#version 100
+varying lowp vec4 color;
+void main() {
+    gl_FragColor = color;
+}";
+
 /// The window's graphics could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the graphics driver refuses the window's shader: {0}")]
@@ -48,37 +54,30 @@ pub(crate) struct GpuError(String);
 /// What the graphics card holds for us.
 pub(crate) struct Gpu {
     material: Material,
+    /// For what covers all below it in one colour.
+    plain: Material,
     mesh: Mesh,
+    /// Of as many quads as a call can have.
+    indices: Vec<u16>,
 }
 
 impl Gpu {
     pub(crate) fn new() -> Result<Gpu, GpuError> {
-        let over = |factor| Some(BlendState::new(Equation::Add, BlendFactor::One, factor));
-        let material = load_material(
-            ShaderSource::Glsl {
-                vertex: VERTEX,
-                fragment: FRAGMENT,
-            },
-            MaterialParams {
-                pipeline_params: PipelineParams {
-                    color_blend: over(BlendFactor::OneMinusValue(BlendValue::SourceAlpha)),
-                    ..PipelineParams::default()
-                },
-                ..MaterialParams::default()
-            },
-        )
-        .map_err(|error| GpuError(error.to_string()))?;
+        let over = BlendFactor::OneMinusValue(BlendValue::SourceAlpha);
+        let over = BlendState::new(Equation::Add, BlendFactor::One, over);
         let mut indices = Vec::with_capacity(QUADS_PER_CALL * 6);
         for first in (0..QUADS_PER_CALL as u16).map(|n| n * 4) {
             indices.extend([0, 1, 2, 0, 2, 3].map(|corner| first + corner));
         }
         Ok(Gpu {
-            material,
+            material: material(FRAGMENT, Some(over))?,
+            plain: material(PLAIN, None)?,
             mesh: Mesh {
                 vertices: Vec::with_capacity(QUADS_PER_CALL * 4),
-                indices,
+                indices: Vec::with_capacity(QUADS_PER_CALL * 6),
                 texture: None,
             },
+            indices,
         })
     }
 
@@ -94,20 +93,35 @@ impl Gpu {
     pub(crate) fn draw(&mut self, batch: &Batch, background: Tint) {
         let [r, g, b] = background.rgb;
         clear_background(Color::from_rgba(r, g, b, 255));
-        gl_use_material(&self.material);
-        let mut all = std::mem::take(&mut self.mesh.indices);
-        for corners in batch.corners.chunks(QUADS_PER_CALL * 4) {
-            self.mesh.vertices.clear();
-            self.mesh.vertices.extend(corners.iter().map(vertex));
-            all.truncate(QUADS_PER_CALL * 6);
-            self.mesh.indices.clear();
-            self.mesh
-                .indices
-                .extend_from_slice(&all[..corners.len() / 4 * 6]);
-            draw_mesh(&self.mesh);
+        let (plain, rest) = batch.corners.split_at(batch.plain);
+        for (material, corners) in [(&self.plain, plain), (&self.material, rest)] {
+            gl_use_material(material);
+            for corners in corners.chunks(QUADS_PER_CALL * 4) {
+                let mesh = &mut self.mesh;
+                mesh.vertices.clear();
+                mesh.vertices.extend(corners.iter().map(vertex));
+                mesh.indices.clear();
+                let indices = self.indices.iter().take(corners.len() / 4 * 6);
+                mesh.indices.extend(indices);
+                draw_mesh(mesh);
+            }
         }
-        self.mesh.indices = all;
     }
+}
+
+fn material(fragment: &str, blend: Option<BlendState>) -> Result<Material, GpuError> {
+    let source = ShaderSource::Glsl {
+        vertex: VERTEX,
+        fragment,
+    };
+    let params = MaterialParams {
+        pipeline_params: PipelineParams {
+            color_blend: blend,
+            ..PipelineParams::default()
+        },
+        ..MaterialParams::default()
+    };
+    load_material(source, params).map_err(|error| GpuError(error.to_string()))
 }
 
 fn vertex(corner: &Corner) -> Vertex {

@@ -17,6 +17,9 @@ use crate::window::rect::Rect;
 use crate::window::scene::{Look, Thing};
 use crate::window::text;
 
+/// Enemies have shadows from so many pixels per unit on.
+const SHADOW_ZOOM: f32 = 18.0;
+
 pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     let things = &picture.scene.things;
     let seen = |thing: &&Thing| picture.camera.sees(thing.at, 3.0);
@@ -258,7 +261,10 @@ fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, wh
         batch.sprite(trim, at, size, thing.angle, tint.alpha(woken * 0.6));
         return;
     }
-    shadow(batch, at, half.x * 0.75);
+    // From far above nobody sees it, and a crowd of them costs.
+    if zoom >= SHADOW_ZOOM {
+        shadow(batch, at, half.x * 0.75);
+    }
     if carries {
         batch.disc(
             Sprite::Glow,

@@ -10,6 +10,7 @@ use crate::window::rect::Rect;
 
 /// Plates of the floor are so wide, in units.
 const PLATE: f32 = 4.0;
+const LIT_SEAM: Tint = Tint::new(0x1c_25_2f);
 const SEAM: Tint = Tint::new(0x23_2d_39);
 const DARK_SEAM: Tint = Tint::new(0x0a_0e_13);
 const BEYOND: Tint = Tint::new(0x06_08_0c);
@@ -38,7 +39,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     // A kerb of light.
     for (tint, width) in [
         (Tint::new(0x2a_36_44), zoom * 0.34),
-        (ACCENT.alpha(0.8), (zoom * 0.06).max(1.0)),
+        (ACCENT.mixed(BEYOND, 0.2), (zoom * 0.06).max(1.0)),
     ] {
         let way = [from, vec2(to.x, from.y), to, vec2(from.x, to.y), from];
         for pair in way.windows(2) {
@@ -46,6 +47,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
             batch.line(pair[0] - along, pair[1] + along, width, tint);
         }
     }
+    batch.end_plain();
     for spawn in &rules.spawns {
         if camera.sees(*spawn, 1.0) {
             batch.disc(Sprite::Dashes, camera.to_screen(*spawn), zoom * 0.9, SEAM);
@@ -102,7 +104,7 @@ fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
             camera.to_screen(vec2(x, low)),
         );
         batch.line(from, to, line, DARK_SEAM);
-        batch.line(from + shift, to + shift, line, SEAM.alpha(0.6));
+        batch.line(from + shift, to + shift, line, LIT_SEAM);
     }
     for n in 1..count.y as i32 {
         let y = low + n as f32 * PLATE;
@@ -111,6 +113,6 @@ fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
             camera.to_screen(vec2(right, y)),
         );
         batch.line(from, to, line, DARK_SEAM);
-        batch.line(from + shift, to + shift, line, SEAM.alpha(0.6));
+        batch.line(from + shift, to + shift, line, LIT_SEAM);
     }
 }
