@@ -4,8 +4,9 @@
 
 use glam::{Vec2, vec2};
 
-use super::art::canvas::{Canvas, gray, shape};
+use super::art::canvas::{Canvas, gray, shape, veil};
 use super::art::{BASE, CAP, GLYPHS, Glyph, Sprite};
+use super::palette::ColorMode;
 
 /// Nothing around each entry, in pixels.
 const BORDER: usize = 2;
@@ -66,6 +67,8 @@ pub(crate) struct Entry {
 pub(crate) struct Atlas {
     /// Pixels per pixel of the design.
     pub(crate) scale: f32,
+    /// In which colours.
+    pub(crate) mode: ColorMode,
     /// Its side, in pixels.
     pub(crate) side: usize,
     /// RGBA, premultiplied.
@@ -75,12 +78,12 @@ pub(crate) struct Atlas {
 
 impl Atlas {
     /// Draws everything for a window of this height.
-    pub(crate) fn new(scale: f32) -> Atlas {
+    pub(crate) fn new(scale: f32, mode: ColorMode) -> Atlas {
         let mut canvases = Vec::new();
         for sprite in Sprite::ALL {
             let (width, height) = sprite.pixels();
             let mut canvas = Canvas::new(scaled(width, scale), scaled(height, scale));
-            sprite.draw(&mut canvas);
+            sprite.draw(&mut canvas, mode);
             canvases.push(canvas);
         }
         for size in Type::ALL {
@@ -110,6 +113,7 @@ impl Atlas {
         }
         Atlas {
             scale,
+            mode,
             side,
             bytes,
             entries,
@@ -161,15 +165,16 @@ fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
     // From steps of the grid to units of the canvas: the lowest left corner is fixed to whole pixels.
     let place = |point: Vec2| ((point + PEN_ROOM) * grid - middle) * unit;
     let pen = (size.pen() * grid).max(0.62) * unit;
-    canvas.fill(
-        |at| {
-            let strokes = glyph
-                .lines()
-                .map(|(from, to)| shape::stroke(at, place(from), place(to), pen));
-            strokes.fold(f32::MAX, f32::min)
-        },
-        |_| gray(1.0),
-    );
+    let stroke = |at: Vec2| {
+        let strokes = glyph
+            .lines()
+            .map(|(from, to)| shape::stroke(at, place(from), place(to), pen));
+        strokes.fold(f32::MAX, f32::min)
+    };
+    // With its shadow, so that it is read over anything: black stays black in every tint.
+    let shade = vec2(1.0, -1.0) * scale.max(1.0) * unit;
+    canvas.fill(|at| stroke(at - shade), |_| veil(0.0, 0.75));
+    canvas.fill(stroke, |_| gray(1.0));
     canvas
 }
 
@@ -231,14 +236,14 @@ mod tests {
         ] {
             assert_eq!(Atlas::scale_for(size.into()), scale);
         }
-        let atlas = Atlas::new(1.0);
+        let atlas = Atlas::new(1.0, ColorMode::Safe);
         assert!(atlas.side <= 1_024, "{}", atlas.side);
         assert_eq!(atlas.bytes.len(), atlas.side * atlas.side * 4);
     }
 
     #[test]
     fn letters_are_drawn_where_their_strokes_are() {
-        let atlas = Atlas::new(1.0);
+        let atlas = Atlas::new(1.0, ColorMode::Safe);
         let entry = atlas.letter(Type::Title, super::super::art::glyph('L'));
         let left = entry.from * atlas.side as f32;
         let cover = |steps: Vec2| {

@@ -210,11 +210,11 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::palette::WHITE;
+    use crate::window::palette::{ColorMode, WHITE};
 
     #[test]
     fn a_turned_sprite_keeps_its_middle_and_its_size() {
-        let mut batch = Batch::new(Atlas::new(0.5));
+        let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
         for angle in [0.0, 0.7, 3.0] {
             batch.clear();
             batch.sprite(Sprite::Glow, vec2(10.0, 20.0), vec2(4.0, 2.0), angle, WHITE);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_box_in_nine_parts_fills_its_rectangle_exactly() {
-        let mut batch = Batch::new(Atlas::new(0.5));
+        let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
         let rect = Rect::new(5.0, 6.0, 100.0, 40.0);
         batch.nine(Sprite::Panel, rect, 8.0, WHITE);
         assert_eq!(batch.quads(), 9);

@@ -244,12 +244,12 @@ fn sight(
                 own.light().alpha(0.8),
             );
             thrower.sparks(
-                if big { 60 } else { 12 },
+                if big { 60 } else { 9 },
                 &Spray::round(at, (6.0, 16.0), 480),
                 own,
             );
             thrower.shards(
-                if big { 40 } else { 7 },
+                if big { 40 } else { 5 },
                 at,
                 (2.0, 8.0),
                 radius * 0.35,

@@ -5,7 +5,7 @@
 
 use super::art::{self, GLYPHS};
 use super::atlas::{Atlas, Type};
-use super::palette::Tint;
+use super::palette::{ColorMode, Tint};
 use super::png::Shot;
 use super::text;
 
@@ -55,7 +55,7 @@ pub(crate) fn check(shot: &Shot, size: (usize, usize), sights: &[Sight]) -> Resu
     if colors.len() < COLORS_MIN {
         return Err(Unseen::Blank(colors.len()));
     }
-    let atlas = Atlas::new(1.0);
+    let atlas = Atlas::new(1.0, ColorMode::Safe);
     for sight in sights {
         match *sight {
             Sight::Words(words, size, tint, region) => {
@@ -102,7 +102,8 @@ impl Mask {
                     for x in 0..entry.size.x as usize {
                         let row = top + y as i32;
                         let (column, line) = (from.x as usize + x, from.y as usize + y);
-                        let alpha = atlas.bytes[(line * atlas.side + column) * 4 + 3];
+                        // Without its shadow, which is black.
+                        let alpha = atlas.bytes[(line * atlas.side + column) * 4];
                         if (0..height as i32).contains(&row) && left + x < width {
                             let at = row as usize * width + left + x;
                             cover[at] = cover[at].max(alpha);
@@ -195,7 +196,7 @@ mod tests {
 
     fn written(words: &str, tint: Tint) -> Shot {
         let mut shot = empty();
-        let mask = Mask::of(&Atlas::new(1.0), Type::Head, words);
+        let mask = Mask::of(&Atlas::new(1.0, ColorMode::Safe), Type::Head, words);
         for (x, y) in &mask.ink {
             let at = ((y + 20) * SIZE.0 + x + 9) * 3;
             shot.rgb[at..at + 3].copy_from_slice(&tint.rgb);

@@ -153,7 +153,7 @@ const SCRIPTS: [Script; 10] = [
         },
         after: 0,
         shows: &[
-            Sight::Words("WAVE 5", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Words("SCORE", Type::Small, FAINT, [0, 0, 120, 60]),
             Sight::Color(Tint::new(0x56_b4_e9), 40, [200, 100, 1_080, 620]),
         ],
@@ -188,7 +188,7 @@ const SCRIPTS: [Script; 10] = [
         },
         after: 10,
         shows: &[
-            Sight::Words("WAVE 4", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Color(Tint::new(0xa8_7a_48), 60, WHOLE),
         ],
     },
@@ -204,7 +204,7 @@ const SCRIPTS: [Script; 10] = [
         when: |stage, _| seen(stage, is_enemy) >= 3 && is_alive(stage),
         after: 0,
         shows: &[
-            Sight::Words("WAVE 5", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Color(INK, 60, [200, 100, 1_080, 620]),
         ],
     },
@@ -239,7 +239,7 @@ const SCRIPTS: [Script; 10] = [
         },
         after: 0,
         shows: &[
-            Sight::Words("WAVE 8", Type::Head, INK, [480, 0, 800, 70]),
+            Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Color(Tint::new(0xff_74_2e), 400, [380, 80, 900, 120]),
         ],
     },
@@ -438,15 +438,7 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
             left = Some(script.after);
         }
         match &mut left {
-            Some(0) => {
-                eprintln!(
-                    "{} at {frame}: {} enemies {} bullets",
-                    script.name,
-                    seen(&stage, is_enemy),
-                    seen(&stage, is_bullet)
-                );
-                return Ok(stage);
-            }
+            Some(0) => return Ok(stage),
             Some(frames) => *frames -= 1,
             None if over => break,
             None => {}

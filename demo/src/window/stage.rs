@@ -76,7 +76,7 @@ impl Stage {
                 title: is_live,
                 ..Screens::default()
             },
-            batch: Batch::new(Atlas::new(Atlas::scale_for(size))),
+            batch: Batch::new(Atlas::new(Atlas::scale_for(size), settings.colors)),
             has_new_atlas: true,
             follows: true,
             hands: Hands::default(),
@@ -127,11 +127,12 @@ impl Stage {
         played.map(|()| left)
     }
 
-    /// Draws sprites anew if the window's size asks for it.
+    /// Draws sprites anew if the window's size or the settings ask for it.
     fn fit(&mut self, size: Vec2) {
         let scale = Atlas::scale_for(size);
-        if scale != self.batch.atlas.scale {
-            self.batch = Batch::new(Atlas::new(scale));
+        let mode = self.settings.colors;
+        if scale != self.batch.atlas.scale || mode != self.batch.atlas.mode {
+            self.batch = Batch::new(Atlas::new(scale, mode));
             self.has_new_atlas = true;
         }
     }

@@ -5,6 +5,8 @@
 
 use glam::Vec2;
 
+use crate::window::palette::Tint;
+
 /// Colour and cover of a point, not premultiplied.
 pub(crate) type Ink = [f32; 4];
 
@@ -74,6 +76,17 @@ impl Canvas {
                 for (below, above) in pixel.iter_mut().zip([r * a, g * a, b * a, a]) {
                     *below = above + *below * (1.0 - a);
                 }
+            }
+        }
+    }
+
+    /// Lays another picture of the same size over this one, tinted.
+    pub(crate) fn cover(&mut self, above: &Canvas, tint: Tint) {
+        let [r, g, b] = tint.rgb.map(|part| f32::from(part) / 255.0);
+        for (below, above) in self.pixels.iter_mut().zip(&above.pixels) {
+            let part = [above[0] * r, above[1] * g, above[2] * b, above[3]];
+            for (below, part) in below.iter_mut().zip(part) {
+                *below = part + *below * (1.0 - above[3]);
             }
         }
     }

@@ -15,6 +15,8 @@ mod icons;
 mod things;
 
 use canvas::Canvas;
+
+use super::palette::ColorMode;
 pub(crate) use glyphs::{BASE, CAP, GLYPHS, Glyph, glyph};
 
 /// What can be drawn.
@@ -32,6 +34,12 @@ pub(crate) enum Sprite {
     Plate,
     PlayerHull,
     PlayerTrim,
+    /// An enemy whole: hull and trim in one.
+    Gunner,
+    Urchin,
+    Spinner,
+    Sapper,
+    Charger,
     GunnerHull,
     GunnerTrim,
     UrchinHull,
@@ -97,7 +105,7 @@ pub(crate) enum Sprite {
 
 impl Sprite {
     /// All, in the order of the enum.
-    pub(crate) const ALL: [Sprite; 54] = {
+    pub(crate) const ALL: [Sprite; 59] = {
         use Sprite::*;
         [
             White,
@@ -107,6 +115,11 @@ impl Sprite {
             Plate,
             PlayerHull,
             PlayerTrim,
+            Gunner,
+            Urchin,
+            Spinner,
+            Sapper,
+            Charger,
             GunnerHull,
             GunnerTrim,
             UrchinHull,
@@ -166,8 +179,9 @@ impl Sprite {
             Wall => (32, 32),
             Plate => (64, 64),
             PlayerHull | PlayerTrim => (72, 72),
-            GunnerHull | GunnerTrim | UrchinHull | UrchinTrim | SpinnerHull | SpinnerTrim
-            | SapperHull | SapperTrim | ChargerHull | ChargerTrim => (64, 64),
+            Gunner | Urchin | Spinner | Sapper | Charger | GunnerHull | GunnerTrim | UrchinHull
+            | UrchinTrim | SpinnerHull | SpinnerTrim | SapperHull | SapperTrim | ChargerHull
+            | ChargerTrim => (64, 64),
             BossHull | BossTrim => (208, 208),
             Barrel | BarrelTrim | Crate | CrateTrim | Capsule => (56, 56),
             IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
@@ -190,11 +204,32 @@ impl Sprite {
         }
     }
 
-    /// Draws it.
-    pub(crate) fn draw(self, canvas: &mut Canvas) {
+    /// Of which layers it is made, and the colour of the upper one; none: it is drawn by itself.
+    pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
         use Sprite::*;
+        Some(match self {
+            Gunner => (GunnerHull, GunnerTrim, 0xff_74_2e),
+            Urchin => (UrchinHull, UrchinTrim, 0xf2_a5_1a),
+            Spinner => (SpinnerHull, SpinnerTrim, 0xe3_6f_b0),
+            Sapper => (SapperHull, SapperTrim, 0xf0_e4_42),
+            Charger => (ChargerHull, ChargerTrim, 0xff_4d_4d),
+            _ => return None,
+        })
+    }
+
+    /// Draws it.
+    pub(crate) fn draw(self, canvas: &mut Canvas, mode: ColorMode) {
+        use Sprite::*;
+        if let Some((hull, trim, rgb)) = self.layers() {
+            hull.draw(canvas, mode);
+            let mut above = Canvas::new(canvas.width, canvas.height);
+            trim.draw(&mut above, mode);
+            canvas.cover(&above, mode.accent(rgb));
+            return;
+        }
         match self {
             White => canvas.each(|_| canvas::gray(1.0)),
+            Gunner | Urchin | Spinner | Sapper | Charger => unreachable!("{self:?} has layers"),
             Panel | Frame | Wall | Plate | Barrel | BarrelTrim | Crate | CrateTrim | Capsule => {
                 things::draw(self, canvas);
             }
@@ -218,7 +253,7 @@ mod tests {
     fn covers(sprite: Sprite) -> Vec<u8> {
         let (width, height) = sprite.pixels();
         let mut canvas = Canvas::new(width, height);
-        sprite.draw(&mut canvas);
+        sprite.draw(&mut canvas, ColorMode::Safe);
         let mut covers = Vec::new();
         for y in 0..height {
             covers.extend((0..width).map(|x| canvas.bytes(x, y)[3]));

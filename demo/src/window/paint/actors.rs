@@ -12,7 +12,7 @@ use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::bursts::item_tint;
-use crate::window::palette::{ACCENT, BAD, GOOD, INK, PANEL, Tint, WARN, WHITE};
+use crate::window::palette::{ACCENT, BAD, ColorMode, GOOD, INK, PANEL, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::scene::{Look, Thing};
 use crate::window::text;
@@ -231,18 +231,26 @@ fn player(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, tint: Tint, w
     }
 }
 
+/// What a kind looks like: whole (a boss: its hull), what flashes, its colour.
+fn cast(kind: Kind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
+    let whole = match kind {
+        Kind::Gunner => Sprite::Gunner,
+        Kind::Urchin => Sprite::Urchin,
+        Kind::Spinner => Sprite::Spinner,
+        Kind::Sapper => Sprite::Sapper,
+        Kind::Charger => Sprite::Charger,
+        Kind::Boss => Sprite::BossHull,
+    };
+    let (_, trim, rgb) = whole
+        .layers()
+        .unwrap_or((whole, Sprite::BossTrim, 0xff_5a_3c));
+    (whole, trim, mode.accent(rgb))
+}
+
 fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, white: f32) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
-    let (hull, trim, rgb) = match kind {
-        Kind::Gunner => (Sprite::GunnerHull, Sprite::GunnerTrim, 0xff_74_2e),
-        Kind::Urchin => (Sprite::UrchinHull, Sprite::UrchinTrim, 0xf2_a5_1a),
-        Kind::Spinner => (Sprite::SpinnerHull, Sprite::SpinnerTrim, 0xe3_6f_b0),
-        Kind::Sapper => (Sprite::SapperHull, Sprite::SapperTrim, 0xf0_e4_42),
-        Kind::Charger => (Sprite::ChargerHull, Sprite::ChargerTrim, 0xff_4d_4d),
-        Kind::Boss => (Sprite::BossHull, Sprite::BossTrim, 0xff_5a_3c),
-    };
-    let tint = picture.settings.colors.accent(rgb);
+    let (whole, trim, tint) = cast(kind, picture.settings.colors);
     let half = Vec2::splat(zoom * kind.radius() * 1.35);
     let (woken, carries) = match thing.look {
         Look::Enemy { woken, carries } => (woken, carries),
@@ -257,8 +265,7 @@ fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, wh
             tint.alpha(0.9),
         );
         let size = half * (0.4 + 0.6 * woken);
-        batch.sprite(hull, at, size, thing.angle, WHITE.alpha(woken * 0.6));
-        batch.sprite(trim, at, size, thing.angle, tint.alpha(woken * 0.6));
+        batch.sprite(whole, at, size, thing.angle, WHITE.alpha(woken * 0.6));
         return;
     }
     // From far above nobody sees it, and a crowd of them costs.
@@ -273,9 +280,9 @@ fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, wh
             GOOD.light().alpha(0.35 + 0.3 * pulse(picture, 1.5)),
         );
     }
-    batch.sprite(hull, at, half, thing.angle, WHITE);
-    batch.sprite(trim, at, half, thing.angle, tint);
+    batch.sprite(whole, at, half, thing.angle, WHITE);
     if kind == Kind::Boss {
+        batch.sprite(trim, at, half, thing.angle, tint);
         batch.disc(
             Sprite::Glow,
             at,

@@ -160,7 +160,7 @@ fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Ve
             .for_each(|member| member.is_local = false);
     }
     let effects = busy(&scene);
-    let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size)));
+    let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
     let (camera, settings) = (Camera::new(), Settings::default());
     let screens = Screens {
         netgraph: true,
@@ -268,7 +268,7 @@ fn a_picture_is_the_same_from_the_same_scene() {
         screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
         crosshair: None,
     };
-    let mut batch = Batch::new(Atlas::new(0.5));
+    let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
     paint(&mut batch, &picture);
     let first = batch.corners.clone();
     paint(&mut batch, &picture);

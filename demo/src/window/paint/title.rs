@@ -136,11 +136,11 @@ fn parade(ui: &mut Ui<'_>, picture: &Picture<'_>, rect: Rect, seconds: f32) {
     let mode = picture.settings.colors;
     let band = rect.middle_part(vec2(640.0 * scale, rect.size.y));
     let foes = [
-        (Sprite::GunnerHull, Sprite::GunnerTrim, 0xff_74_2e, 0.0),
-        (Sprite::UrchinHull, Sprite::UrchinTrim, 0xf2_a5_1a, 0.6),
-        (Sprite::SpinnerHull, Sprite::SpinnerTrim, 0xe3_6f_b0, 3.0),
-        (Sprite::SapperHull, Sprite::SapperTrim, 0xf0_e4_42, 0.0),
-        (Sprite::ChargerHull, Sprite::ChargerTrim, 0xff_4d_4d, 0.0),
+        (Sprite::Gunner, 0.0),
+        (Sprite::Urchin, 0.6),
+        (Sprite::Spinner, 3.0),
+        (Sprite::Sapper, 0.0),
+        (Sprite::Charger, 0.0),
     ];
     let step = band.size.x / 8.0;
     let half = Vec2::splat(24.0 * scale);
@@ -174,26 +174,17 @@ fn parade(ui: &mut Ui<'_>, picture: &Picture<'_>, rect: Rect, seconds: f32) {
                 .alpha(1.0 - part * 0.5),
         );
     }
-    for (n, (hull, trim, rgb, spin)) in foes.into_iter().enumerate() {
-        let angle = if spin == 0.0 {
-            core::f32::consts::PI
-        } else {
-            seconds * spin
+    for (n, (foe, spin)) in foes.into_iter().enumerate() {
+        // Those with a front face the players.
+        let angle = match foe {
+            Sprite::Sapper => 0.0,
+            _ if spin == 0.0 => core::f32::consts::PI,
+            _ => seconds * spin,
         };
-        let angle = if hull == Sprite::SapperHull {
-            0.0
-        } else {
-            angle
-        };
+        let glow = foe.layers().map_or(WHITE, |(_, _, rgb)| mode.accent(rgb));
         let place = at(n as f32 + 3.0);
-        ui.batch.disc(
-            Sprite::Glow,
-            place,
-            half.x * 1.5,
-            mode.accent(rgb).light().alpha(0.25),
-        );
         ui.batch
-            .sprite(hull, place, half, angle, WHITE.mixed(WHITE, 0.0));
-        ui.batch.sprite(trim, place, half, angle, mode.accent(rgb));
+            .disc(Sprite::Glow, place, half.x * 1.5, glow.light().alpha(0.25));
+        ui.batch.sprite(foe, place, half, angle, WHITE);
     }
 }

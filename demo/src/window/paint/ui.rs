@@ -90,11 +90,6 @@ impl<'a> Ui<'a> {
             Align::Right => rect.right() - width,
         };
         let baseline = rect.middle().y + cap * 0.5;
-        // A shadow, so that it is read over anything.
-        let shade = vec2(1.0, 1.0) * self.scale.max(1.0);
-        let dark = Tint::new(0x02_04_08).alpha(tint.alpha * 0.75);
-        self.batch
-            .text(vec2(left, baseline) + shade, size, dark, &words);
         self.batch.text(vec2(left, baseline), size, tint, &words);
         #[cfg(test)]
         if !words.is_empty() {
