@@ -151,7 +151,7 @@ const SCRIPTS: [Script; 10] = [
         when: |stage, _| {
             is_alive(stage) && seen(stage, is_enemy) >= 3 && seen(stage, is_bullet) >= 6
         },
-        after: 0,
+        after: 24,
         shows: &[
             Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Words("SCORE", Type::Small, FAINT, [0, 0, 120, 60]),

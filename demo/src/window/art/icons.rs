@@ -65,12 +65,12 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
                 polygon(
                     at,
                     &[
-                        vec2(-0.66, 0.62),
-                        vec2(0.0, 0.84),
-                        vec2(0.66, 0.62),
-                        vec2(0.56, -0.26),
-                        vec2(0.0, -0.86),
-                        vec2(-0.56, -0.26),
+                        vec2(-0.62, 0.58),
+                        vec2(0.0, 0.79),
+                        vec2(0.62, 0.58),
+                        vec2(0.52, -0.24),
+                        vec2(0.0, -0.80),
+                        vec2(-0.52, -0.24),
                     ],
                 )
                 .abs()
@@ -132,7 +132,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
         }
         Sprite::IconKeys => {
             canvas.fill(
-                |at| slab(at, Vec2::ZERO, vec2(0.88, 0.58), 0.14).abs() - 0.07,
+                |at| slab(at, Vec2::ZERO, vec2(0.84, 0.56), 0.14).abs() - 0.07,
                 WHITE,
             );
             for x in [-0.5, 0.0, 0.5] {

@@ -24,7 +24,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let rows = scene.team.len().max(1) as f32;
     let mut rect = ui
         .inside()
-        .middle_part(vec2(640.0, 246.0 + 34.0 * rows) * scale);
+        .middle_part(vec2(640.0, 228.0 + 34.0 * rows) * scale);
     let word = rect.cut_top(84.0 * scale);
     let (title, tint) = if won {
         ("VICTORY", GOOD)
