@@ -69,7 +69,8 @@ pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
             reel::paint(&mut ui, picture);
         }
         hud::paint_notice(&mut ui, picture);
-        if picture.screens.netgraph && picture.scene.stats.is_some() {
+        let is_free = picture.screens.overlay.is_none();
+        if is_free && picture.screens.netgraph && picture.scene.stats.is_some() {
             netgraph::paint(&mut ui, picture);
         }
     }

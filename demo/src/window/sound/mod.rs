@@ -100,6 +100,7 @@ enum Order {
 #[non_exhaustive]
 pub(crate) enum NoSound {
     /// Neither a sound server nor a player of samples.
+    #[cfg(target_os = "linux")]
     #[error(
         "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` cannot be run ({player}); start one, \
          or install the package alsa-utils, or say --mute"
