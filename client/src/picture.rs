@@ -310,7 +310,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             let glides = was.is_some_and(|was| was.glides);
             let error = correction.filter(|_| !glides);
             let error = error.map_or(0.0, |correction| correction.error(now));
-            self.shown.note(error, self.smoothing.teleport);
+            if error > 0.0 || was.is_some_and(|was| was.newest != put.pose) {
+                self.shown.note(error, self.smoothing.teleport);
+            }
             self.entities.push(Shown {
                 key: put.key,
                 previous: was.map_or(put.pose, |was| was.newest),
@@ -401,8 +403,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: how far each entity is drawn from where it should be, at each tick (seed rows 37, 38). What
-    /// comes from a muzzle is where it should be.
+    /// pDiff over time: how far each entity that moves is drawn from where it should be, at each tick (seed rows 37,
+    /// 38). What comes from a muzzle is where it should be.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.shown

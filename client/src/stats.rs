@@ -296,7 +296,7 @@ pub struct SessionStats {
     pub jitter_ms: f64,
     /// The share of the server's packets that did not come, 0..=1.
     pub loss: f32,
-    /// pDiff: at any tick, 95 of 100 entities are shown no farther than this from where they should be, in units of the
+    /// pDiff: at any tick, 95 of 100 entities that move are shown no farther than this from where they should be, in units of the
     /// pose's length.
     pub pdiff_p95: f32,
     /// The same of those that a rebuild has just moved, before anything fades: mostly other players who turned.

@@ -78,7 +78,7 @@ pub struct ClientReport {
     pub margin_ticks_p50: i32,
     /// The round trip.
     pub rtt_ms_p50: i32,
-    /// At any tick, 95 of 100 entities were shown no farther than this from where they should be, in player radii.
+    /// At any tick, 95 of 100 entities that move were shown no farther than this from where they should be, in player radii.
     pub pdiff_p95: f32,
     /// The same of those that a rebuild had just moved, before anything faded.
     pub pdiff_moved_p95: f32,

@@ -19,7 +19,10 @@ fn powderkeg(args: &[&str]) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .env_remove("RUST_LOG");
+        .env_remove("RUST_LOG")
+        // No window, also where there is a display.
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY");
     command
 }
 

@@ -13,7 +13,10 @@ fn powderkeg(args: &[&str]) -> Command {
     command
         .args(args)
         .stdin(Stdio::null())
-        .env_remove("RUST_LOG");
+        .env_remove("RUST_LOG")
+        // No window, also where there is a display.
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY");
     command
 }
 

@@ -275,7 +275,7 @@ impl Play for History {
     ) -> (Pad, Option<Command>) {
         let change = match driver.sticks {
             Sticks::Analog => true,
-            Sticks::Sticky => now.0.is_multiple_of(10),
+            Sticks::Keys | Sticks::Sticky => now.0.is_multiple_of(10),
             Sticks::Still => return (Pad::default(), None),
         };
         if change {

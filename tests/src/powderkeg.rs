@@ -66,6 +66,7 @@ impl Play for Game {
 
     fn driver(sticks: Sticks, luck: Mwc) -> Bot {
         let sticks = match sticks {
+            Sticks::Keys => powderkeg::game::Sticks::Keys,
             Sticks::Analog => powderkeg::game::Sticks::Analog,
             Sticks::Sticky => powderkeg::game::Sticks::Sticky,
             Sticks::Still => powderkeg::game::Sticks::Still,

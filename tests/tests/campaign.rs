@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use powderkeg::game::{Game, Outcome, Phase};
+use powderkeg::game::{Game, Outcome, PLAYER_RADIUS, Phase};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_tests::powderkeg::CAMPAIGN;
-use twinstep_tests::rig::{Play, Rig, RigConfig};
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -61,6 +61,42 @@ fn a_campaign_is_one_and_the_same_on_all_screens() {
     println!("{kinds:?}, at most {busiest} in a tick");
     assert!(kinds["blast"] > 20 && kinds["toss"] > 3 && kinds["loot"] > 3);
     assert_eq!(kinds.get("nothing"), None);
+}
+
+/// Rows 37 and 38: eight play over a bad line; nobody stands still, every cue is settled, and what moves is drawn near
+/// where it should be. What is farthest off is other players who have just turned: nobody can know that for the
+/// quarter of a second that the line takes, in which they walk five of their radii.
+#[test]
+fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
+    let mut config = RigConfig::new(83, LinkProfile::BAD);
+    config.crowd = CAMPAIGN;
+    config.clients = 8;
+    config.sticks = Sticks::Keys;
+    config.verify = false;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 60);
+    assert!(rig.game.world().sim().wave >= 1);
+    for i in 0..8 {
+        let stats = rig.stats(i);
+        let (over_time, at_once) = (stats.pdiff_p95, stats.pdiff_moved_p95);
+        println!(
+            "p95 in player radii: {:.2} over time, {:.2} when corrected",
+            over_time / PLAYER_RADIUS,
+            at_once / PLAYER_RADIUS
+        );
+        assert_eq!(stats.stall_ms, 0.0, "client {i}");
+        assert!(
+            over_time < 2.0 * PLAYER_RADIUS,
+            "client {i}: {over_time} units"
+        );
+        assert!(stats.corrections > 1_000, "client {i}: nothing was guessed");
+    }
+    rig.converge();
+    for i in 0..8 {
+        let stats = rig.stats(i);
+        let settled = stats.cues_confirmed + stats.cues_cancelled;
+        assert_eq!(stats.cues_started, settled + stats.cues_open, "client {i}");
+    }
 }
 
 /// A player drops into a wave, and who leaves in the lobby is not waited for.

@@ -13,6 +13,8 @@ use twinstep_server::Resolver;
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
+    /// As people with keys and a mouse, in a game that has such players; else everything changes at every tenth tick.
+    Keys,
     /// Everything changes at every tick.
     Analog,
     /// Everything changes at every tenth tick.
