@@ -231,6 +231,8 @@ mod tests {
             ["bots", "--wings", "2"],
             ["serve", "--listen", "here"],
             ["play", "--windowed", "1280"],
+            ["play", "--windowed", "639x360"],
+            ["play", "--windowed", "640x359"],
             ["join", "--windowed", "99999x720"],
         ] {
             let error = Cli::try_parse_from(["powderkeg"].into_iter().chain(args)).unwrap_err();

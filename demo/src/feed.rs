@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use twinstep_client::Client;
 use twinstep_client::client::Ended;
 use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
@@ -34,6 +35,7 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use crate::game::{self, Command, Cue, Game, Pad, Pose, Rules, ShowKey};
+use crate::game_show::GameShow;
 use crate::wiring::unix_now;
 pub use clock::Clock;
 pub use gauges::{Gauges, Rates, Reading};
@@ -148,6 +150,15 @@ impl Feed {
         };
         self.score = self.game().map_or(self.score, |game| game.score);
         played
+    }
+
+    /// The client that plays, for whoever plays on without a view; none: it is a replay or a rehearsal.
+    #[must_use]
+    pub fn into_client(self) -> Option<Client<Game, GameShow>> {
+        match self.source {
+            Source::Live(live) => live.into_client(),
+            Source::Playback(..) => None,
+        }
     }
 
     /// The team's points, also when the match is over.

@@ -23,7 +23,7 @@ use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::serve::beside;
-use crate::view::{self, View};
+use crate::view::{self, Shown, View};
 use crate::wiring::{self, unix_now};
 
 /// Who may play where others may join.
@@ -56,7 +56,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         Some((profile, args.seed)),
     )?;
     let over = AtomicBool::new(false);
-    let ended = thread::scope(|scope| {
+    let played = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 team.iter_mut().for_each(|bot| bot.advance(Hands::On));
@@ -64,10 +64,14 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
             }
             team.iter_mut().for_each(BotClient::leave);
         });
-        let ended = play_here(args, view, client, &rules, &luck);
+        let played = play_here(args, view, client, &rules, &luck);
         over.store(true, Ordering::Relaxed);
-        ended
+        played
     })?;
+    let Played::Over(ended) = played else {
+        server.shutdown();
+        return play_headless(args);
+    };
     if args.stay {
         println!("serving on until everybody has left; Ctrl-C ends it");
         server.run_until_deserted().map_err(no_signals)?;
@@ -123,18 +127,31 @@ pub(crate) fn feed(
     Feed::live(live, rules.clone())
 }
 
-/// The game of whoever sits here, or of a bot in its place.
+/// What became of playing here.
+enum Played {
+    /// It ended so; `None`: whoever played has left.
+    Over(Option<Ended>),
+    /// There was nothing to show it on, and nobody else is in the match.
+    Unseen,
+}
+
+/// The game of whoever sits here, or of a bot in its place where others may come.
 fn play_here(
     args: &PlayArgs,
     view: View,
     client: Client<Game, GameShow>,
     rules: &Arc<Rules>,
     luck: &Mwc,
-) -> Result<Option<Ended>, Failure> {
-    if view != View::Nowhere {
-        let feed = feed(client, rules, Some(args.link.clone()));
-        return view::show(feed, view, &args.view);
-    }
+) -> Result<Played, Failure> {
+    let feed = feed(client, rules, Some(args.link.clone()));
+    let client = match view::show(feed, view, &args.view)? {
+        Shown::Over(ended) => return Ok(Played::Over(ended)),
+        Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
+        Shown::Nowhere(_) => None,
+    };
+    let Some(client) = client else {
+        return Ok(Played::Unseen);
+    };
     let luck = luck.fork(twinstep_core::Key::new(3, 0));
     let mut bot = BotClient::new(client, rules.clone(), Sticks::Keys, luck);
     let rounds = Duration::from_secs(args.seconds.into()).as_millis() / PAUSE.as_millis();
@@ -143,7 +160,7 @@ fn play_here(
         thread::sleep(PAUSE);
     }
     bot.leave();
-    Ok(bot.ended())
+    Ok(Played::Over(bot.ended()))
 }
 
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
@@ -177,7 +194,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
     // On a screen the player's keys end it.
-    let stop = if on_screen {
+    let mut stop = if on_screen {
         Arc::default()
     } else {
         stop_flag()?
@@ -191,15 +208,23 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         Some(client) => client,
         None => wiring::dial(&ticket, session(), None)?,
     };
-    let client = client.keeping(move |newer| {
+    let mut client = client.keeping(move |newer| {
         // Without the file a restart needs a new ticket; playing needs none.
         if let Some(Err(error)) = kept.as_ref().map(|kept| newer.save(kept)) {
             tracing::warn!(%error, "the ticket to return with is not kept");
         }
     });
     if on_screen {
-        let ended = view::show(feed(client, &rules, None), view, &args.view)?;
-        return finish(ended, args.enemies);
+        let unseen = match view::show(feed(client, &rules, None), view, &args.view)? {
+            Shown::Over(ended) => return finish(ended, args.enemies),
+            Shown::Nowhere(feed) => feed.into_client(),
+        };
+        let Some(unseen) = unseen else {
+            return finish(None, args.enemies);
+        };
+        eprintln!("no view: a bot plays in your place; Ctrl-C ends it");
+        client = unseen;
+        stop = stop_flag()?;
     }
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
     while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {

@@ -14,7 +14,7 @@ use twinstep_server::host::JournalFileError;
 use crate::cli::{Failure, ReplayArgs};
 use crate::feed::{Clock, Feed, Playback};
 use crate::game::Game;
-use crate::view::{self, View};
+use crate::view::{self, Shown, View};
 use crate::wiring;
 
 /// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
@@ -45,8 +45,10 @@ fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
         source,
         enemies: args.enemies,
     })?;
-    view::show(Feed::playback(playback, Clock::wall()), view, &args.view)?;
-    Ok(ExitCode::SUCCESS)
+    match view::show(Feed::playback(playback, Clock::wall()), view, &args.view)? {
+        Shown::Over(_) => Ok(ExitCode::SUCCESS),
+        Shown::Nowhere(_) => examine(args),
+    }
 }
 
 fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {

@@ -86,22 +86,31 @@ impl Summary {
     }
 }
 
+/// What became of showing a match.
+pub(crate) enum Shown {
+    /// It was shown, and ended so; `None`: the player quit.
+    Over(Option<Ended>),
+    /// There is no view after all; nothing was played.
+    Nowhere(Box<Feed>),
+}
+
 /// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
 /// output. Takes over the calling thread, which must be the process's first one.
-pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Option<Ended>, Failure> {
+pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Failure> {
     let summary = match view {
         View::Window(backend) => match window::run(feed, options(backend, args)) {
             Ok(summary) => summary,
             Err(refused) => {
                 eprintln!("{}", refused.why);
                 let Some(feed) = refused.feed else {
-                    return Ok(None);
+                    // It was open, and somebody closed it over the program's head.
+                    return Ok(Shown::Over(None));
                 };
                 return show(*feed, without_window(), args);
             }
         },
         View::Terminal => terminal::run(feed, &TerminalOptions::new())?,
-        View::Nowhere => return Ok(None),
+        View::Nowhere => return Ok(Shown::Nowhere(Box::new(feed))),
     };
     if let Some(stats) = &summary.stats {
         println!(
@@ -117,7 +126,7 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Option<End
             stats.cues_cancelled
         );
     }
-    Ok(summary.ended)
+    Ok(Shown::Over(summary.ended))
 }
 
 fn options(backend: Backend, args: &ViewArgs) -> window::Options {

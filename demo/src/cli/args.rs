@@ -39,29 +39,34 @@ pub(crate) struct WindowSize {
     pub(crate) height: u16,
 }
 
-/// Sizes that a window may have, either way.
-const WINDOW_PIXELS: std::ops::RangeInclusive<u16> = 320..=8_192;
+/// The smallest window in which all that is written has room, in pixels.
+const WINDOW_MIN: WindowSize = WindowSize {
+    width: 640,
+    height: 360,
+};
+/// A window is not larger, either way.
+const WINDOW_PIXELS_MAX: u16 = 8_192;
 
 impl std::str::FromStr for WindowSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<WindowSize, String> {
-        let pixels = |text: &str| {
+        let pixels = |text: &str, min: u16| {
             let number = text.parse().ok();
-            number.filter(|pixels| WINDOW_PIXELS.contains(pixels))
+            number.filter(|pixels| (min..=WINDOW_PIXELS_MAX).contains(pixels))
         };
         let size = text.split_once('x');
         size.and_then(|(width, height)| {
             Some(WindowSize {
-                width: pixels(width)?,
-                height: pixels(height)?,
+                width: pixels(width, WINDOW_MIN.width)?,
+                height: pixels(height, WINDOW_MIN.height)?,
             })
         })
         .ok_or_else(|| {
             format!(
-                "expected width and height in pixels, {} to {} each, such as 1280x720",
-                WINDOW_PIXELS.start(),
-                WINDOW_PIXELS.end()
+                "expected width and height in pixels, from {}x{} to {WINDOW_PIXELS_MAX}x{WINDOW_PIXELS_MAX}, such as \
+                 1280x720",
+                WINDOW_MIN.width, WINDOW_MIN.height
             )
         })
     }

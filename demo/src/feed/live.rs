@@ -34,6 +34,10 @@ pub trait Line {
     fn set_link(&mut self, profile: LinkProfile);
     /// Says goodbye.
     fn leave(&mut self);
+    /// The client, for whoever plays on without a view; none: it is no client.
+    fn into_client(self: Box<Self>) -> Option<Client<Game, GameShow>> {
+        None
+    }
 }
 
 impl Line for Client<Game, GameShow> {
@@ -60,6 +64,10 @@ impl Line for Client<Game, GameShow> {
     fn leave(&mut self) {
         Client::leave(self);
     }
+
+    fn into_client(self: Box<Self>) -> Option<Client<Game, GameShow>> {
+        Some(*self)
+    }
 }
 
 /// A match that is played.
@@ -83,6 +91,10 @@ impl Live {
             predicts: true,
             smooths: true,
         }
+    }
+
+    pub(super) fn into_client(self) -> Option<Client<Game, GameShow>> {
+        self.line.into_client()
     }
 
     pub(super) fn advance(&mut self, pads: &[Pad], frame: &mut Frame) -> Result<(), Ended> {

@@ -55,10 +55,19 @@ pub(crate) fn run(feed: Feed, options: Options) -> Result<Summary, Refused> {
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
     let opened = open(options, move || async move {
+        // Before the feed is taken: without it the match goes on elsewhere.
+        let gpu = match Gpu::new() {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                *out.borrow_mut() = Some(Err(NoWindow::Refused(error.to_string())));
+                return;
+            }
+        };
         let Some(feed) = lent.borrow_mut().take() else {
             return;
         };
-        *out.borrow_mut() = Some(play(*feed, options).await);
+        let summary = play(gpu, *feed, options).await;
+        *out.borrow_mut() = Some(Ok(summary));
     });
     let why = match (opened, summary.take()) {
         (_, Some(Ok(summary))) => return Ok(summary),
@@ -151,8 +160,7 @@ pub(crate) fn shot() -> Shot {
     }
 }
 
-async fn play(feed: Feed, options: Options) -> Result<Summary, NoWindow> {
-    let mut gpu = Gpu::new().map_err(|error| NoWindow::Refused(error.to_string()))?;
+async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
     prevent_quit();
     show_mouse(false);
     let (speaker, silence) = match options.mute {
@@ -203,7 +211,7 @@ async fn play(feed: Feed, options: Options) -> Result<Summary, NoWindow> {
             std::thread::sleep(rest);
         }
     };
-    Ok(leave(stage, ended))
+    leave(stage, ended)
 }
 
 fn leave(mut stage: Stage, ended: Option<Ended>) -> Summary {
