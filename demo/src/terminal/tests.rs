@@ -73,7 +73,7 @@ fn a_played_match_is_on_the_screen() {
         "team: ",
         "Blaster",
         "bot-1",
-        "dashes",
+        "dies",
         "confirmed",
         "WASD move",
         "1-5 link",
