@@ -68,6 +68,18 @@ impl<S: Simulation> Solo<S> {
         self.change(player, RosterChange::Left)
     }
 
+    /// A player's controls are cut off with the next frame; it keeps its seat.
+    pub fn cut_off(&mut self, player: PlayerId) -> &mut Self {
+        self.holding.retain(|(p, _)| *p != player);
+        self.change(player, RosterChange::Dropped)
+    }
+
+    /// A player who was cut off returns with the next frame and holds nothing.
+    pub fn come_back(&mut self, player: PlayerId) -> &mut Self {
+        self.holding.push((player, S::Input::default()));
+        self.change(player, RosterChange::Returned)
+    }
+
     fn change(&mut self, player: PlayerId, change: RosterChange) -> &mut Self {
         self.next.roster.push((player, change));
         self.next.roster.sort_by_key(|r| r.0);
