@@ -101,6 +101,12 @@ impl Enemy {
     }
 
     /// The name of what lives in a slot.
+    /// Whether a key is an enemy's name, of whatever slot and life; a bullet's, its child's, is not.
+    #[must_use]
+    pub(super) fn is_name(key: Key) -> bool {
+        (super::cause::ENEMY..=super::cause::ENEMY | u64::from(u16::MAX)).contains(&key.of)
+    }
+
     fn name(slot: u16, life: u32) -> Key {
         Key::new(super::cause::ENEMY | u64::from(slot), life)
     }

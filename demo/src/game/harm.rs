@@ -11,7 +11,7 @@
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::{Cue, Game, Phase, Player, Timer, Tuning};
+use super::{Cue, Enemy, Game, Phase, Player, Timer, Tuning};
 
 impl Player {
     /// A hit that it survives: the shield takes it, or so much health is left.
@@ -29,8 +29,8 @@ impl Player {
 }
 
 impl Game {
-    /// A player says that it was hit and lives. If it cannot be hurt now, or could not have lived, that says
-    /// nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
+    /// A player says that it was hit and lives. What that takes follows from what it names: an enemy's touch, or a
+    /// bullet. If it cannot be hurt now, or could not have lived, that says nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
     /// the referee claims.
     pub(super) fn sting(
         &mut self,
@@ -43,7 +43,12 @@ impl Game {
         let is_dangerous = self.phase.is_dangerous();
         let player = self.players.get_mut(&id);
         if let Some(player) = player.filter(|player| player.is_vulnerable(now) && is_dangerous) {
-            let left = player.health - tuning.bullet_damage;
+            let damage = if Enemy::is_name(by) {
+                tuning.touch_damage
+            } else {
+                tuning.bullet_damage
+            };
+            let left = player.health - damage;
             if player.has_shield || left > 0 {
                 player.hit(id, left, now, tuning, fx);
                 self.bullets.retain(|bullet| bullet.key != by);
@@ -178,6 +183,21 @@ mod tests {
             "nor does it take the bullet away"
         );
         assert!(player(&game).is_vulnerable(game.world().tick()));
+    }
+
+    /// Whoever survives no touch cannot buy it off as if it had been a bullet.
+    #[test]
+    fn a_hit_takes_what_its_cause_takes() {
+        let mut game = vulnerable();
+        let at = player(&game).at;
+        let by = put_enemy(&mut game, 2, at);
+        game.claim(ONE, Command::Hurt { by }).step();
+        assert_eq!(player(&game).health, rules().tuning.player_health);
+        assert!(player(&game).is_vulnerable(game.world().tick()));
+        let by = by.child(5);
+        game.claim(ONE, Command::Hurt { by }).step();
+        let left = rules().tuning.player_health - rules().tuning.bullet_damage;
+        assert_eq!(player(&game).health, left, "one of its bullets");
     }
 
     #[test]
