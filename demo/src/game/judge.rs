@@ -7,10 +7,14 @@
 //!                                is claimed for: nobody is immortal
 //! ```
 //!
+//! More than `OWED_WITHIN_MAX` ticks are as many: what is older, the match does not keep.
+//!
 //! Either way the harm enters as a claim of a frame, so `step` is one function on all sides.
 //!
 //! Invariant: the referee keeps no memory; what it decides follows from the last 64 worlds of the match. So a
 //! server that was restarted judges on.
+
+use core::ops::Range;
 
 use glam::Vec2;
 use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
@@ -31,6 +35,8 @@ const LOOK_EVERY_TICKS: u32 = 4;
 /// Whoever makes a claim in a tick is not asked for what it owes in that tick. So the referee looks at as many
 /// ticks as somebody can hide behind claims, and one more.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
+/// The latest that a debt is claimed: so that the oldest world that is looked at is one that is still kept.
+const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
 /// Powderkeg's referee.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,13 +91,14 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Looks at each tick for a while, from `within` ticks after it was sealed.
+    /// Looks at each tick for a while, from `within` ticks after it was sealed; or, where the match does not keep
+    /// its worlds for so long ([`OWED_WITHIN_MAX`]), from as many as it does.
     fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, within: u32) -> Option<Command> {
         let now = look.sim().players.get(&player)?;
         if !now.is_alive() {
             return None;
         }
-        (within..within + OWED_TICKS).find_map(|ago| {
+        ages(within).find_map(|ago| {
             let end = look.tick().back(ago);
             let then = look.at(end)?;
             let who = then.players.get(&player)?;
@@ -103,6 +110,12 @@ impl Referee<Game> for Judge {
             (!is_paid(&harm, who, now)).then_some(harm)
         })
     }
+}
+
+/// How many ticks ago it looks for debts.
+fn ages(within: u32) -> Range<u32> {
+    let within = within.min(OWED_WITHIN_MAX);
+    within..within + OWED_TICKS
 }
 
 /// Whether a player that was to be harmed in its state `then` has been, by now, in the same life.
@@ -151,4 +164,20 @@ fn could_harm(look: &Look<'_, Game>, player: PlayerId, what: Key) -> bool {
         }
     }
     !known && any_near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However late debts are to be claimed, the worlds to find them in are still there.
+    #[test]
+    fn a_debt_is_looked_for_only_where_worlds_are_kept() {
+        assert_eq!(ages(40), 40..40 + OWED_TICKS);
+        for within in [0, 40, 55, 60, HISTORY, u32::MAX] {
+            let ages = ages(within);
+            assert_eq!(ages.len(), OWED_TICKS as usize, "within {within}");
+            assert!(ages.end <= HISTORY, "within {within}: {ages:?}");
+        }
+    }
 }
