@@ -222,6 +222,10 @@ impl Game {
                 let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
                     return;
                 };
+                // One that was put back meanwhile has another name, and has not gone off.
+                if barrel.stage != Stage::Blasting || barrel.question(n) != key {
+                    return;
+                }
                 barrel.stage = Stage::Gone;
                 let (cause, by) = (barrel.key(n), barrel.by);
                 let next = frame.tick() + frame.rules().tuning.barrel_return_ticks;
@@ -286,14 +290,11 @@ impl Game {
         }
     }
 
-    /// All barrels are whole and at home, but for those whose blast is being asked: they have their answer soon.
+    /// All barrels are whole and at home; if the blast of one is being asked, the answer finds nothing any more.
     pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.barrels.len() as u8 {
-            let barrel = self.barrels[usize::from(n)];
-            if barrel.stage != Stage::Blasting {
-                self.timers.cancel(barrel.key(n));
-                self.return_barrel(n, frame);
-            }
+            self.timers.cancel(self.barrels[usize::from(n)].key(n));
+            self.return_barrel(n, frame);
         }
     }
 }

@@ -75,6 +75,29 @@ fn who_leaves_or_is_cut_off_is_not_waited_for() {
     }
 }
 
+/// An answer to the blast of a barrel that was put back finds nothing.
+#[test]
+fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
+    let mut game = first_wave();
+    let at = game.sim().barrels[6].at;
+    player_mut(&mut game).at = at;
+    game.command(ONE, Command::Light { barrel: 6 })
+        .run(short().tuning.fuse_ticks + 1);
+    assert_eq!(game.sim().barrels[6].stage, Stage::Blasting);
+    let open = game.world().open_queries();
+    let blast = open
+        .iter()
+        .find(|open| matches!(open.query, crate::game::Query::Blast { .. }));
+    let key = blast.expect("it was asked").key;
+    game.sim_mut().phase = Phase::Won;
+    game.command(ONE, Command::Ready)
+        .command(TWO, Command::Ready);
+    run_until(&mut game, Phase::Countdown);
+    assert_eq!(game.sim().barrels[6].stage, Stage::Whole);
+    game.refuse(key).step();
+    assert_eq!(game.sim().barrels[6].stage, Stage::Whole);
+}
+
 #[test]
 fn nobody_is_hurt_before_the_first_wave_and_after_the_last() {
     let mut game = lobby();
