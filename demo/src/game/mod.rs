@@ -64,6 +64,7 @@ mod wave;
 mod weapon;
 
 use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{Effects, Frame, PlayerId, Schedule, Simulation, Table, Tick};
 
 pub use barrel::{BARREL_RADIUS, Barrel, Stage};
@@ -79,6 +80,7 @@ pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
 pub use pickup::{Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
+use player::Former;
 pub use player::{PLAYER_RADIUS, Player};
 pub use query::{Bomb, Outcome, Query, Strike, speculate};
 pub use resolve::{Arbiter, ArbiterError, Luck};
@@ -113,6 +115,8 @@ pub struct Game {
     pub phase: Phase,
     /// Since when it is so far.
     pub phase_since: Tick,
+    /// Since when at least half of those present wait for the others to be ready.
+    half_ready_since: Option<Tick>,
     /// The wave that is on or was last, from 1; 0 before the first.
     pub wave: u8,
     /// Lives that the team has left.
@@ -121,6 +125,8 @@ pub struct Game {
     pub score: u32,
     /// Who plays.
     pub players: Table<PlayerId, Player>,
+    /// Who played, and left: never more than there are seats.
+    former: Table<PlayerId, Former>,
     /// One slot each, as many as [`Rules::slots`].
     pub enemies: Vec<Enemy>,
     /// Players' shots, by age.
@@ -184,10 +190,12 @@ impl Game {
                 Phase::Endless
             },
             phase_since: Tick(0),
+            half_ready_since: None,
             wave: 0,
             lives: 0,
             score: 0,
             players: Table::new(),
+            former: Table::with_capacity(PLAYERS_MAX),
             enemies: Vec::new(),
             shots: Vec::new(),
             bullets: Vec::new(),
@@ -291,10 +299,12 @@ clone_fields!(Game {
     round,
     phase,
     phase_since,
+    half_ready_since,
     wave,
     lives,
     score,
     players,
+    former,
     enemies,
     shots,
     bullets,

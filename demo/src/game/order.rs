@@ -24,7 +24,7 @@ pub enum Command {
     },
     /// A short sprint in the direction of walking, or else of facing.
     Dash,
-    /// "I am ready": once all are, the round begins. Said twice it is taken back.
+    /// "I am ready": once all are, the round begins; and if half of them are, soon. Said twice it is taken back.
     Ready,
     /// "I was hit, and live": a claim as `Died` is one. It never kills; who dies says so.
     Hurt {

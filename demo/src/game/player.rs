@@ -1,11 +1,16 @@
 //! Players: walking, dashing, firing, dying by claim, coming back.
 //!
 //! ```text
-//!          Joined, Returned                  Died (claim), blast (outcome)      a life is left
+//!          Joined                            Died (claim), blast (outcome)      a life is left
 //!   (none) ────────────────▶ safe ──acts──▶ alive ───────────────────────▶ dead ──────────────▶ safe
-//!                             ▲                                              │ no life is left
-//!                             └──────────── the wave is over ────────────── out
+//!      │                      ▲                                              │ no life is left
+//!      │ no life is left      └──────────── the wave is over ────────────── out
+//!      └──────────────────────────────────────────────────────────────────▶ out
 //! ```
+//!
+//! Nobody cheats death by going: who is cut off (`Dropped`) is out of play and comes back (`Returned`) with the
+//! health that it had, and to the death that it died; who leaves and joins again while the team has no life left
+//! is out as whoever joins then. And no name is used twice: who joins again counts on where it left off.
 //!
 //! Whether a bullet or an enemy touches a player is tested nowhere in this file; see `claim`.
 
@@ -15,7 +20,7 @@ use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::crates::{self, Crate};
-use super::{Command, Cue, Game, Heading, Pad, Rules, Shot, Tuning, Weapon};
+use super::{Command, Cue, Game, Heading, Pad, Phase, Rules, Shot, Tuning, Weapon};
 
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
@@ -51,14 +56,27 @@ pub struct Player {
     pub shots: u32,
     /// Nothing hurts it before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,
+    /// Since when it is in play, in this life.
+    born: Tick,
+    /// Cut off: the health with which it comes back. 0 of one that was dead then, and is still.
+    kept_health: i16,
     next_shot: Tick,
     dash_heading: Heading,
     dash_until: Tick,
     next_dash: Tick,
 }
 
+/// What is remembered of who has left: how far its names are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Former {
+    life: u32,
+    shots: u32,
+}
+
 impl Player {
-    fn unborn() -> Player {
+    /// One that has never appeared; its names begin where those of who was here before it end.
+    fn unborn(former: Option<Former>) -> Player {
+        let Former { life, shots } = former.unwrap_or(Former { life: 0, shots: 0 });
         Player {
             at: Vec2::ZERO,
             facing: Heading::EAST,
@@ -71,9 +89,11 @@ impl Player {
             ammo: 0,
             score: 0,
             kills: 0,
-            life: 0,
-            shots: 0,
+            life,
+            shots,
             safe_until: Tick::MAX,
+            born: Tick(0),
+            kept_health: 0,
             next_shot: Tick(0),
             dash_heading: Heading::NONE,
             dash_until: Tick(0),
@@ -105,10 +125,21 @@ impl Player {
         self.next_dash.0.saturating_sub(now.0)
     }
 
-    fn appear(&mut self, id: PlayerId, now: Tick, rules: &Rules) {
+    /// Whether it stands there since long ago and has not done anything.
+    pub(super) fn is_idle(&self, now: Tick, tuning: &Tuning) -> bool {
+        let stands = self.is_alive() && self.safe_until == Tick::MAX;
+        stands && now >= self.born + tuning.patience_ticks
+    }
+
+    /// Where its next life begins.
+    fn spawn(&self, id: PlayerId, rules: &Rules) -> Vec2 {
         // A stride that shares no factor with the number of places visits all of them.
         let place = id.index() + 5 * (self.life as usize % rules.spawns.len());
-        let at = rules.spawns[place % rules.spawns.len()];
+        rules.spawns[place % rules.spawns.len()]
+    }
+
+    fn appear(&mut self, id: PlayerId, now: Tick, rules: &Rules) {
+        let at = self.spawn(id, rules);
         *self = Player {
             at,
             facing: Heading::toward(-at).turned(0),
@@ -120,6 +151,8 @@ impl Player {
             ammo: 0,
             life: self.life.wrapping_add(1),
             safe_until: Tick::MAX,
+            born: now,
+            kept_health: 0,
             dash_until: now,
             ..*self
         };
@@ -187,36 +220,70 @@ impl Game {
     pub(super) fn follow_roster(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, change) in frame.roster() {
             match change {
-                RosterChange::Joined => self.appear(id, frame, fx),
+                RosterChange::Joined => self.join(id, frame, fx),
                 RosterChange::Returned => self.come_back(id, frame, fx),
                 RosterChange::Dropped => {
                     if let Some(player) = self.players.get_mut(&id) {
-                        player.health = 0;
+                        // Whoever is dead stays so, and its time of death runs on.
+                        if player.is_alive() {
+                            player.kept_health = player.health;
+                            player.health = 0;
+                        }
                         player.is_away = true;
-                        self.timers.cancel(player.life_key(id));
                     }
                 }
                 RosterChange::Left => {
                     if let Some(player) = self.players.remove(&id) {
                         self.timers.cancel(player.life_key(id));
+                        let Player { life, shots, .. } = player;
+                        self.former.insert(id, Former { life, shots });
                     }
                 }
             }
         }
     }
 
-    /// A player that was cut off plays on; one that is out waits for the end of the wave as it did.
-    fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        match self.players.get_mut(&id) {
-            Some(player) if player.is_out => player.is_away = false,
-            _ => self.appear(id, frame, fx),
+    /// A player joins; where a round is on and no life is left, it waits for the end of the wave.
+    fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let costs_a_life = self.phase.is_dangerous() && self.phase != Phase::Endless;
+        if costs_a_life && self.lives == 0 {
+            let mut player = Player::unborn(self.former.remove(&id));
+            player.at = player.spawn(id, frame.rules());
+            player.is_out = true;
+            self.players.insert(id, player);
+        } else {
+            self.appear(id, frame, fx);
         }
     }
 
-    /// A player's next life.
+    /// A player that was cut off plays on with the health that it had; a dead one stays dead as long as it would
+    /// have, and one that is out waits for the end of the wave.
+    fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(player) = self.players.get_mut(&id) else {
+            return self.join(id, frame, fx);
+        };
+        player.is_away = false;
+        let health = player.kept_health;
+        if health > 0 {
+            self.appear(id, frame, fx);
+            if let Some(player) = self.players.get_mut(&id) {
+                player.health = health;
+            }
+        }
+    }
+
+    /// A player's next life; one that is cut off has it when it comes back.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let player = self.players.get_or_insert_with(id, Player::unborn);
+        let former = &mut self.former;
+        let player = self
+            .players
+            .get_or_insert_with(id, || Player::unborn(former.remove(&id)));
         self.timers.cancel(player.life_key(id));
+        if player.is_away {
+            player.is_out = false;
+            player.kept_health = frame.rules().tuning.player_health;
+            return;
+        }
         player.appear(id, frame.tick(), frame.rules());
         fx.cue(player.life_key(id), Cue::Appeared(id));
     }
@@ -426,6 +493,31 @@ mod tests {
         assert!(!player(&game).is_vulnerable(game.world().tick()));
         game.run(rules().tuning.shield_ticks);
         assert!(player(&game).is_vulnerable(game.world().tick()));
+    }
+
+    #[test]
+    fn who_joins_again_takes_up_no_name_of_before() {
+        let fire = Pad {
+            buttons: Pad::FIRE,
+            ..Pad::default()
+        };
+        let mut game = with_player(quiet());
+        let mut before = std::collections::BTreeSet::new();
+        for _ in 0..3 {
+            let mut names = std::collections::BTreeSet::from([player(&game).life_key(ONE)]);
+            game.hold(ONE, fire);
+            for _ in 0..20 {
+                game.step();
+                names.extend(game.sim().shots.iter().map(|shot| shot.key));
+            }
+            assert!(names.len() > 3, "{names:?}");
+            assert!(before.is_disjoint(&names));
+            before.append(&mut names);
+            game.leave(ONE).run(600);
+            game.join(ONE).step();
+        }
+        game.leave(ONE).step();
+        assert_eq!(game.sim().former.len(), 1);
     }
 
     #[test]

@@ -1,17 +1,23 @@
 //! A round: lobby, waves, and how it ends.
 //!
 //! ```text
-//!              all ready                          wave cleared
+//!              ready                              wave cleared
 //!   Lobby ────────────▶ Countdown ──▶ Wave ──────────────────────▶ Lull
 //!     ▲                     ▲          │  ▲                          │
 //!     │ nobody is left      │          │  └──────────────────────────┘
-//!     │                     │          ├─ the last wave cleared ─▶ Won ──┐ all ready
+//!     │                     │          ├─ the last wave cleared ─▶ Won ──┐ ready
 //!     │                     │          └─ lives gone, all dead ──▶ Lost ─┤
 //!     │                     └───────────────────────────────────────────┘
 //! ```
 //!
-//! An endless arena is in [`Phase::Endless`] for ever. Slots, barrels and crates go on counting their lives
-//! from round to round, and the waves of a round are named by its number: so no name is ever used twice.
+//! *Ready* is whoever says so. The round begins when all who are present are; and when at least half of them have
+//! been for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)), so that nobody who is connected and not
+//! there holds up the others. Nor does it hold up the end: a player who stands where it appeared for so long is not
+//! waited for when the others are out.
+//!
+//! An endless arena is in [`Phase::Endless`] for ever. Slots, barrels, crates and players go on counting their
+//! lives from round to round, players also when they leave and join again, and the waves of a round are named by
+//! its number: so no name is ever used twice.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -64,6 +70,13 @@ impl Game {
         Some(self.phase_since + ticks)
     }
 
+    /// When the next round begins although not all are ready; `None`: not before all are.
+    #[must_use]
+    pub fn begins_anyway(&self, rules: &Rules) -> Option<Tick> {
+        let begins = self.half_ready_since? + rules.tuning.patience_ticks;
+        Some(begins.max(self.phase_ends(rules).unwrap_or(begins)))
+    }
+
     /// Who plays and is not cut off.
     pub fn present(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         let players = self.players.iter();
@@ -91,7 +104,10 @@ impl Game {
                 self.enter(Phase::Lobby, frame);
             }
             Phase::Lobby | Phase::Won | Phase::Lost => {
-                if is_due && self.all_ready() {
+                self.count_ready(frame.tick());
+                let begins = self.begins_anyway(frame.rules());
+                let is_late = begins.is_some_and(|begins| frame.tick() >= begins);
+                if is_late || is_due && self.all_ready() {
                     self.begin_round(frame, fx);
                 }
             }
@@ -107,9 +123,16 @@ impl Game {
     fn enter(&mut self, phase: Phase, frame: &Frame<'_, Game>) {
         self.phase = phase;
         self.phase_since = frame.tick();
+        self.half_ready_since = None;
         for player in self.players.values_mut() {
             player.is_ready = false;
         }
+    }
+
+    fn count_ready(&mut self, now: Tick) {
+        let ready = self.present().filter(|(_, player)| player.is_ready).count();
+        let is_half = ready > 0 && 2 * ready >= self.present().count();
+        self.half_ready_since = is_half.then(|| self.half_ready_since.unwrap_or(now));
     }
 
     fn all_ready(&self) -> bool {
@@ -191,13 +214,21 @@ impl Game {
             }
             // Whoever is out comes back with the others.
             self.call_in(frame, fx, |player| player.is_out);
-        } else if self.present().next().is_some() && self.present().all(|(_, who)| who.is_out) {
+        } else if self.is_lost(frame) {
             self.enter(Phase::Lost, frame);
             fx.cue(self.wave_key(), Cue::Lost);
         }
     }
 
-    /// Players appear anew.
+    /// Whether some are out, and nobody is left who does anything.
+    fn is_lost(&self, frame: &Frame<'_, Game>) -> bool {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        let mut all = self.present();
+        self.present().any(|(_, who)| who.is_out)
+            && all.all(|(_, who)| who.is_out || who.is_idle(now, tuning))
+    }
+
+    /// Players appear anew; whoever is cut off does so when it comes back.
     fn call_in(
         &mut self,
         frame: &Frame<'_, Game>,
@@ -207,8 +238,7 @@ impl Game {
         // By number: nobody comes or goes meanwhile.
         for n in 0..twinstep_core::bounds::PLAYERS_MAX as u8 {
             let id = PlayerId(n);
-            let player = self.players.get(&id);
-            if player.is_some_and(|player| !player.is_away && who(player)) {
+            if self.players.get(&id).is_some_and(&who) {
                 self.appear(id, frame, fx);
             }
         }

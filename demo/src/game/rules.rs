@@ -119,6 +119,8 @@ pub struct Tuning {
     pub lives: u16,
     /// Lives that each player adds to that.
     pub lives_per_player: u16,
+    /// Once half of those present are ready, the others are waited for so long.
+    pub patience_ticks: u32,
     /// From the last "ready" to the first wave.
     pub countdown_ticks: u32,
     /// From the end of a wave to the next one.
@@ -167,6 +169,7 @@ impl Default for Tuning {
             carry_percent: 12,
             lives: 0,
             lives_per_player: 3,
+            patience_ticks: 1_200,
             countdown_ticks: 180,
             lull_ticks: 300,
             curtain_ticks: 180,

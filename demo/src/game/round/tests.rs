@@ -75,6 +75,103 @@ fn who_leaves_or_is_cut_off_is_not_waited_for() {
     }
 }
 
+/// Who is connected and never says a word holds nobody up for ever, before a round or after one.
+#[test]
+fn a_round_begins_when_half_have_been_ready_for_a_while() {
+    let mut game = lobby();
+    let patience = short().tuning.patience_ticks;
+    for id in [PlayerId(3), PlayerId(4)] {
+        game.join(id);
+    }
+    game.command(ONE, Command::Ready).step();
+    game.run(2 * patience);
+    assert_eq!(game.sim().phase, Phase::Lobby, "one of four is not enough");
+    assert_eq!(game.sim().begins_anyway(&short()), None);
+    game.command(TWO, Command::Ready).step();
+    let since = game.world().tick().back(1);
+    let begins = game.sim().begins_anyway(&short());
+    assert_eq!(begins, Some(since + patience));
+    game.command(TWO, Command::Ready).run(10);
+    assert_eq!(game.sim().begins_anyway(&short()), None, "TWO took it back");
+    game.command(TWO, Command::Ready).run(patience);
+    assert_eq!(game.sim().phase, Phase::Lobby);
+    game.step();
+    assert_eq!(game.sim().phase, Phase::Countdown);
+}
+
+/// Nor does it keep a round from its end, which the others wait for.
+#[test]
+fn who_never_acts_keeps_no_round_from_being_lost() {
+    let mut game = first_wave();
+    game.sim_mut().lives = 0;
+    die(&mut game, ONE);
+    game.run(10);
+    assert_eq!(game.sim().phase, Phase::Wave, "TWO may just be thinking");
+    game.run(short().tuning.patience_ticks);
+    assert_eq!(game.sim().phase, Phase::Lost);
+    game.command(ONE, Command::Ready)
+        .run(short().tuning.patience_ticks + 2);
+    assert_eq!(game.sim().phase, Phase::Countdown, "and the next one comes");
+}
+
+/// Whoever leaves and joins again is no better off than who stays.
+#[test]
+fn without_a_life_left_who_joins_waits_for_the_end_of_the_wave() {
+    let mut game = first_wave();
+    game.sim_mut().lives = 0;
+    die(&mut game, ONE);
+    game.leave(ONE).run(5).join(ONE).run(600);
+    assert!(player(&game).is_out && !player(&game).is_alive());
+    slay(&mut game);
+    game.step();
+    assert_eq!(game.sim().phase, Phase::Lull);
+    assert!(player(&game).is_alive() && !player(&game).is_out);
+}
+
+#[test]
+fn a_return_keeps_the_health_that_was_left() {
+    for mut game in [first_wave(), with_player(quiet())] {
+        player_mut(&mut game).health = 7;
+        game.cut_off(ONE).run(20);
+        assert!(!player(&game).is_alive() && player(&game).is_away);
+        game.come_back(ONE).step();
+        assert_eq!((player(&game).health, player(&game).is_away), (7, false));
+    }
+}
+
+#[test]
+fn a_return_keeps_a_death_and_its_waiting() {
+    let wait = short().tuning.player_return_ticks;
+    for away in [10, wait + 10] {
+        let mut game = first_wave();
+        die(&mut game, ONE);
+        let lives = game.sim().lives;
+        game.cut_off(ONE).run(away);
+        assert!(!player(&game).is_alive(), "who is away is not in play");
+        game.come_back(ONE).step();
+        assert_eq!(player(&game).is_alive(), away > wait, "after {away} ticks");
+        game.run(wait - 10);
+        assert!(player(&game).is_alive());
+        assert_eq!(game.sim().lives, lives, "a death costs one life");
+    }
+}
+
+#[test]
+fn who_is_out_and_away_is_called_in_when_it_comes_back() {
+    let mut game = first_wave();
+    game.sim_mut().lives = 0;
+    die(&mut game, ONE);
+    game.cut_off(ONE).run(5);
+    game.come_back(ONE).run(5);
+    assert!(player(&game).is_out, "coming back alone is no way in");
+    game.cut_off(ONE).run(5);
+    slay(&mut game);
+    game.step();
+    assert!(!player(&game).is_alive());
+    game.come_back(ONE).step();
+    assert_eq!(player(&game).health, short().tuning.player_health);
+}
+
 /// An answer to the blast of a barrel that was put back finds nothing.
 #[test]
 fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
