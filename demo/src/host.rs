@@ -47,10 +47,10 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     }
     let server = reachable(server, args).listen(&args.listen.to_string())?;
     let dialled = server.public_addresses().to_vec();
-    make_private_folder(&args.invites)?;
+    let is_new_folder = make_private_folder(&args.invites)?;
     let mut invites = Vec::new();
     for n in 1..=args.players / args.seats {
-        let file = args.invites.join(format!("player-{n}.invite"));
+        let file = free_file(&args.invites, &format!("player-{n}"))?;
         serve::issue(&key, &format!("player-{n}"), args.seats, &dialled)?.save(&file)?;
         invites.push(file);
     }
@@ -66,25 +66,41 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         invites.iter().for_each(|file| {
             let _ = std::fs::remove_file(file);
         });
-        let _ = std::fs::remove_dir(&args.invites);
+        if is_new_folder {
+            let _ = std::fs::remove_dir(&args.invites);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Says what players dial: what was told, or where this machine is on its network, and on itself.
 fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
-    let (ip, port) = (args.listen.ip(), args.listen.port());
-    match args.public {
-        Some(public) => server.public(public),
-        None if ip.is_unspecified() && port != 0 => {
-            let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-            match address_on_network().filter(|ip| !ip.is_loopback()) {
-                Some(ip) => server.public(SocketAddr::new(ip, port)).public(here),
-                None => server.public(here),
-            }
-        }
-        None => server,
-    }
+    let dialled = dialled(args.listen, args.public, address_on_network);
+    dialled.into_iter().fold(server, Server::public)
+}
+
+/// What players dial, in order; none: what it listens on says it all.
+fn dialled(
+    listen: SocketAddr,
+    public: Option<SocketAddr>,
+    on_network: impl FnOnce() -> Option<IpAddr>,
+) -> Vec<SocketAddr> {
+    let port = listen.port();
+    // Whoever hosts plays too, and not every router leads back to where it is dialled from.
+    let here = match listen.ip() {
+        ip if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    };
+    let here = (port != 0).then(|| SocketAddr::new(here, port));
+    let first = match public {
+        Some(public) => Some(public),
+        None if listen.ip().is_unspecified() && port != 0 => on_network()
+            .filter(|ip| !ip.is_loopback())
+            .map(|ip| SocketAddr::new(ip, port)),
+        None => return here.into_iter().collect(),
+    };
+    let here = here.filter(|here| first != Some(*here));
+    first.into_iter().chain(here).collect()
 }
 
 /// This machine's address on the network that leads outward, if there is one. Nothing is sent: the operating system
@@ -96,8 +112,29 @@ fn address_on_network() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// A folder that only its owner can look into; one that is there stays as it is.
-fn make_private_folder(folder: &Path) -> Result<(), Failure> {
+/// A file of this name that nobody else has: another match's invites may lie in the same folder.
+fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut name = format!("{stem}.invite");
+    for n in 2.. {
+        let path = folder.join(name);
+        match options.open(&path) {
+            Ok(_) => return Ok(path),
+            Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {
+                name = format!("{stem}-{n}.invite");
+            }
+            Err(source) => return Err(Failure::Invites { path, source }),
+        }
+    }
+    unreachable!("no folder has so many files")
+}
+
+/// A folder that only its owner can look into; one that is there stays as it is. Whether it is a new one.
+fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
+    let is_new = !folder.exists();
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -105,7 +142,8 @@ fn make_private_folder(folder: &Path) -> Result<(), Failure> {
     builder.create(folder).map_err(|source| Failure::Invites {
         path: folder.to_owned(),
         source,
-    })
+    })?;
+    Ok(is_new)
 }
 
 /// What the host is told.
@@ -158,8 +196,8 @@ mod tests {
     fn a_folder_for_invites_is_its_owners_alone() {
         let folder = std::env::temp_dir().join(format!("powderkeg-private-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        make_private_folder(&folder).unwrap();
-        make_private_folder(&folder).unwrap();
+        assert!(make_private_folder(&folder).unwrap(), "it was not there");
+        assert!(!make_private_folder(&folder).unwrap(), "now it was");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -170,5 +208,34 @@ mod tests {
         let refused = make_private_folder(&folder.join("file"));
         assert!(matches!(refused, Err(Failure::Invites { .. })));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn another_match_s_invites_stay_as_they_are() {
+        let folder = std::env::temp_dir().join(format!("powderkeg-invites-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        make_private_folder(&folder).unwrap();
+        let first = free_file(&folder, "player-1").unwrap();
+        std::fs::write(&first, "theirs").unwrap();
+        let second = free_file(&folder, "player-1").unwrap();
+        assert_eq!(second, folder.join("player-1-2.invite"));
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), "theirs");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn who_hosts_can_dial_it_too_whatever_others_dial() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let any = at("0.0.0.0:7777");
+        let public = at("203.0.113.7:7777");
+        let here = at("127.0.0.1:7777");
+        let network = || Some(IpAddr::from([192, 168, 1, 5]));
+        assert_eq!(dialled(any, Some(public), network), [public, here]);
+        let lan = at("192.168.1.5:7777");
+        assert_eq!(dialled(any, None, network), [lan, here]);
+        assert_eq!(dialled(any, None, || None), [here]);
+        assert_eq!(dialled(lan, Some(public), network), [public, lan]);
+        assert_eq!(dialled(here, Some(here), network), [here]);
+        assert_eq!(dialled(at("127.0.0.1:0"), None, network), []);
     }
 }

@@ -138,3 +138,26 @@ fn options(backend: Backend, args: &ViewArgs) -> window::Options {
         waits: true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::feed::Live;
+    use crate::game::Rules;
+    use crate::game_show::GameShow;
+    use crate::rehearsal::{Rehearsal, Setup};
+
+    #[test]
+    fn where_there_is_no_view_the_feed_comes_back_unplayed() {
+        let setup = Setup::new(Arc::new(Rules::arena(4)), 5);
+        let live = Live::new(Rehearsal::new(&setup), GameShow, None);
+        let feed = Feed::live(live, setup.rules.clone());
+        let shown = show(feed, View::Nowhere, &ViewArgs::default()).unwrap();
+        let Shown::Nowhere(feed) = shown else {
+            panic!("nothing can have been shown");
+        };
+        assert_eq!(feed.now(), Duration::ZERO);
+    }
+}

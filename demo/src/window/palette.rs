@@ -1,7 +1,7 @@
 //! Colours: who is who, whatever eyes look at it.
 //!
 //! Invariant: nothing is told by hue alone. Players are light hulls, enemies dark ones; each kind has a shape of its
-//! own; shots of players are long, bullets of enemies are round. The hues come from the palette of M. Okabe and K. Ito
+//! own, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the palette of M. Okabe and K. Ito
 //! ("Color Universal Design", 2002), which people with any of the usual colour deficiencies can tell apart.
 
 /// A colour, how much of it, and whether it is light that adds up or paint that covers.
@@ -161,6 +161,29 @@ mod tests {
         assert_eq!(tint.light().premultiplied(), [127, 64, 0, 0]);
     }
 
+    fn apart(a: Tint, b: Tint) -> i32 {
+        let parts = a.rgb.iter().zip(b.rgb);
+        parts
+            .map(|(a, b)| (i32::from(*a) - i32::from(b)).abs())
+            .sum()
+    }
+
+    #[test]
+    fn no_kind_of_enemy_has_a_player_s_hue() {
+        use crate::window::art::Sprite::{Charger, Gunner, Sapper, Spinner, Urchin};
+
+        for mode in [ColorMode::Safe, ColorMode::Contrast] {
+            for kind in [Gunner, Urchin, Spinner, Sapper, Charger] {
+                let (.., rgb) = kind.layers().expect("kinds have layers");
+                let trim = mode.accent(rgb);
+                for n in 0..8 {
+                    let apart = apart(trim, mode.player(n));
+                    assert!(apart > 65, "{mode:?}: {kind:?} and player {n}: {apart}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn players_are_bright_on_every_floor_and_no_two_look_the_same() {
         for mode in ColorMode::ALL {
@@ -168,18 +191,9 @@ mod tests {
             for n in 0..8 {
                 assert!(mode.player(n).brightness() > floor + 0.35, "{mode:?} {n}");
                 for m in 0..n {
-                    let apart = |a: [u8; 3], b: [u8; 3]| -> i32 {
-                        a.iter()
-                            .zip(b)
-                            .map(|(a, b)| (i32::from(*a) - i32::from(b)).abs())
-                            .sum()
-                    };
                     // Without hues only the numbers on the hulls tell players apart.
                     if mode != ColorMode::Gray {
-                        assert!(
-                            apart(mode.player(n).rgb, mode.player(m).rgb) > 70,
-                            "{n} {m}"
-                        );
+                        assert!(apart(mode.player(n), mode.player(m)) > 70, "{n} {m}");
                     }
                 }
             }

@@ -14,7 +14,7 @@ use macroquad::prelude::{
 use twinstep_client::client::Ended;
 
 use super::gpu::{self, CALL_CAPACITY, Gpu};
-use super::input::{self, Board, Gamepads};
+use super::input::{self, Board, Gamepads, Stick};
 use super::palette::{GOOD, WARN};
 use super::png::Shot;
 use super::probe::NoWindow;
@@ -27,6 +27,10 @@ use crate::wiring;
 
 /// Frames are not shorter, where the driver does not wait for the screen: 125 a second.
 const FRAME_MIN: Duration = Duration::from_millis(8);
+/// Why the match is over stays to be read for so long, if nobody closes it.
+const CLOSING_MAX: Duration = Duration::from_secs(20);
+/// Keys that were meant for the match do not close what says that it is over.
+const CLOSING_MIN: Duration = Duration::from_millis(800);
 /// After a longer pause, what moves by itself does not jump, in seconds.
 const DT_MAX: f32 = 0.1;
 
@@ -182,6 +186,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
     }
     let mut board = Board::default();
     let mut last = now();
+    let mut over: Option<(Ended, Instant)> = None;
     let ended = loop {
         let began = now();
         let dt = (began - last).as_secs_f32().min(DT_MAX);
@@ -196,10 +201,17 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
             pads: None,
         });
         draw(&mut gpu, &mut stage);
-        let wishes = match played {
-            Ok(wishes) => wishes,
-            Err(ended) => break Some(ended),
-        };
+        let pressed =
+            board.key.is_some() || board.clicked || gamepads.sticks.iter().any(Stick::begins);
+        let wishes = played.unwrap_or_else(|ended| {
+            over.get_or_insert((ended, began));
+            Vec::new()
+        });
+        if let Some((ended, _)) =
+            over.take_if(|(_, since)| closes(began - *since, pressed) || is_quit_requested())
+        {
+            break Some(ended);
+        }
         for wish in &wishes {
             fulfil(*wish, &mut stage);
         }
@@ -212,6 +224,11 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
         }
     };
     leave(stage, ended)
+}
+
+/// Whether what says that the match is over goes.
+fn closes(shown: Duration, pressed: bool) -> bool {
+    shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
 }
 
 fn leave(mut stage: Stage, ended: Option<Ended>) -> Summary {
@@ -258,4 +275,17 @@ fn file(stem: &str, ending: &str) -> PathBuf {
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_the_match_is_over_stays_until_a_key_and_not_for_ever() {
+        let shown = Duration::from_millis;
+        assert!(!closes(shown(0), true), "this key was meant for the match");
+        assert!(!closes(shown(5_000), false) && closes(shown(5_000), true));
+        assert!(closes(CLOSING_MAX, false));
+    }
 }

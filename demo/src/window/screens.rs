@@ -24,6 +24,8 @@ pub(crate) struct Screens {
     pub(crate) row: usize,
     /// The next key is for this act.
     pub(crate) binding: Option<Act>,
+    /// Why the match is over for this screen; it lies over everything until a key is pressed.
+    pub(crate) closing: Option<String>,
 }
 
 /// What the player wants of the view or of the feed.
@@ -64,7 +66,20 @@ impl Row {
 impl Screens {
     /// Whether a key that is pressed now belongs to a screen, not to the player.
     pub(crate) fn takes_keys(&self) -> bool {
-        self.title || self.overlay == Some(Overlay::Settings)
+        self.title || self.closing.is_some() || self.overlay == Some(Overlay::Settings)
+    }
+
+    /// Whether the mouse points at what is written, instead of aiming.
+    pub(crate) fn points(&self) -> bool {
+        self.title || self.closing.is_some() || self.overlay.is_some()
+    }
+
+    /// Leaves the title by a gamepad's button.
+    pub(crate) fn begin(&mut self, wishes: &mut Vec<Wish>) {
+        if self.title && self.overlay.is_none() {
+            self.title = false;
+            wishes.push(Wish::Click);
+        }
     }
 
     /// Takes what was pressed.
@@ -257,6 +272,19 @@ mod tests {
         board.clicked = true;
         screens.handle(&board, &mut settings, SCREEN);
         assert!(!settings.names);
+    }
+
+    #[test]
+    fn a_gamepad_s_button_begins_unless_something_lies_over_the_title() {
+        let (mut screens, mut wishes) = (Screens::default(), Vec::new());
+        screens.begin(&mut wishes);
+        assert!(wishes.is_empty(), "there is no title");
+        (screens.title, screens.overlay) = (true, Some(Overlay::Help));
+        screens.begin(&mut wishes);
+        assert!(screens.title && screens.points());
+        screens.overlay = None;
+        screens.begin(&mut wishes);
+        assert!(!screens.title && wishes == [Wish::Click] && !screens.points());
     }
 
     #[test]

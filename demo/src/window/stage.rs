@@ -100,12 +100,15 @@ impl Stage {
     /// Plays one frame; the wishes that only the window can fulfil.
     ///
     /// # Errors
-    /// The match is over for this screen. The picture is painted all the same.
+    /// The match is over for this screen. The picture is painted all the same, and says why.
     pub(crate) fn frame(&mut self, input: &Input<'_>) -> Result<Vec<Wish>, Ended> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.fit(input.size);
         let taken = self.screens.takes_keys();
-        let wishes = self.screens.handle(input.board, &mut self.settings, screen);
+        let mut wishes = self.screens.handle(input.board, &mut self.settings, screen);
+        if input.sticks.iter().any(Stick::begins) {
+            self.screens.begin(&mut wishes);
+        }
         // A key that closed the title or a setting is not also a dash.
         let taken = taken || self.screens.takes_keys();
         self.read_hands(input, taken);
@@ -115,6 +118,11 @@ impl Stage {
         let neutral = [Pad::default(); 2];
         let held: &[Pad] = if taken { &neutral } else { &self.hands.pads };
         let played = self.feed.advance(input.pads.unwrap_or(held));
+        if let Err(ended) = &played {
+            self.screens
+                .closing
+                .get_or_insert_with(|| ended.to_string());
+        }
         self.listen();
         self.scene.gather(&self.feed, self.screens.ghosts);
         self.look(input.dt, screen);
@@ -296,7 +304,9 @@ impl Stage {
     }
 
     fn paint(&mut self, input: &Input<'_>, screen: Rect) {
-        let aims = !self.feed.seats().is_empty() && !self.screens.title;
+        let points = self.screens.points() || self.feed.replay().is_some();
+        let has_mouse = self.hands.aims_by_mouse();
+        let aims = !self.feed.seats().is_empty() && !points;
         let picture = Picture {
             scene: &self.scene,
             effects: &self.effects,
@@ -304,7 +314,8 @@ impl Stage {
             screens: &self.screens,
             settings: &self.settings,
             screen,
-            crosshair: (aims && self.hands.aims_by_mouse()).then_some(input.board.mouse),
+            crosshair: (aims && has_mouse).then_some(input.board.mouse),
+            pointer: (points && has_mouse).then_some(input.board.mouse),
         };
         paint::paint(&mut self.batch, &picture);
     }

@@ -209,10 +209,10 @@ impl Sprite {
         use Sprite::*;
         Some(match self {
             Gunner => (GunnerHull, GunnerTrim, 0xff_74_2e),
-            Urchin => (UrchinHull, UrchinTrim, 0xf2_a5_1a),
-            Spinner => (SpinnerHull, SpinnerTrim, 0xe3_6f_b0),
-            Sapper => (SapperHull, SapperTrim, 0xf0_e4_42),
-            Charger => (ChargerHull, ChargerTrim, 0xff_4d_4d),
+            Urchin => (UrchinHull, UrchinTrim, 0xb5_52_2a),
+            Spinner => (SpinnerHull, SpinnerTrim, 0xc8_32_96),
+            Sapper => (SapperHull, SapperTrim, 0xd5_5e_00),
+            Charger => (ChargerHull, ChargerTrim, 0xe8_30_4a),
             _ => return None,
         })
     }

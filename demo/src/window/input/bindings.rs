@@ -153,6 +153,15 @@ impl Bindings {
         self.0[act as usize] = key;
     }
 
+    /// Several keys' names, in a row.
+    pub(crate) fn names<const N: usize>(&self, acts: [Act; N]) -> String {
+        const ARROWS: [KeyCode; 4] = [KeyCode::Up, KeyCode::Left, KeyCode::Down, KeyCode::Right];
+        if acts.iter().map(|act| self.key(*act)).eq(ARROWS) {
+            return "arrows".to_owned();
+        }
+        acts.map(|act| self.name(act)).join(" ")
+    }
+
     /// A key's name, as it is printed on it.
     pub(crate) fn name(&self, act: Act) -> String {
         let name = format!("{:?}", self.key(act));

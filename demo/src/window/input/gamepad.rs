@@ -54,6 +54,11 @@ impl Stick {
         self.pressed & 1 << button as u8 != 0
     }
 
+    /// Whether a button was pressed that says: go on.
+    pub(crate) fn begins(&self) -> bool {
+        self.pressed(Button::Start) || self.pressed(Button::South)
+    }
+
     fn set(&mut self, button: Button, down: bool) {
         let bit = 1 << button as u8;
         if !down {

@@ -41,10 +41,15 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
         pointers(batch, picture);
     }
     if let Some(at) = picture.crosshair {
-        let half = 15.0 * batch.atlas.scale;
-        batch.disc(Sprite::Crosshair, at, half, Tint::new(0).alpha(0.5));
-        batch.disc(Sprite::Crosshair, at, half * 0.96, INK);
+        crosshair(batch, at);
     }
+}
+
+/// Where the mouse is.
+pub(super) fn crosshair(batch: &mut Batch, at: Vec2) {
+    let half = 15.0 * batch.atlas.scale;
+    batch.disc(Sprite::Crosshair, at, half, Tint::new(0).alpha(0.5));
+    batch.disc(Sprite::Crosshair, at, half * 0.96, INK);
 }
 
 /// At the edge of the picture, toward other players and the boss beyond it.

@@ -11,7 +11,7 @@ use crate::window::rect::Rect;
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let scale = ui.scale;
-    let rect = ui.inside().middle_part(vec2(780.0, 452.0) * scale);
+    let rect = ui.inside().middle_part(vec2(780.0, 496.0) * scale);
     ui.panel(rect);
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "HELP");
     let foot = inside.cut_bottom(20.0 * scale);
@@ -25,10 +25,9 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     inside.cut_bottom(8.0 * scale);
     let mut left = inside.cut_left(inside.size.x * 0.46);
     inside.cut_left(20.0 * scale);
-    let key = |act| picture.settings.keys.name(act);
-    let walk = [Act::Up, Act::Left, Act::Down, Act::Right]
-        .map(key)
-        .join(" ");
+    let keys = &picture.settings.keys;
+    let key = |act| keys.name(act);
+    let walk = keys.names([Act::Up, Act::Left, Act::Down, Act::Right]);
     column(
         ui,
         &mut left,
@@ -52,6 +51,25 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
             ("RT RB".to_owned(), "fire"),
             ("A · X".to_owned(), "dash · light"),
             ("Start".to_owned(), "ready"),
+        ],
+    );
+    left.cut_top(10.0 * scale);
+    let second = [
+        Act::SecondUp,
+        Act::SecondLeft,
+        Act::SecondDown,
+        Act::SecondRight,
+    ];
+    column(
+        ui,
+        &mut left,
+        "SECOND SEAT WITHOUT A GAMEPAD",
+        &[
+            (keys.names(second), "walk, and aim there"),
+            (key(Act::SecondFire), "fire, and hold the aim"),
+            (key(Act::SecondDash), "dash"),
+            (key(Act::SecondLight), "light the nearest barrel"),
+            (key(Act::SecondReady), "ready"),
         ],
     );
     column(
@@ -78,9 +96,15 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         &mut inside,
         "REPLAYS",
         &[
-            ("Space".to_owned(), "pause, go on"),
-            ("A D".to_owned(), "back, on by five seconds"),
-            ("W S".to_owned(), "faster, slower; the bar seeks"),
+            (key(Act::Dash), "pause, go on"),
+            (
+                keys.names([Act::Left, Act::Right]),
+                "back, on by five seconds",
+            ),
+            (
+                keys.names([Act::Up, Act::Down]),
+                "faster, slower; the bar seeks",
+            ),
         ],
     );
 }

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ ghosts          the arena, through the camera
-//!   hud │ lobby │ outcome ─▶ netgraph, reel ─▶ title, settings, help   boxes, in pixels
+//!   hud │ lobby │ outcome ─▶ netgraph, reel ─▶ title, settings, help, closing ─▶ pointer   boxes, in pixels
 //! ```
 
 mod actors;
+mod closing;
 mod effects;
 mod floor;
 mod ghosts;
@@ -45,6 +46,8 @@ pub(crate) struct Picture<'a> {
     pub(crate) screen: Rect,
     /// Where the first seat aims, in pixels; none: nobody aims with a mouse.
     pub(crate) crosshair: Option<glam::Vec2>,
+    /// Where the mouse points at what is written, in pixels; none: there is nothing to point at.
+    pub(crate) pointer: Option<glam::Vec2>,
 }
 
 /// Paints the whole picture.
@@ -78,5 +81,12 @@ pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
         Some(Overlay::Help) => help::paint(&mut ui, picture),
         Some(Overlay::Settings) => options::paint(&mut ui, picture),
         None => {}
+    }
+    if let Some(why) = &picture.screens.closing {
+        closing::paint(&mut ui, why);
+    }
+    // Above all: the system's own is hidden.
+    if let Some(at) = picture.pointer {
+        effects::crosshair(batch, at);
     }
 }

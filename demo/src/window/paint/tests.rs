@@ -9,10 +9,13 @@ use twinstep_client::stats::SessionStats;
 use twinstep_core::company::LinkQuality;
 use twinstep_core::{Key, PlayerId, Tick};
 
+use macroquad::prelude::KeyCode;
+
 use super::ui::settings_rows;
 use super::*;
 use crate::game::{Cue, Kind, Rules, ShowKey, Weapon};
 use crate::window::atlas::Atlas;
+use crate::window::input::Act;
 use crate::window::palette::ColorMode;
 use crate::window::scene::{Boss, Look, Member, Reel, Sample, Thing};
 use crate::window::screens::Row;
@@ -175,6 +178,7 @@ fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Ve
         settings: &settings,
         screen,
         crosshair: Some(vec2(10.0, 10.0)),
+        pointer: None,
     };
     let mut ui = Ui::new(&mut batch, screen);
     paints.iter().for_each(|paint| paint(&mut ui, &picture));
@@ -183,7 +187,7 @@ fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Ve
 
 #[test]
 fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size() {
-    let cases: [(&str, Phase, bool, &[Paint]); 9] = [
+    let cases: [(&str, Phase, bool, &[Paint]); 10] = [
         (
             "playing",
             Phase::Wave,
@@ -203,6 +207,12 @@ fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size
         ("title", Phase::Lobby, false, &[title::paint]),
         ("help", Phase::Wave, false, &[help::paint]),
         ("settings", Phase::Wave, false, &[options::paint]),
+        (
+            "closing",
+            Phase::Wave,
+            false,
+            &[|ui, _| closing::paint(ui, "the server is gone\nsay `powderkeg join` again")],
+        ),
     ];
     for size in SIZES {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
@@ -255,6 +265,76 @@ fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
 }
 
 #[test]
+fn the_pointer_is_painted_after_everything_else() {
+    let scene = full(Phase::Wave);
+    let effects = busy(&scene);
+    let (camera, settings) = (Camera::new(), Settings::default());
+    let screens = Screens {
+        overlay: Some(Overlay::Settings),
+        closing: Some("drained".to_owned()),
+        ..Screens::default()
+    };
+    let mut picture = Picture {
+        scene: &scene,
+        effects: &effects,
+        camera: &camera,
+        screens: &screens,
+        settings: &settings,
+        screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
+        crosshair: None,
+        pointer: None,
+    };
+    let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
+    paint(&mut batch, &picture);
+    let without = batch.corners.clone();
+    picture.pointer = Some(vec2(600.0, 300.0));
+    paint(&mut batch, &picture);
+    let (below, pointer) = batch.corners.split_at(without.len());
+    assert!(below == without && !pointer.is_empty());
+}
+
+#[test]
+fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
+    let words = |settings: &Settings| -> Vec<String> {
+        let scene = full(Phase::Wave);
+        let effects = busy(&scene);
+        let (camera, screens) = (Camera::new(), Screens::default());
+        let screen = Rect::new(0.0, 0.0, 1_280.0, 720.0);
+        let picture = Picture {
+            scene: &scene,
+            effects: &effects,
+            camera: &camera,
+            screens: &screens,
+            settings,
+            screen,
+            crosshair: None,
+            pointer: None,
+        };
+        let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
+        let mut ui = Ui::new(&mut batch, screen);
+        help::paint(&mut ui, &picture);
+        title::paint(&mut ui, &picture);
+        ui.said.drain(..).map(|(_, words)| words).collect()
+    };
+    let mut settings = Settings::default();
+    let said = words(&settings);
+    for key in ["arrows", "right Ctrl", "right Shift", "/", "A D", "W S"] {
+        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
+    }
+    settings.keys.bind(Act::Left, KeyCode::J);
+    settings.keys.bind(Act::Dash, KeyCode::K);
+    let said = words(&settings);
+    for key in ["J D", "W J S D", "K"] {
+        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
+    }
+    let begins = said.iter().any(|words| words.starts_with("W J S D walk"));
+    assert!(
+        begins && !said.iter().any(|words| words.contains("Space")),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn a_picture_is_the_same_from_the_same_scene() {
     let scene = full(Phase::Wave);
     let effects = busy(&scene);
@@ -267,6 +347,7 @@ fn a_picture_is_the_same_from_the_same_scene() {
         settings: &settings,
         screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
         crosshair: None,
+        pointer: None,
     };
     let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
     paint(&mut batch, &picture);

@@ -8,6 +8,7 @@ use super::Picture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
+use crate::window::input::Act;
 use crate::window::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::text;
@@ -37,12 +38,16 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     rect.cut_top(20.0 * scale);
     let blink = 0.55 + 0.45 * libm::sinf(seconds * TAU * 0.7);
     let call = rect.cut_top(30.0 * scale);
+    let keys = &picture.settings.keys;
     ui.text(
         call,
         Align::Middle,
         Type::Head,
         WARN.alpha(blink.max(0.35)),
-        "PRESS ENTER OR CLICK",
+        &format!(
+            "PRESS {} OR CLICK",
+            keys.name(Act::SecondReady).to_uppercase()
+        ),
     );
     let mut foot = ui.inside();
     let state = foot.cut_bottom(22.0 * scale);
@@ -52,13 +57,21 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         (None, players) => format!("{players} players are here"),
     };
     ui.text(state, Align::Middle, Type::Small, FAINT, &words);
-    let keys = foot.cut_bottom(22.0 * scale);
+    let line = foot.cut_bottom(22.0 * scale);
+    let key = |act| keys.name(act);
     ui.text(
-        keys,
+        line,
         Align::Middle,
         Type::Small,
         FAINT,
-        "WASD walk · mouse aims and fires · Space dash · Tab settings · F1 help · Esc quit",
+        &format!(
+            "{} walk · mouse aims and fires · {} dash · {} settings · {} help · {} quit",
+            keys.names([Act::Up, Act::Left, Act::Down, Act::Right]),
+            key(Act::Dash),
+            key(Act::Settings),
+            key(Act::Help),
+            key(Act::Quit)
+        ),
     );
 }
 

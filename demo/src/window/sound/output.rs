@@ -53,34 +53,40 @@ impl Output {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let mut player = player.map_err(|player| NoSound::NoOutput { server, player })?;
+        let mut player = match player {
+            Ok(player) => player,
+            Err(player) => return Err(NoSound::NoOutput { server, player }),
+        };
         let thread = thread::Builder::new().name("sound".to_owned());
         let pumped = thread.spawn(move || {
             let Some(mut input) = player.stdin.take() else {
                 return;
             };
-            pump(mixer, &mut input);
+            let fed = pump(mixer, &mut input);
             drop(input);
-            // Without a device it has ended already.
-            let _ = player.wait();
+            if let (Ok(status), Err(_)) = (player.wait(), fed) {
+                eprintln!("{}", NoSound::PlayerEnded { server, status });
+            }
         });
         pumped.map_err(|error| NoSound::System(error.to_string()))?;
         Ok(Output::Player)
     }
 }
 
-/// Feeds a player, which takes samples as fast as they are heard.
-fn pump(mut mixer: Mixer, input: &mut impl Write) {
+/// Feeds a player, which takes samples as fast as they are heard, until the speaker is gone.
+///
+/// # Errors
+/// The player takes no more.
+fn pump(mut mixer: Mixer, input: &mut impl Write) -> std::io::Result<()> {
     let mut block = [0; BLOCK];
     let mut bytes = Vec::with_capacity(BLOCK * 2);
     while mixer.listen() {
         mixer.mix(&mut block);
         bytes.clear();
         bytes.extend(block.iter().flat_map(|sample| sample.to_le_bytes()));
-        if input.write_all(&bytes).is_err() {
-            return;
-        }
+        input.write_all(&bytes)?;
     }
+    Ok(())
 }
 
 /// Lets the server ask for samples whenever it needs some.
@@ -146,8 +152,23 @@ mod tests {
             }
         }
         let mut ear = Ear(Vec::new(), Some(orders));
-        pump(Mixer::new(inbox), &mut ear);
+        pump(Mixer::new(inbox), &mut ear).unwrap();
         assert_eq!(ear.0.len() % (BLOCK * 2), 0);
         assert!(ear.0.iter().any(|byte| *byte != 0));
+    }
+
+    #[test]
+    fn a_player_that_has_ended_is_told_while_somebody_would_listen() {
+        struct Deaf;
+        impl Write for Deaf {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (_orders, inbox) = channel();
+        assert!(pump(Mixer::new(inbox), &mut Deaf).is_err());
     }
 }

@@ -1,0 +1,32 @@
+//! The end of the match for this screen, and why: otherwise the window would be gone before anybody could read it.
+
+use glam::vec2;
+
+use super::ui::{Align, Ui};
+use crate::window::atlas::Type;
+use crate::window::palette::{FAINT, INK, Tint, WARN};
+
+pub(super) fn paint(ui: &mut Ui<'_>, why: &str) {
+    let scale = ui.scale;
+    ui.batch.fill(ui.screen, Tint::new(0x04_06_0a).alpha(0.62));
+    let lines: Vec<&str> = why.lines().collect();
+    let height = 132.0 + 24.0 * lines.len() as f32;
+    let rect = ui.inside().middle_part(vec2(780.0, height) * scale);
+    ui.panel(rect);
+    let mut inside = rect.shrunk(22.0 * scale);
+    let head = inside.cut_top(34.0 * scale);
+    ui.text(head, Align::Middle, Type::Head, WARN, "THE MATCH IS OVER");
+    let foot = inside.cut_bottom(24.0 * scale);
+    inside.cut_top(10.0 * scale);
+    for line in lines {
+        let row = inside.cut_top(24.0 * scale);
+        ui.text(row, Align::Middle, Type::Body, INK, line);
+    }
+    ui.text(
+        foot,
+        Align::Middle,
+        Type::Small,
+        FAINT,
+        "any key closes the window",
+    );
+}
