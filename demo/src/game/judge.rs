@@ -92,7 +92,7 @@ impl Referee<Game> for Judge {
     }
 
     /// Looks at each tick for a while, from `within` ticks after it was sealed; or, where the match does not keep
-    /// its worlds for so long ([`OWED_WITHIN_MAX`]), from as many as it does.
+    /// its worlds for so long (`OWED_WITHIN_MAX`), from as many as it does.
     fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, within: u32) -> Option<Command> {
         let now = look.sim().players.get(&player)?;
         if !now.is_alive() {
