@@ -27,7 +27,8 @@ use crate::playout::Playout;
 pub(crate) struct Closed<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
-    pub(crate) at: Duration,
+    /// When; `None`: nobody gave it, it stands in for a turn before the session's first one.
+    pub(crate) at: Option<Duration>,
 }
 
 /// The lockstep part of a session in its match.
@@ -48,18 +49,24 @@ pub(crate) struct Lockstep<S: Simulation> {
 }
 
 impl<S: Simulation> Lockstep<S> {
-    /// For a session that plays from `turn` on.
-    pub(crate) fn new(delay: u8, at: Turn, spectates: bool) -> Self {
+    /// For a session that plays from turn `at` on, with so many seats; none: it watches.
+    pub(crate) fn new(delay: u8, at: Turn, seats: usize) -> Self {
         let (delay, turn) = (u32::from(delay), at.number);
-        Lockstep {
+        let mut lockstep = Lockstep {
             delay,
-            playout: Playout::new(spectates),
+            playout: Playout::new(seats == 0),
             batches: VecDeque::with_capacity(BATCHES_MAX),
-            open: turn + delay,
+            open: turn,
             needed: turn + delay,
             next_turn: turn,
             heard: at,
+        };
+        // The match does not wait for these, unless it is resumed before they are over: then it must get some.
+        if let Some(last) = (turn + delay).checked_sub(1) {
+            let nothing = (0..seats).map(|_| S::Input::default()).collect();
+            lockstep.close_through(None, last, &nothing);
         }
+        lockstep
     }
 
     /// The turn of the next frame to arrive: all before it are here.
@@ -95,7 +102,7 @@ impl<S: Simulation> Lockstep<S> {
             let held = self.batches.back().map(|newest| newest.inputs.clone());
             self.batches.clear();
             if let Some(inputs) = held {
-                let (turn, at) = (at.number.saturating_sub(1), now);
+                let (turn, at) = (at.number.saturating_sub(1), Some(now));
                 self.batches.push_back(Closed { turn, inputs, at });
             }
         }
@@ -103,7 +110,7 @@ impl<S: Simulation> Lockstep<S> {
             (self.batches.back(), (at.number + self.delay).checked_sub(1))
         {
             let held = newest.inputs.clone();
-            self.close_through(now, last, &held);
+            self.close_through(Some(now), last, &held);
         }
         self.listen_anew(at);
         self.playout.start(first);
@@ -125,13 +132,18 @@ impl<S: Simulation> Lockstep<S> {
         let news = self.open <= last;
         if news {
             let held = inputs();
-            self.close_through(now, last, &held);
+            self.close_through(Some(now), last, &held);
         }
         news
     }
 
     /// Closes all batches up to that of turn `last`.
-    fn close_through(&mut self, now: Duration, last: u32, held: &ArrayVec<S::Input, SEATS_MAX>) {
+    fn close_through(
+        &mut self,
+        at: Option<Duration>,
+        last: u32,
+        held: &ArrayVec<S::Input, SEATS_MAX>,
+    ) {
         // After a jump far ahead only the turns that are still open matter.
         self.open = self.open.max((last + 1).saturating_sub(BATCHES_MAX as u32));
         while self.open <= last {
@@ -141,7 +153,7 @@ impl<S: Simulation> Lockstep<S> {
             self.batches.push_back(Closed {
                 turn: self.open,
                 inputs: held.clone(),
-                at: now,
+                at,
             });
             self.open += 1;
         }
@@ -205,8 +217,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                     self.meter.paused += pause.late;
                     self.meter.pause_max = self.meter.pause_max.max(pause.late);
                 }
-                if let Some(batch) = lockstep.batch(turn.number) {
-                    self.meter.note_confirmed(now.saturating_sub(batch.at));
+                if let Some(at) = lockstep.batch(turn.number).and_then(|batch| batch.at) {
+                    self.meter.note_confirmed(now.saturating_sub(at));
                 }
                 let seats = self.timeline.orders().seats().len();
                 if seats > 0 {
@@ -260,21 +272,32 @@ mod tests {
     /// Row 10: one batch for each turn, closed when the one m before it runs.
     #[test]
     fn each_turn_closes_one_batch() {
-        let mut lockstep = Lockstep::<Counter>::new(2, turn(7), false);
+        let mut lockstep = Lockstep::<Counter>::new(2, turn(7), 1);
         for number in 7..20 {
             assert!(lockstep.close(NOW, number, held));
             assert!(!lockstep.close(NOW, number, held), "it was closed before");
             assert_eq!(lockstep.open_turn(), number + 3);
         }
         let closed: Vec<u32> = lockstep.batches.iter().map(|batch| batch.turn).collect();
-        assert_eq!(closed, Vec::from_iter(9..22));
+        assert_eq!(closed[2..], Vec::from_iter(9..22));
         lockstep.needed = 20;
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
+    /// Who comes back before its first batch is due is waited for, from the turn that it has reached on.
+    #[test]
+    fn there_is_a_batch_for_every_turn_since_the_first() {
+        let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
+        assert_eq!(lockstep.unacknowledged(), (11, 0), "nobody waits for these");
+        lockstep.listen_anew(turn(8));
+        assert_eq!(lockstep.unacknowledged(), (8, 3));
+        let watches = Lockstep::<Counter>::new(0, turn(7), 0);
+        assert_eq!(watches.unacknowledged(), (7, 0));
+    }
+
     #[test]
     fn a_jump_closes_what_the_match_may_wait_for() {
-        let mut lockstep = Lockstep::<Counter>::new(2, turn(0), false);
+        let mut lockstep = Lockstep::<Counter>::new(2, turn(0), 1);
         assert!(lockstep.close(NOW, 0, held));
         lockstep.jump(NOW, turn(50), NOW);
         assert_eq!(lockstep.open_turn(), 52, "as if turn 49 had run here");

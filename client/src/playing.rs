@@ -89,9 +89,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
         let tick = world.turn().cadence.tick();
         let orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
-        let spectates = welcome.seats.is_empty();
-        let lockstep = (welcome.command_delay > 0 || spectates)
-            .then(|| Lockstep::new(welcome.command_delay, world.turn(), spectates));
+        let seats = welcome.seats.len();
+        let lockstep = (welcome.command_delay > 0 || seats == 0)
+            .then(|| Lockstep::new(welcome.command_delay, world.turn(), seats));
         let mut orders = orders;
         orders.open_turn = lockstep.as_ref().map(Lockstep::open_turn);
         // What comes from the authority is drawn between two ticks, own players too.

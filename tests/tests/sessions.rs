@@ -11,8 +11,9 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_server::config::Sealing;
 use twinstep_server::peer::Stage;
-use twinstep_server::{Look, Output, PeerId, Referee};
+use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -118,6 +119,43 @@ fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_aliv
         assert_eq!(pauses(&rig, i), before, "client {i} stood still");
     }
     rig.converge();
+}
+
+/// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.
+#[test]
+fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {
+    for seed in 60..64 {
+        let config = RigConfig::strategy(seed, LinkProfile::LAN);
+        let mut rig = Rig::<History>::new(RigConfig {
+            policies: MatchConfig {
+                command_delay: 4,
+                sealing: Sealing::WaitForAll {
+                    kick_after: 20 * SECOND,
+                },
+                ..config.policies
+            },
+            ..config
+        });
+        rig.run(6 * SECOND);
+        rig.restart(0);
+        while rig.game.stage(rig.clients[0].peer) != Some(Stage::Playing) {
+            rig.run(5 * MS);
+            assert!(rig.now < 8 * SECOND, "seed {seed}: it never plays");
+        }
+        rig.cut(0);
+        rig.redial(0);
+        rig.run(SECOND);
+        assert_eq!(rig.returns(0), (1, 0), "it went on by frames");
+        let turn = rig.game.world().turn();
+        rig.run(2 * SECOND);
+        let later = rig.game.world().turn().number;
+        assert!(
+            later >= turn.number + 6,
+            "seed {seed}: turn {} became {later}",
+            turn.number
+        );
+        rig.converge();
+    }
 }
 
 #[test]
