@@ -50,6 +50,8 @@ pub struct Orders<S: Simulation> {
     /// Commands whose frame was skipped by a jump: taken to have run, unless their refusal comes yet.
     skipped: Vec<(PlayerId, u32)>,
     claims: VecDeque<Pending<S::Command>>,
+    /// Seats and sequences of commands that a later one overtook.
+    overtaken: Vec<(usize, u32)>,
 }
 
 impl<S: Simulation> Orders<S> {
@@ -68,6 +70,7 @@ impl<S: Simulation> Orders<S> {
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             skipped: Vec::new(),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
+            overtaken: Vec::with_capacity(COMMANDS_OPEN_MAX),
         }
     }
 
@@ -210,18 +213,31 @@ impl<S: Simulation> Orders<S> {
         self.claims.iter()
     }
 
-    /// Forgets what a confirmed frame executed; how many commands that were.
-    pub fn executed(&mut self, frame: &FrameData<S>) -> usize {
-        let before = self.commands.len();
+    /// Forgets what a confirmed frame executed. A player's commands run in the order given, so those before are
+    /// refused, even if the server that knew it died before it told.
+    pub fn executed(&mut self, frame: &FrameData<S>) {
         for order in &frame.commands {
-            self.commands
-                .retain(|p| p.order.player != order.player || p.order.seq != order.seq);
+            let Some(seat) = self.seats.iter().position(|p| *p == order.player) else {
+                continue;
+            };
+            let overtaken = &mut self.overtaken;
+            self.commands.retain(|p| {
+                let earlier = p.order.player == order.player && p.order.seq < order.seq;
+                if earlier {
+                    overtaken.push((seat, p.order.seq));
+                }
+                !earlier && (p.order.player != order.player || p.order.seq != order.seq)
+            });
         }
         for order in &frame.claims {
             self.claims
                 .retain(|p| p.order.player != order.player || p.order.seq != order.seq);
         }
-        before - self.commands.len()
+    }
+
+    /// Seats and sequences of commands that turned out to be refused because a later one ran; once each.
+    pub fn overtaken(&mut self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.overtaken.drain(..)
     }
 
     /// The client goes on from `world` without having seen the frames before it. How many own commands

@@ -282,16 +282,23 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
         match &mut self.state {
             State::Joining { .. } => Ok(()),
-            State::Playing(playing) => match playing.advance(now, budget, rtt, input) {
-                Ok(sampled) => {
-                    self.send_now |= sampled;
-                    Ok(())
+            State::Playing(playing) => {
+                let sampled = playing.advance(now, budget, rtt, input);
+                for (seat, seq) in playing.timeline.orders_mut().overtaken() {
+                    playing.meter.commands_refused += 1;
+                    self.events.push_back(Event::CommandRefused { seat, seq });
                 }
-                Err(_) => {
-                    self.close(Closed::InputTooLarge);
-                    Err(Closed::InputTooLarge)
+                match sampled {
+                    Ok(sampled) => {
+                        self.send_now |= sampled;
+                        Ok(())
+                    }
+                    Err(_) => {
+                        self.close(Closed::InputTooLarge);
+                        Err(Closed::InputTooLarge)
+                    }
                 }
-            },
+            }
             State::Closed(closed) => Err(*closed),
         }
     }

@@ -602,3 +602,42 @@ fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
     }
     assert!(away > 2, "only {away} were refused without a session");
 }
+
+/// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
+/// that a later command ran, and a player's commands run in the order given.
+#[test]
+fn a_refusal_that_died_with_its_server_is_seen_by_what_ran_later() {
+    let (refused, admitted) = (
+        |n: u32| Command::Note(3 + 17 * n),
+        |n: u32| Command::Note(4 + 17 * n),
+    );
+    let mut rig = Rig::<History>::new(RigConfig::new(6, "rtt=100".parse().unwrap()));
+    rig.command(false);
+    rig.run(4 * SECOND);
+    let events = |rig: &Rig<History>| {
+        let told = |event: &&Event| matches!(event, Event::CommandRefused { .. });
+        rig.clients[0].events.iter().filter(told).count() as u64
+    };
+    for n in 0..6 {
+        let session = &mut rig.clients[0].session;
+        session.command(0, refused(900 + n)).expect("a seat");
+        session.command(0, admitted(900 + n)).expect("a seat");
+        // It is held when the transport dies, and sealed before the server does.
+        rig.run(15 * MS * (2 + n));
+        rig.cut(0);
+        rig.run(500 * MS);
+        rig.crash(100 * MS);
+        for client in 0..4 {
+            rig.redial(client);
+        }
+        rig.run(3 * SECOND);
+        let stats = rig.stats(0);
+        let fates = (
+            stats.commands_executed,
+            stats.commands_refused,
+            events(&rig),
+        );
+        let each = u64::from(n) + 1;
+        assert_eq!(fates, (each, each, each), "after {n} kills");
+    }
+}
