@@ -29,6 +29,10 @@ use core::time::Duration;
 use twinstep_core::Tick;
 use twinstep_core::bounds::INPUT_WINDOW;
 
+mod way;
+
+use way::Way;
+
 /// Frames that take longer than this are not sampled after the fact: the input tick skips them.
 const FREEZE: Duration = Duration::from_millis(250);
 /// Errors up to this many ticks are left alone...
@@ -37,24 +41,6 @@ const DEAD_BAND_TICKS: f64 = 0.75;
 const CALM_TICKS: f64 = 0.25;
 /// An error of more ticks than this is held or jumped over: ±10 % would take more than 2 s.
 const LEAP_TICKS: f64 = 12.0;
-/// The smallest target: one tick of safety and half of one because margins are whole.
-const TARGET_MIN_TICKS: f64 = 1.5;
-/// The largest target; more jitter than that is played with fills.
-const TARGET_MAX_TICKS: f64 = 20.0;
-/// What the target sinks per quarter of a second when the way becomes quieter; it rises at once.
-const TARGET_FALL_TICKS: f64 = 0.125;
-/// The median is over the tellings of this long (or of four turns, if longer), so that a spike of less
-/// than half of it moves nothing.
-const MEDIAN_OVER: Duration = Duration::from_millis(500);
-/// What counts as near the median.
-const NEAR_TICKS: f64 = 1.5;
-/// Jitter is measured in pieces of at least this long...
-const PIECE: Duration = Duration::from_millis(250);
-/// ...of which so many are remembered (2 s), and the two worst are forgiven: one spike, cut in two.
-const PIECES: usize = 8;
-const PIECES_FORGIVEN: usize = 2;
-/// Tellings remembered; at 60/s more than `MEDIAN_OVER`.
-const TELLINGS: usize = 40;
 /// Tellings that must agree before the clock is held or jumps: a server that stumbles is no reason.
 const LEAP_AFTER: usize = 4;
 
@@ -90,13 +76,6 @@ struct Sampled {
     offset: f64,
 }
 
-/// One telling of the server: the margin that it would have told at offset 0, in ticks.
-#[derive(Clone, Copy)]
-struct Telling {
-    at: Duration,
-    base: f64,
-}
-
 /// See the [module](self). All times are durations since one arbitrary start, and never go back.
 pub struct Pace {
     config: PaceConfig,
@@ -118,15 +97,7 @@ pub struct Pace {
     /// The first tick since when ticks were sampled in time. A telling about an earlier one may have found it
     /// held for long, so it says nothing of the way.
     unbroken_from: Tick,
-    /// Oldest first.
-    tellings: Vec<Telling>,
-    /// Bases of the piece being measured.
-    piece: Vec<f64>,
-    piece_began: Duration,
-    /// Median − minimum of each of the last pieces.
-    spreads: [f64; PIECES],
-    pieces: usize,
-    target: f64,
+    way: Way,
     /// Mean of I − known when a turn arrives, while all is well.
     reach: Option<f64>,
     known: Tick,
@@ -161,12 +132,7 @@ impl Pace {
             sampled: [None; INPUT_WINDOW as usize],
             sampled_at: now,
             unbroken_from: known,
-            tellings: Vec::with_capacity(TELLINGS),
-            piece: Vec::with_capacity(TELLINGS),
-            piece_began: now,
-            spreads: [0.0; PIECES],
-            pieces: 0,
-            target: TARGET_MIN_TICKS,
+            way: Way::new(now),
             reach: None,
             known,
             rtt,
@@ -206,19 +172,19 @@ impl Pace {
     /// The margin aimed at, in ticks.
     #[must_use]
     pub fn target(&self) -> f64 {
-        self.target
+        self.way.target()
     }
 
     /// The margin that an input sampled now is expected to have at the server, in ticks.
     #[must_use]
     pub fn margin(&self) -> Option<f64> {
-        self.middle().map(|base| base + self.offset)
+        self.way.middle().map(|base| base + self.offset)
     }
 
     /// I − known at the arrival of a turn while all is well, in ticks: measured, else estimated.
     #[must_use]
     pub fn reach(&self) -> f64 {
-        let estimate = self.ticks(self.rtt) + self.target + f64::from(self.config.turn_ticks);
+        let estimate = self.ticks(self.rtt) + self.target() + f64::from(self.config.turn_ticks);
         self.reach.unwrap_or(estimate).ceil()
     }
 
@@ -278,7 +244,7 @@ impl Pace {
 
         if known > self.known {
             let reach = self.position() - f64::from(known.0);
-            let well = self.middle().is_some() && self.error().abs() < 3.0;
+            let well = self.way.middle().is_some() && self.error().abs() < 3.0;
             if well && self.hold.is_zero() {
                 self.reach = Some(
                     self.reach
@@ -336,11 +302,7 @@ impl Pace {
             return;
         };
         self.late_since = None;
-        if self.tellings.len() == TELLINGS {
-            self.tellings.remove(0);
-        }
-        self.tellings.push(Telling { at: now, base });
-        self.measure(now, base);
+        self.way.note(now, base);
         self.leap();
     }
 
@@ -361,30 +323,11 @@ impl Pace {
         }
         let since = *self.late_since.get_or_insert(now);
         if now.saturating_sub(since) > self.rtt + self.rtt / 2 + FREEZE {
-            let estimate = self.ticks(self.rtt) + self.target + f64::from(self.config.turn_ticks);
+            let estimate = self.ticks(self.rtt) + self.target() + f64::from(self.config.turn_ticks);
             self.reach = Some(self.reach().max(estimate.ceil()));
             self.jump_to(self.known + self.reach() as u32);
             self.late_since = None;
         }
-    }
-
-    /// Keeps the jitter, and from it the target.
-    fn measure(&mut self, now: Duration, base: f64) {
-        self.piece.push(base);
-        let lasted = now.saturating_sub(self.piece_began);
-        if (lasted < PIECE || self.piece.len() < 4) && self.piece.len() < TELLINGS {
-            return;
-        }
-        self.piece.sort_unstable_by(f64::total_cmp);
-        self.spreads[self.pieces % PIECES] = self.piece[self.piece.len() / 2] - self.piece[0];
-        self.pieces += 1;
-        self.piece.clear();
-        self.piece_began = now;
-        let mut spreads = self.spreads;
-        spreads.sort_unstable_by(f64::total_cmp);
-        let wanted =
-            (spreads[PIECES - 1 - PIECES_FORGIVEN] + 1.0).clamp(TARGET_MIN_TICKS, TARGET_MAX_TICKS);
-        self.target = wanted.max(self.target - TARGET_FALL_TICKS);
     }
 
     /// Holds or jumps if the error is too large for the rate.
@@ -392,14 +335,11 @@ impl Pace {
         if !self.hold.is_zero() {
             return;
         }
-        let Some(older) = self.tellings.len().checked_sub(LEAP_AFTER) else {
+        let Some(newest) = self.way.newest(LEAP_AFTER) else {
             return;
         };
-        let excess = || {
-            self.tellings[older..]
-                .iter()
-                .map(|t| t.base + self.offset - self.target)
-        };
+        let (offset, target) = (self.offset, self.target());
+        let excess = || newest.iter().map(|telling| telling.base + offset - target);
         let mean = excess().sum::<f64>() / LEAP_AFTER as f64;
         if excess().all(|excess| excess > LEAP_TICKS) {
             self.hold = self.config.tick.mul_f64(mean.round());
@@ -411,7 +351,7 @@ impl Pace {
             return;
         }
         // What was told before is not true of the way any more.
-        self.tellings.drain(..older);
+        self.way.forget_all_but(LEAP_AFTER);
     }
 
     fn jump_to(&mut self, tick: Tick) {
@@ -427,8 +367,8 @@ impl Pace {
 
     /// The rate for the error that is left.
     fn steer(&mut self, now: Duration) -> f64 {
-        let over = MEDIAN_OVER.max(self.config.tick * self.config.turn_ticks * 4);
-        self.tellings.retain(|telling| telling.at + over >= now);
+        let turn = self.config.tick * self.config.turn_ticks;
+        self.way.forget_older(now, turn * 4);
         let error = self.error();
         self.steering = error.abs()
             > if self.steering {
@@ -446,30 +386,7 @@ impl Pace {
 
     /// Ticks by which the margin is too small; 0 while nothing is known.
     fn error(&self) -> f64 {
-        self.margin().map_or(0.0, |margin| self.target - margin)
-    }
-
-    /// The middle of the recent tellings' bases, if there are enough. Margins are whole, so the mean of what is
-    /// near the median is finer than the median, and as deaf to spikes.
-    fn middle(&self) -> Option<f64> {
-        if self.tellings.len() < 3 {
-            return None;
-        }
-        let mut sorted = [0.0; TELLINGS];
-        let sorted = &mut sorted[..self.tellings.len()];
-        for (sorted, telling) in sorted.iter_mut().zip(&self.tellings) {
-            *sorted = telling.base;
-        }
-        sorted.sort_unstable_by(f64::total_cmp);
-        let median = sorted[sorted.len() / 2];
-        let (mut sum, mut n) = (0.0, 0.0);
-        for base in sorted
-            .iter()
-            .filter(|base| (**base - median).abs() <= NEAR_TICKS)
-        {
-            (sum, n) = (sum + base, n + 1.0);
-        }
-        Some(sum / n)
+        self.margin().map_or(0.0, |margin| self.target() - margin)
     }
 
     fn run(&mut self, passed: Duration, rate: f64) {

@@ -21,10 +21,13 @@ use crate::lockstep::Lockstep;
 use crate::orders::Orders;
 use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
-use crate::stats::{Meter, SessionStats};
+use crate::stats::Meter;
 use crate::tape::Tape;
 use crate::timeline::Timeline;
 use crate::view::View;
+
+mod jump;
+mod measured;
 
 /// Authority steps of one advance at most: catching up goes in bursts.
 pub(crate) const BURST_TICKS: u32 = 64;
@@ -355,46 +358,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Goes on from the server's world, after ours was found to differ.
-    pub(crate) fn heal(&mut self, world: World<S>) {
-        let at = world.tick();
-        if self.differs.take().is_some() {
-            self.evidence = Some(self.timeline.authority().clone());
-        }
-        self.inbox.begin_at(at);
-        self.view.jump(world.sim(), at);
-        self.meter.commands_executed += self.timeline.jump(world) as u64;
-        self.meter.heals += 1;
-        self.restart_tape();
-        self.restart_playout();
-        // Turns beyond that world may have come while it was on its way.
-        if let Some(lockstep) = &mut self.lockstep {
-            let now = self.advanced_at.unwrap_or_default();
-            for frame in self.inbox.frames() {
-                lockstep.hear(now, frame);
-            }
-        }
-    }
-
-    /// The tape begins with the authority as it is, if there is one.
-    pub(crate) fn restart_tape(&mut self) {
-        if let Some(tape) = &mut self.tape {
-            let delay = self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay);
-            tape.begin(delay as u8, self.timeline.authority());
-        }
-    }
-
-    /// In lockstep: the clock starts anew, with half of a command's delay as slack.
-    fn restart_playout(&mut self) {
-        if let Some(lockstep) = &mut self.lockstep {
-            let turn = self.timeline.authority().turn();
-            let slack = turn.cadence.turn() * lockstep.delay / 2;
-            let now = self.advanced_at.unwrap_or_default();
-            lockstep.jump(now, turn, now + slack);
-            self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
-        }
-    }
-
     /// Frames arrived: for who predicts, a gap of more than two turns since the last ones is a late turn.
     pub(crate) fn note_news(&mut self, now: Duration) {
         let turn = self.timeline.authority().turn().cadence;
@@ -409,113 +372,5 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Whether the frames up to now are still being stepped, after a world came.
     pub(crate) fn is_catching_up(&self) -> bool {
         self.pace.is_none()
-    }
-
-    /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
-    /// half of its digest, if it can be gone on from.
-    pub(crate) fn resumable(&mut self) -> Option<(Tick, u32)> {
-        let authority = self.timeline.authority();
-        let tick = authority.tick();
-        let turn = authority.turn();
-        self.inbox.restart(tick);
-        if let Some(lockstep) = &mut self.lockstep {
-            lockstep.listen_anew(turn);
-        }
-        let authority = self.timeline.authority();
-        let digest = authority.digest().ok().filter(|_| self.differs.is_none())?;
-        Some((tick, digest as u32))
-    }
-
-    /// Goes on from the authority, as the server agreed.
-    pub(crate) fn resume(&mut self, welcome: &Welcome) {
-        self.timeline.orders_mut().come_back(&welcome.next_seq);
-    }
-
-    /// Goes on from the server's world, which may be older than ours.
-    pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
-        let at = world.tick();
-        let went_back = at < self.timeline.authority().tick();
-        self.differs = None;
-        self.evidence = None;
-        self.inbox.restart(at);
-        self.view.jump(world.sim(), at);
-        self.meter.commands_executed += self.timeline.jump(world) as u64;
-        if went_back {
-            // What was sampled for ticks that did not happen would be too far ahead: begin anew.
-            self.pace = None;
-            self.timeline.orders_mut().skip_to(at);
-        }
-        self.restart_tape();
-        self.restart_playout();
-        self.resume(welcome);
-    }
-
-    /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
-    /// refused. Seats and sequences of these commands.
-    pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
-        let orders = self.timeline.orders_mut();
-        self.meter.commands_executed += orders.jumped(&world) as u64;
-        let seat_of = |player| orders.seats().iter().position(|p| *p == player);
-        let refused: Vec<(usize, u32)> = orders
-            .commands()
-            .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
-            .collect();
-        self.meter.commands_refused += refused.len() as u64;
-        *orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
-        if self.lockstep.is_none() {
-            self.view.own(orders.players());
-        }
-        // Inputs are sampled for other seats: their clock begins anew.
-        self.pace = None;
-        self.restart(welcome, world);
-        refused
-    }
-
-    /// Tells what was measured.
-    pub(crate) fn tell(&self, stats: &mut SessionStats) {
-        let (meter, view) = (&self.meter, &self.view);
-        let totals = view.cues.totals();
-        stats.authority_tick = self.timeline.authority().tick().0;
-        stats.prediction_tick = self.timeline.prediction().tick().0;
-        stats.input_tick = self.timeline.orders().next().0;
-        stats.timeline = *self.timeline.stats();
-        stats.fills = meter.fills;
-        stats.heals = meter.heals;
-        stats.commands_sent = meter.commands_sent;
-        stats.commands_executed = meter.commands_executed;
-        stats.commands_refused = meter.commands_refused;
-        stats.claims_refused = meter.claims_refused;
-        stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
-        stats.late_turns = meter.late_turns;
-        stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
-        stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;
-        stats.confirmed_ms_p50 = 2 * meter.confirmed.median();
-        stats.confirmed_ms_sum = meter.confirmed_time.as_secs_f64() * 1e3;
-        stats.confirmed_inputs = meter.confirmed_inputs;
-        stats.shed_ms = meter.shed.as_secs_f64() * 1e3;
-        stats.late_ms = meter.late.as_secs_f64() * 1e3;
-        stats.lead_ticks_mean = meter.lead.get();
-        stats.reach_ticks_mean = meter.reach.get();
-        stats.margin_ticks_p50 = meter.margins.median();
-        stats.rtt_ms_p50 = meter.rtts.median();
-        if let Some(lockstep) = &self.lockstep {
-            stats.rate = lockstep.playout.rate();
-            let tick = self.timeline.authority().turn().cadence.tick();
-            let slack_ms = lockstep.playout.slack_ms().unwrap_or_default();
-            stats.margin_ticks_now = slack_ms / (tick.as_secs_f64() * 1e3);
-            stats.input_tick = stats.authority_tick;
-        }
-        if let Some(pace) = &self.pace {
-            stats.margin_ticks_target = pace.target();
-            stats.margin_ticks_now = pace.margin().unwrap_or_default();
-            stats.rate = pace.rate();
-        }
-        stats.pdiff_p95 = view.picture.errors().quantile(0.95);
-        stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);
-        stats.corrections = view.picture.corrections().count();
-        stats.cues_started = totals.started;
-        stats.cues_confirmed = totals.confirmed;
-        stats.cues_cancelled = totals.cancelled;
-        stats.cues_open = view.cues.open() as u64;
     }
 }

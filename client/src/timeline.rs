@@ -17,8 +17,8 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::{COMMANDS_PER_TICK, LEAD_MAX, PLAYERS_MAX};
-use twinstep_core::frame::{Answer, FrameData, Learned, Perspective, PlayerSet};
+use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
+use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
@@ -26,6 +26,11 @@ use crate::announced::Announced;
 use crate::hooks::{Guess, Speculate};
 use crate::orders::Orders;
 use crate::stats::{Difference, TimelineStats};
+use assume::Assume;
+use line::Line;
+
+mod assume;
+mod line;
 
 /// What the timeline reports as it goes: for cues and pictures.
 pub trait Watch<S: Simulation> {
@@ -67,64 +72,6 @@ impl Known {
     #[must_use]
     pub fn covers(&self, player: PlayerId, tick: Tick) -> bool {
         tick < self.until[player.index()]
-    }
-}
-
-/// Cues of one tick that a slot has room for without allocating.
-const CUES_PER_TICK: usize = 64;
-
-/// One assumed frame, and what stepping it gave.
-struct Assumed<S: Simulation> {
-    data: FrameData<S>,
-    withheld: bool,
-    cues: Vec<(Key, S::Cue)>,
-    /// The digest before the tick, in verifying timelines.
-    before: Option<u64>,
-}
-
-/// How far the own orders stand in a line's assumed frames: per player, the next sequence to assume.
-#[derive(Clone, Copy, Default)]
-struct AssumedOrders {
-    commands: [u32; PLAYERS_MAX],
-    claims: [u32; PLAYERS_MAX],
-}
-
-/// A world and the assumed frames that led to it.
-struct Line<S: Simulation> {
-    world: World<S>,
-    base: Tick,
-    slots: Vec<Assumed<S>>,
-    assumed: AssumedOrders,
-}
-
-impl<S: Simulation> Line<S> {
-    fn new(world: &World<S>) -> Self {
-        let slot = |_| Assumed {
-            data: FrameData::roomy(Tick(0)),
-            withheld: false,
-            cues: Vec::with_capacity(CUES_PER_TICK),
-            before: None,
-        };
-        Line {
-            world: world.clone(),
-            base: world.tick(),
-            slots: (0..LEAD_MAX).map(slot).collect(),
-            assumed: AssumedOrders::default(),
-        }
-    }
-
-    fn restart(&mut self, authority: &World<S>) {
-        self.world.clone_from(authority);
-        self.base = authority.tick();
-        self.assumed = AssumedOrders::default();
-    }
-
-    fn tick(&self) -> Tick {
-        self.world.tick()
-    }
-
-    fn slot(&self, tick: Tick) -> &Assumed<S> {
-        &self.slots[tick.0 as usize % self.slots.len()]
     }
 }
 
@@ -479,118 +426,4 @@ impl<S: Simulation> Timeline<S> {
 enum Which {
     Shown,
     Draft,
-}
-
-/// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
-struct Assume<'a, S: Simulation> {
-    tick: Tick,
-    base: Tick,
-    authority: &'a World<S>,
-    orders: &'a Orders<S>,
-    announced: &'a Announced<S>,
-    rules: &'a S::Rules,
-    guess: &'a mut dyn Guess<S>,
-    speculate: &'a mut dyn Speculate<S>,
-}
-
-impl<S: Simulation> Assume<'_, S> {
-    /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
-    fn outcomes(&mut self, world: &World<S>, data: &mut FrameData<S>) {
-        for open in world
-            .open_queries()
-            .iter()
-            .filter(|open| open.asked + 1 == self.tick)
-        {
-            if let Some(outcome) =
-                self.speculate
-                    .speculate(world.sim(), self.rules, open.key, &open.query)
-            {
-                data.outcomes.push(Answer {
-                    asked: open.asked,
-                    key: open.key,
-                    outcome: Some(outcome),
-                });
-            }
-        }
-    }
-
-    /// Own commands and claims: each once, as soon as its tick is reached, within the sealer's caps.
-    ///
-    /// A command behind one that ran already was refused, though the word of it is still on its way.
-    fn own(&self, world: &World<S>, assumed: &mut AssumedOrders, data: &mut FrameData<S>) {
-        for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
-            let player = pending.order.player;
-            let taken = data.commands.iter().filter(|c| c.player == player).count();
-            let next = assumed.commands[player.index()].max(world.next_seq(player));
-            if pending.order.seq >= next && taken < COMMANDS_PER_TICK {
-                assumed.commands[player.index()] = pending.order.seq + 1;
-                data.commands.push(pending.order.clone());
-            }
-        }
-        for pending in self.orders.claims().filter(|p| p.stamp <= self.tick) {
-            let player = pending.order.player;
-            let taken = data.claims.iter().any(|c| c.player == player);
-            if pending.order.seq >= assumed.claims[player.index()] && !taken {
-                assumed.claims[player.index()] = pending.order.seq + 1;
-                data.claims.push(pending.order.clone());
-            }
-        }
-        let seated = world.seated();
-        data.claims.retain(|claim| seated.contains(claim.player));
-        data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
-    }
-
-    /// Announced commands at their own tick, or in the line's first frame if that is past.
-    fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
-        let seated = world.seated();
-        for (due, order) in self.announced.commands() {
-            let now = due == self.tick || (due < self.base && self.tick == self.base);
-            if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
-                data.commands.push(order.clone());
-            }
-        }
-        data.commands.retain(|order| seated.contains(order.player));
-        data.commands.sort_unstable_by_key(|c| (c.player, c.seq));
-    }
-
-    fn inputs(&mut self, world: &World<S>, data: &mut FrameData<S>) {
-        for player in world.present().iter() {
-            let known = self
-                .orders
-                .input_of(player, self.tick)
-                .or_else(|| self.announced.input(player, self.tick));
-            let input = known.cloned().unwrap_or_else(|| {
-                data.filled.set(player, true);
-                let (last, age) =
-                    last_known(self.announced, self.authority, world, player, self.tick);
-                self.guess.guess(world.sim(), player, last, age)
-            });
-            data.inputs.set(player, Some(input));
-        }
-    }
-}
-
-/// What a guess of `player`'s input at `tick` begins with, and at which age: in `line`, which is stepped up to there.
-///
-/// Old news is no sign of silence: over a long line the newest input is always many ticks old, though the server has
-/// one for each tick. So a player is taken to hold on, and to let go only where the server is seen to fill: then as
-/// far as it will have come by then.
-fn last_known<'w, S: Simulation>(
-    announced: &'w Announced<S>,
-    authority: &World<S>,
-    line: &'w World<S>,
-    player: PlayerId,
-    tick: Tick,
-) -> (&'w S::Input, u32) {
-    let confirmed = authority.tick();
-    // Announcements may know more than the line, which was assumed before they came.
-    let told = announced.last_before(player, tick);
-    if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
-        return (input, 1);
-    }
-    let (held, _) = line.held(player);
-    match authority.held(player) {
-        (_, 0) => (held, 1),
-        (_, filled) => (held, filled + (tick - confirmed) + 1),
-    }
 }

@@ -1,27 +1,20 @@
-//! Prediction: the local simulation answers at once, stands on its own, and is corrected without a trace.
+//! Prediction: the local simulation answers at once, stands on its own, and waits for nobody.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg::game::{Game, Heading, Pad, Rules, Wall};
-use serde::{Deserialize, Serialize};
-use twinstep_client::hooks::{Repeat, Wait};
-use twinstep_client::orders::Orders;
+use twinstep_client::SessionConfig;
 use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_client::timeline::{Known, Timeline, Watch};
-use twinstep_client::{Hidden, SessionConfig};
 use twinstep_core::bounds::LEAD_MAX;
-use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::world::{Stepper, World};
-use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
-use twinstep_server::config::Announce;
-use twinstep_server::{Look, MatchConfig, Resolution, Resolver};
+use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_server::{Look, MatchConfig, Resolution};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::{self, History};
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_tests::rig::{Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -178,190 +171,6 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     assert_eq!(world.digest().ok(), table.game.digest_at(world.tick()));
 }
 
-/// Remembers everything that anybody held, in order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Trace {
-    held: [u64; 3],
-}
-
-impl Simulation for Trace {
-    const NAME: &'static str = "trace";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
-
-    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
-        for (player, held) in frame.inputs() {
-            let trace = &mut self.held[player.index()];
-            *trace = trace.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(*held);
-        }
-    }
-}
-
-/// Looks away.
-struct Blind;
-
-impl<S: Simulation> Watch<S> for Blind {
-    fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, _: &Known) {}
-    fn resimulated(&mut self, _: &S, _: &Known) {}
-    fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
-}
-
-/// Row 36: a corrected prediction is what a run from the start gives with the true actions of all. Two remote
-/// players change what they hold now and then, and the client hears of it up to 9 ticks late.
-#[test]
-fn a_correction_equals_a_run_from_the_start() {
-    const TICKS: u32 = 3_000;
-    let mut luck = Mwc::seed(36);
-    let mut held = [0_u8; 3];
-    let mut changed = vec![Tick(0)];
-    let frames: Vec<FrameData<Trace>> = (0..TICKS)
-        .map(|tick| {
-            let mut frame = FrameData::empty(Tick(tick));
-            let remote_changes = tick.is_multiple_of(25);
-            for (i, held) in held.iter_mut().enumerate() {
-                if i == 0 || remote_changes {
-                    *held = luck.next_u32() as u8;
-                }
-                let player = PlayerId(i as u8);
-                if tick == 0 {
-                    frame.roster.push((player, RosterChange::Joined));
-                }
-                frame.inputs.set(player, Some(*held));
-            }
-            changed.push(if remote_changes {
-                Tick(tick)
-            } else {
-                changed[tick as usize]
-            });
-            frame
-        })
-        .collect();
-    // The run from the start.
-    let mut world = World::new(Trace::default(), Tick(0));
-    let mut stepper = Stepper::default();
-    let mut truth = vec![world.digest().unwrap()];
-    for frame in &frames {
-        let perspective = Perspective::authority(frame.tick);
-        let stepped = stepper.step(&mut world, frame, &(), perspective, PlayerSet::default());
-        stepped.unwrap();
-        truth.push(world.digest().unwrap());
-    }
-    let seats = [PlayerId(0)].into_iter().collect();
-    let start = World::new(Trace::default(), Tick(0));
-    let (guess, speculate) = (Box::new(Repeat), Box::new(Wait));
-    let mut timeline = Timeline::new(
-        Arc::new(()),
-        start,
-        Orders::new(seats, &[0]),
-        guess,
-        speculate,
-        true,
-    );
-    let (mut lag, mut compared, mut corrected) = (3, 0, 0);
-    for now in 0..TICKS {
-        let own = *frames[now as usize].inputs.get(PlayerId(0)).unwrap();
-        timeline.orders_mut().sample(|_| own);
-        if luck.below(8) == 0 {
-            lag = luck.below(10);
-        }
-        let rebuilds = timeline.stats().rebuilds;
-        while timeline.authority().tick() + lag <= Tick(now) {
-            let next = timeline.authority().tick();
-            timeline
-                .confirm(&frames[next.0 as usize], &mut Blind)
-                .unwrap();
-        }
-        timeline.predict(Tick(now + 1), 200, &mut Blind);
-        let (authority, prediction) = (timeline.authority(), timeline.prediction());
-        assert_eq!(
-            authority.digest().unwrap(),
-            truth[authority.tick().0 as usize]
-        );
-        // Nothing was changed that this client could not know of.
-        if authority.tick() > changed[prediction.tick().0 as usize] {
-            assert_eq!(
-                prediction.digest().unwrap(),
-                truth[prediction.tick().0 as usize],
-                "{now}"
-            );
-            compared += 1;
-            corrected += u32::from(timeline.stats().rebuilds > rebuilds);
-        }
-    }
-    println!("{compared} predictions compared, {corrected} of them just corrected");
-    assert!(
-        compared > 1_500 && corrected > 80,
-        "{compared}, {corrected}"
-    );
-}
-
-/// What a picture may draw of another player's doings: nothing that is only guessed. A guess that an announcement
-/// meets counts as known at once, one that it does not meet only after the next rebuild.
-#[derive(Default)]
-struct Knowing(Option<Known>);
-
-impl<S: Simulation> Watch<S> for Knowing {
-    fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, known: &Known) {
-        self.0 = Some(*known);
-    }
-    fn resimulated(&mut self, _: &S, known: &Known) {
-        self.0 = Some(*known);
-    }
-    fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
-}
-
-#[test]
-fn what_another_player_gave_is_known_once_it_is_announced_and_the_prediction_holds_it() {
-    let start = World::new(Trace::default(), Tick(0));
-    let mut timeline = Timeline::new(
-        Arc::new(()),
-        start,
-        Orders::new([PlayerId(0)].into_iter().collect(), &[0]),
-        Box::new(Repeat),
-        Box::new(Wait),
-        true,
-    );
-    let mut watch = Knowing::default();
-    let (own, other) = (PlayerId(0), PlayerId(1));
-    let frame = |tick: u32, held: u8| {
-        let mut frame = FrameData::<Trace>::empty(Tick(tick));
-        if tick == 0 {
-            frame.roster.push((own, RosterChange::Joined));
-            frame.roster.push((other, RosterChange::Joined));
-        }
-        frame.inputs.set(own, Some(1));
-        frame.inputs.set(other, Some(held));
-        frame
-    };
-    for _ in 0..20 {
-        timeline.orders_mut().sample(|_| 1);
-    }
-    timeline.confirm(&frame(0, 7), &mut watch).unwrap();
-    timeline.predict(Tick(6), 99, &mut watch);
-    let known = watch.0.unwrap();
-    assert!(known.covers(other, Tick(0)) && !known.covers(other, Tick(1)));
-    assert!(known.covers(own, Tick(5)));
-    // Announced as guessed for two ticks, then otherwise.
-    for (tick, held) in [(1, 7), (2, 7), (3, 9), (4, 9)] {
-        timeline.announce(other, Tick(tick), &held);
-    }
-    timeline.predict(Tick(7), 99, &mut watch);
-    let known = watch.0.unwrap();
-    assert!(known.covers(other, Tick(2)) && !known.covers(other, Tick(3)));
-    // A rebuild assumes what was announced.
-    timeline.confirm(&frame(1, 8), &mut watch).unwrap();
-    timeline.predict(Tick(7), 99, &mut watch);
-    let known = watch.0.unwrap();
-    assert!(known.covers(other, Tick(4)) && !known.covers(other, Tick(5)));
-}
-
 /// Row 39: what is shown lies between the last two ticks, and showing it changes neither simulation. (A view
 /// gets `&S`, so that it cannot compile otherwise; here that nothing gets past that.)
 #[test]
@@ -444,84 +253,6 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
         }
     }
     assert_eq!(table.sessions[0].stats().stall_ms, 0.0);
-}
-
-/// A game in which everybody walks on for ever.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct March {
-    steps: u64,
-}
-
-impl Simulation for March {
-    const NAME: &'static str = "march";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = Never;
-    type Query = Never;
-    type Outcome = Never;
-    type Cue = Never;
-
-    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
-        self.steps += frame
-            .inputs()
-            .map(|(_, held)| u64::from(*held))
-            .sum::<u64>();
-    }
-}
-
-impl Play for March {
-    type Show = Hidden;
-    type Driver = u8;
-    fn rules(_: u16) {}
-    fn start((): &(), _: u64) -> Self {
-        March::default()
-    }
-    fn show(_: &Arc<()>) -> Hidden {
-        Hidden
-    }
-    fn resolver((): &(), _: u64) -> impl Resolver<Self> {
-        unasked()
-    }
-    fn speculate(_: &Self, (): &(), _: &Never) -> Option<Never> {
-        None
-    }
-    fn admit(&self, (): &(), _: PlayerId, _: &Never) -> bool {
-        true
-    }
-    fn driver(_: Sticks, mut luck: Mwc) -> u8 {
-        1 + luck.below(200) as u8
-    }
-    fn drive(&self, held: &mut u8, (): &(), _: PlayerId, _: Tick) -> (u8, Option<Never>) {
-        (*held, None)
-    }
-    fn flip(&mut self) {
-        self.steps ^= 1;
-    }
-}
-
-/// Row 59: remote players who hold on are guessed right from what they held last: not one misprediction, for
-/// however long the way: old news is no sign that somebody has let go.
-#[test]
-fn a_remote_player_who_holds_on_costs_no_misprediction() {
-    let ways = [
-        ("rtt=100", Announce::Ahead),
-        ("rtt=400", Announce::Ahead),
-        ("rtt=40", Announce::Never),
-        ("rtt=400", Announce::Never),
-    ];
-    for (link, announce) in ways {
-        let mut config = RigConfig::new(3, link.parse().unwrap());
-        config.policies.announce = announce;
-        let mut rig = Rig::<March>::new(config);
-        rig.run(SECOND * 5);
-        let before: Vec<u64> = (0..4).map(|i| rig.stats(i).timeline.rebuilds).collect();
-        rig.run(SECOND * 20);
-        for (i, before) in before.into_iter().enumerate() {
-            assert_eq!(rig.stats(i).timeline.rebuilds, before, "client {i}, {link}");
-        }
-        assert!(rig.game.world().sim().steps > 10_000);
-    }
 }
 
 /// Row 79: each packet of a client says which confirmed tick its screen was built on, and whoever decides an

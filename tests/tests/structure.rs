@@ -156,7 +156,7 @@ fn one_place_steps_a_simulation() {
         .map(|path| (path.clone(), calls(&path)))
         .filter(|(_, calls)| *calls > 0)
         .collect();
-    assert_eq!(places, [("core/src/world.rs".to_owned(), 1)]);
+    assert_eq!(places, [("core/src/world/stepper.rs".to_owned(), 1)]);
     for side in [
         "client/src/timeline.rs",
         "server/src/game.rs",

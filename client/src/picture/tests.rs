@@ -1,5 +1,6 @@
 use glam::Vec2;
 use proptest::prelude::*;
+use twinstep_core::PlayerId;
 
 use super::*;
 use crate::smooth::{Angle, Placed};

@@ -33,6 +33,11 @@ impl<S: Simulation> Match<S> {
         }
     }
 
+    /// What a job of the resolver returned; `None`: it failed. Late answers are ignored.
+    pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
+        self.queries.complete(job, outcome);
+    }
+
     fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.stage == Stage::Playing && p.players.contains(&owner);

@@ -16,30 +16,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
-use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::packet::hello::{CloseCode, Hello};
+use tokio::runtime::Builder;
+use twinstep_core::packet::hello::Hello;
 use twinstep_core::{Key as Cause, Simulation};
-use twinstep_udp::{Key, SESSIONS_MAX, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Key, SESSIONS_MAX};
 
 use super::{
-    Durability, Host, HostConfig, HostError, Journal, MatchEnded, MatchHandle, OnJournalFailure,
-    StopSignal, Taker, admin, bind, public_of, unix_now,
+    Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure, Taker, admin,
+    bind, public_of, unix_now,
 };
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, StartError};
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
+mod running;
+
+pub use running::Running;
+
 /// The match of a [`Server`]: there is only one.
 const MATCH: u64 = 1;
-/// A ticket can be used for so long.
-const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// A session is over after so long a silence.
-const TIMEOUT: Duration = Duration::from_secs(5);
 /// Whether a match that was taken over goes on is looked at so often.
 const PAUSE_LOOK: Duration = Duration::from_millis(2);
-/// Whether a server is done is looked at so often.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
@@ -361,155 +358,5 @@ async fn tell_pause<S: Simulation>(game: MatchHandle<S>, stopped_unix_ms: u64) {
             return;
         }
         tokio::time::sleep(PAUSE_LOOK).await;
-    }
-}
-
-/// A server that runs. Dropped, it ends at once, without a word to its clients.
-pub struct Running<S: Simulation> {
-    key: Key,
-    host: Option<Host>,
-    game: MatchHandle<S>,
-    runtime: Option<Runtime>,
-}
-
-impl<S: Simulation> Running<S> {
-    /// Where it listens.
-    #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
-        self.host().local_addr()
-    }
-
-    /// Where its admin port is, if there is one.
-    #[must_use]
-    pub fn admin_addr(&self) -> Option<SocketAddr> {
-        self.host().admin_addr()
-    }
-
-    /// What tickets tell players to dial.
-    #[must_use]
-    pub fn public_addresses(&self) -> &[SocketAddr] {
-        self.host().public_addresses()
-    }
-
-    /// A ticket for one player, good for an hour, once. The same name later gets the same seat.
-    ///
-    /// # Errors
-    /// A name that is empty, too long or has control characters.
-    pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
-        self.ticket_for(identity, 1)
-    }
-
-    /// A ticket for someone who watches; there must be room for [`spectators`](Server::spectators).
-    ///
-    /// # Errors
-    /// A name out of range.
-    pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
-        self.ticket_for(identity, 0)
-    }
-
-    /// A ticket for one screen with several local players.
-    ///
-    /// # Errors
-    /// A name or a number of seats out of range.
-    pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
-        Ticket::issue(
-            &self.key,
-            &TicketSpec {
-                game: S::NAME,
-                wire_version: u32::from(WIRE_VERSION),
-                identity,
-                match_id: MATCH,
-                seats,
-                servers: self.host().public_addresses(),
-                life: TICKET_LIFE,
-                timeout: TIMEOUT,
-                now_unix: unix_now(),
-            },
-        )
-    }
-
-    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`].
-    ///
-    /// # Errors
-    /// The match is over.
-    pub fn inspect<R: Send + 'static>(
-        &self,
-        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
-    ) -> Result<R, MatchEnded> {
-        self.runtime().block_on(self.game.inspect(look))
-    }
-
-    /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told. Asked a second time, it ends at once.
-    ///
-    /// # Errors
-    /// The operating system does not let the process listen for signals.
-    pub fn run_until_stopped(self) -> std::io::Result<()> {
-        self.run_until(|_| false)
-    }
-
-    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left: for a server within a
-    /// player's process that outlives that player's own game.
-    ///
-    /// # Errors
-    /// The operating system does not let the process listen for signals.
-    pub fn run_until_deserted(self) -> std::io::Result<()> {
-        self.run_until(|game| game.is_deserted())
-    }
-
-    fn run_until(
-        mut self,
-        done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
-    ) -> std::io::Result<()> {
-        let game = self.game.clone();
-        let over = async move {
-            while let Ok(false) = game.inspect(move |game| done(game)).await {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
-        let host = self.host.take();
-        let host = host.expect("a server runs until it is shut down");
-        self.runtime().block_on(async {
-            let mut stop = StopSignal::listen()?;
-            tokio::select! {
-                () = stop.requested() => {}
-                () = over => {}
-            }
-            tokio::select! {
-                () = host.shutdown(CloseCode::Draining) => {}
-                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
-            }
-            Ok(())
-        })
-    }
-
-    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
-    pub fn shutdown(mut self) {
-        let host = self
-            .host
-            .take()
-            .expect("a server runs until it is shut down");
-        self.runtime().block_on(host.shutdown(CloseCode::Draining));
-    }
-
-    fn host(&self) -> &Host {
-        self.host
-            .as_ref()
-            .expect("a server runs until it is shut down")
-    }
-
-    fn runtime(&self) -> &Runtime {
-        self.runtime
-            .as_ref()
-            .expect("threads live as long as the server")
-    }
-}
-
-impl<S: Simulation> Drop for Running<S> {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // Jobs of resolvers may take long; nobody waits for them.
-            runtime.shutdown_background();
-        }
     }
 }

@@ -16,7 +16,10 @@
 //! them, and a session is admitted only after its ticket was written down.
 
 mod admin;
+mod clock;
+mod config;
 mod embed;
+mod handle;
 mod incidents;
 mod io;
 mod isolation;
@@ -28,31 +31,32 @@ mod runner;
 mod signal;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{
-    ConsumedError, ConsumedTickets, Key, ServerConfig, ServerConfigError, ServerEndpoint,
-};
+use twinstep_udp::{ConsumedTickets, Key, ServerEndpoint};
 
-use crate::game::{Match, StartError};
+use crate::game::Match;
 use admin::{Beat, Known, Register};
+use clock::{Clock, unix_now};
+use config::{bind, public_of};
 use incidents::IncidentFiles;
 use io::Told;
 use isolation::Pulse;
 use rejoin::RejoinTickets;
-use runner::{Ends, Errand, Runner};
+use runner::{Ends, Runner};
 
 pub use admin::{AdminError, HandedOver, Taker, take_over};
+pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server};
+pub use handle::{MatchEnded, MatchHandle};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use signal::{StopSignal, stop_requested};
@@ -67,131 +71,6 @@ const RESERVED: usize = 2_048;
 const ERRANDS_MAX: usize = 16;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a host starts from.
-#[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// The game's id, [`Simulation::NAME`]: tickets of other games do not fit.
-    pub game: String,
-    /// Where the socket is bound; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
-    pub public: Vec<SocketAddr>,
-    /// One or two keys: tickets of each are good.
-    pub keys: Vec<Key>,
-    /// Where used tickets are written down, beside the key file. Needed wherever a key outlives the process.
-    pub consumed_file: Option<PathBuf>,
-    /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`].
-    pub used_tickets: Vec<u64>,
-    /// Where incident files go; without it, beside each match's journal.
-    pub incidents: Option<PathBuf>,
-    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
-    pub sessions_max: usize,
-    /// Where operators and the next server process ask; an address on loopback.
-    pub admin: Option<SocketAddr>,
-}
-
-impl HostConfig {
-    /// 64 sessions, nothing remembered: for a key that lives as long as the process.
-    #[must_use]
-    pub fn new(game: &str, listen: SocketAddr, key: Key) -> HostConfig {
-        HostConfig {
-            game: game.to_owned(),
-            listen,
-            public: Vec::new(),
-            keys: vec![key],
-            consumed_file: None,
-            used_tickets: Vec::new(),
-            incidents: None,
-            sessions_max: 64,
-            admin: None,
-        }
-    }
-
-    /// All of a start that can fail and stops nobody: asked before another process is made to stop.
-    fn rehearse(&self, public: &[SocketAddr]) -> Result<(), HostError> {
-        if let Some(path) = &self.consumed_file {
-            ConsumedTickets::check(path)?;
-        }
-        ServerEndpoint::new(self.endpoint(public, Vec::new()), Duration::ZERO)?;
-        Ok(())
-    }
-
-    fn endpoint<'a>(&'a self, public: &'a [SocketAddr], used: Vec<u64>) -> ServerConfig<'a> {
-        ServerConfig {
-            keys: &self.keys,
-            public_addresses: public,
-            sessions_max: self.sessions_max,
-            game: &self.game,
-            wire_version: u32::from(WIRE_VERSION),
-            consumed: used,
-            now_unix: unix_now(),
-        }
-    }
-}
-
-/// Why a host, or a match on it, could not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// The address is taken.
-    #[error(
-        "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
-         --listen (port 0 takes a free one)"
-    )]
-    PortInUse {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// The address cannot be bound.
-    #[error(
-        "cannot listen on {address}: {source}; choose an address of this machine with --listen"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// It is not an address.
-    #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
-    Address {
-        /// What came.
-        got: String,
-    },
-    /// The keys, the number of sessions or the addresses are out of range.
-    #[error(transparent)]
-    Config(#[from] ServerConfigError),
-    /// The file of used tickets.
-    #[error(transparent)]
-    Consumed(#[from] ConsumedError),
-    /// The journal.
-    #[error(transparent)]
-    Journal(#[from] JournalFileError),
-    /// The match.
-    #[error(transparent)]
-    Match(#[from] StartError),
-    /// The id is in use.
-    #[error("expected a new match id, but match {0} runs here already; choose another id")]
-    MatchExists(u64),
-    /// The host was shut down.
-    #[error("the host was shut down; start another one")]
-    Stopped,
-    /// The admin port, or what another process said through its own.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
-    /// The other process has no such match.
-    #[error("the server whose admin port is at {0} runs no match that could be taken over")]
-    NothingToTakeOver(SocketAddr),
-    /// No thread for the runtime.
-    #[error("cannot start the server's threads: {0}")]
-    Threads(std::io::Error),
-}
-
-/// The match is over: nobody is there to answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the match is over")]
-pub struct MatchEnded;
 
 /// Many matches over one socket. Made within a tokio runtime; [`Server`] brings its own.
 pub struct Host {
@@ -430,126 +309,4 @@ impl Host {
         matches.retain(|_, task| !task.is_finished());
         f(&mut matches)
     }
-}
-
-/// Reaches a running match from anywhere.
-pub struct MatchHandle<S: Simulation> {
-    errands: mpsc::Sender<Errand<S>>,
-    over: watch::Receiver<bool>,
-}
-
-impl<S: Simulation> Clone for MatchHandle<S> {
-    fn clone(&self) -> Self {
-        MatchHandle {
-            errands: self.errands.clone(),
-            over: self.over.clone(),
-        }
-    }
-}
-
-impl<S: Simulation> MatchHandle<S> {
-    /// Runs `look` on the match between two of its steps. It holds the match up, so it must be short; a panic
-    /// in it ends the match.
-    ///
-    /// # Errors
-    /// The match is over.
-    pub async fn inspect<R: Send + 'static>(
-        &self,
-        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
-    ) -> Result<R, MatchEnded> {
-        let (answer, answered) = oneshot::channel();
-        let errand: Errand<S> = Box::new(move |game| {
-            let _ = answer.send(look(game));
-        });
-        let asked = async {
-            self.errands.send(errand).await.map_err(|_| MatchEnded)?;
-            answered.await.map_err(|_| MatchEnded)
-        };
-        let mut over = self.over.clone();
-        tokio::select! {
-            answer = asked => answer,
-            // It stands still, and will never answer.
-            _ = over.wait_for(|over| *over) => Err(MatchEnded),
-        }
-    }
-
-    /// Whether the match is over.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.errands.is_closed() || *self.over.borrow()
-    }
-}
-
-/// Binds the socket of a host.
-fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
-    std::net::UdpSocket::bind(listen).map_err(|source| {
-        if source.kind() == std::io::ErrorKind::AddrInUse {
-            HostError::PortInUse { address: listen }
-        } else {
-            HostError::Listen {
-                address: listen,
-                source,
-            }
-        }
-    })
-}
-
-/// What players dial.
-fn public_of(bound: SocketAddr, said: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    match said.is_empty() {
-        false => said,
-        true => guess_public(bound),
-    }
-}
-
-/// What to dial when nothing was said: the bound address, or this very machine if that is every address.
-fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
-    let loopback: IpAddr = match bound.ip() {
-        ip if !ip.is_unspecified() => return vec![bound],
-        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    tracing::warn!(
-        %bound,
-        "bound to every address without a public one: only players on this machine can join; give --public"
-    );
-    vec![SocketAddr::new(loopback, bound.port()), bound]
-}
-
-/// Time since the host started: the one clock of all its matches.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    began: Instant,
-}
-
-impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the edge: here the clock is read"
-    )]
-    fn start() -> Clock {
-        Clock {
-            began: Instant::now(),
-        }
-    }
-
-    fn now(self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// When it will be `due`, as tokio's timers want it.
-    fn instant(self, due: Duration) -> tokio::time::Instant {
-        tokio::time::Instant::from_std(self.began + due)
-    }
-}
-
-/// The wall clock, for tickets only.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge: here the clock is read"
-)]
-fn unix_now() -> Duration {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
 }

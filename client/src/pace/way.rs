@@ -1,0 +1,134 @@
+//! What the server's tellings say of the way to it: how early inputs come, how much that varies, and the margin that is
+//! enough for so much.
+//!
+//! Invariant: a spike that lasts for less than half of [`MEDIAN_OVER`] moves nothing; the target rises at once and sinks
+//! slowly.
+
+use core::time::Duration;
+
+/// The smallest target: one tick of safety and half of one because margins are whole.
+const TARGET_MIN_TICKS: f64 = 1.5;
+/// The largest target; more jitter than that is played with fills.
+const TARGET_MAX_TICKS: f64 = 20.0;
+/// What the target sinks per quarter of a second when the way becomes quieter; it rises at once.
+const TARGET_FALL_TICKS: f64 = 0.125;
+/// The median is over the tellings of this long (or of four turns, if longer), so that a spike of less
+/// than half of it moves nothing.
+const MEDIAN_OVER: Duration = Duration::from_millis(500);
+/// What counts as near the median.
+const NEAR_TICKS: f64 = 1.5;
+/// Jitter is measured in pieces of at least this long...
+const PIECE: Duration = Duration::from_millis(250);
+/// ...of which so many are remembered (2 s), and the two worst are forgiven: one spike, cut in two.
+const PIECES: usize = 8;
+const PIECES_FORGIVEN: usize = 2;
+/// Tellings remembered; at 60/s more than `MEDIAN_OVER`.
+const TELLINGS: usize = 40;
+
+/// One telling of the server: the margin that it would have told at offset 0, in ticks.
+#[derive(Clone, Copy)]
+pub(super) struct Telling {
+    at: Duration,
+    pub(super) base: f64,
+}
+
+/// See the [module](self).
+pub(super) struct Way {
+    /// Oldest first.
+    tellings: Vec<Telling>,
+    /// Bases of the piece being measured.
+    piece: Vec<f64>,
+    piece_began: Duration,
+    /// Median − minimum of each of the last pieces.
+    spreads: [f64; PIECES],
+    pieces: usize,
+    target: f64,
+}
+
+impl Way {
+    /// Nothing is measured.
+    pub(super) fn new(now: Duration) -> Way {
+        Way {
+            tellings: Vec::with_capacity(TELLINGS),
+            piece: Vec::with_capacity(TELLINGS),
+            piece_began: now,
+            spreads: [0.0; PIECES],
+            pieces: 0,
+            target: TARGET_MIN_TICKS,
+        }
+    }
+
+    /// The margin that is enough, in ticks.
+    pub(super) fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// Takes a telling.
+    pub(super) fn note(&mut self, now: Duration, base: f64) {
+        if self.tellings.len() == TELLINGS {
+            self.tellings.remove(0);
+        }
+        self.tellings.push(Telling { at: now, base });
+        self.measure(now, base);
+    }
+
+    /// The newest `n` tellings, if there are so many.
+    pub(super) fn newest(&self, n: usize) -> Option<&[Telling]> {
+        let older = self.tellings.len().checked_sub(n)?;
+        Some(&self.tellings[older..])
+    }
+
+    /// Keeps the newest `n` tellings.
+    pub(super) fn forget_all_but(&mut self, n: usize) {
+        let older = self.tellings.len().saturating_sub(n);
+        self.tellings.drain(..older);
+    }
+
+    /// Forgets tellings that are older than [`MEDIAN_OVER`], or than `four_turns` if these are longer.
+    pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
+        let over = MEDIAN_OVER.max(four_turns);
+        self.tellings.retain(|telling| telling.at + over >= now);
+    }
+
+    /// Keeps the jitter, and from it the target.
+    fn measure(&mut self, now: Duration, base: f64) {
+        self.piece.push(base);
+        let lasted = now.saturating_sub(self.piece_began);
+        if (lasted < PIECE || self.piece.len() < 4) && self.piece.len() < TELLINGS {
+            return;
+        }
+        self.piece.sort_unstable_by(f64::total_cmp);
+        self.spreads[self.pieces % PIECES] = self.piece[self.piece.len() / 2] - self.piece[0];
+        self.pieces += 1;
+        self.piece.clear();
+        self.piece_began = now;
+        let mut spreads = self.spreads;
+        spreads.sort_unstable_by(f64::total_cmp);
+        let wanted =
+            (spreads[PIECES - 1 - PIECES_FORGIVEN] + 1.0).clamp(TARGET_MIN_TICKS, TARGET_MAX_TICKS);
+        self.target = wanted.max(self.target - TARGET_FALL_TICKS);
+    }
+
+    /// The middle of the recent tellings' bases, if there are enough. Margins are whole, so the mean of what is
+    /// near the median is finer than the median, and as deaf to spikes.
+    pub(super) fn middle(&self) -> Option<f64> {
+        if self.tellings.len() < 3 {
+            return None;
+        }
+        let mut sorted = [0.0; TELLINGS];
+        let sorted = &mut sorted[..self.tellings.len()];
+        for (sorted, telling) in sorted.iter_mut().zip(&self.tellings) {
+            *sorted = telling.base;
+        }
+        sorted.sort_unstable_by(f64::total_cmp);
+        let median = sorted[sorted.len() / 2];
+        let (mut sum, mut n) = (0.0, 0.0);
+        for base in sorted
+            .iter()
+            .filter(|base| (**base - median).abs() <= NEAR_TICKS)
+        {
+            (sum, n) = (sum + base, n + 1.0);
+        }
+        Some(sum / n)
+    }
+}

@@ -1,0 +1,209 @@
+//! What a game says of its picture: the pose of each entity at one tick.
+
+use core::cmp::Reverse;
+
+use twinstep_core::{PlayerId, PlayerSet};
+
+use crate::projectile::Muzzle;
+use crate::smooth::Pose;
+use crate::timeline::Known;
+
+/// Tells what to draw of a simulation.
+pub trait Show<S>: Send + Sync + 'static {
+    /// Names an entity for as long as it lives.
+    type Key: Ord + Copy + Send + Sync + 'static;
+    /// How it is drawn.
+    type Pose: Pose;
+    /// Puts the pose of each entity that is drawn, in any order; cheapest in the order of keys.
+    fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
+}
+
+/// For clients without a picture.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hidden;
+
+impl<S> Show<S> for Hidden {
+    type Key = u8;
+    type Pose = f32;
+    fn poses(&self, _: &S, _: &mut Poses<u8, f32>) {}
+}
+
+/// A [`Show`] made of a closure.
+pub struct ShowWith<F, K, P> {
+    poses: F,
+    of: core::marker::PhantomData<fn() -> (K, P)>,
+}
+
+/// Makes a closure a [`Show`].
+pub fn show_with<S, K, P, F: Fn(&S, &mut Poses<K, P>)>(poses: F) -> ShowWith<F, K, P> {
+    ShowWith {
+        poses,
+        of: core::marker::PhantomData,
+    }
+}
+
+impl<S, K, P, F> Show<S> for ShowWith<F, K, P>
+where
+    K: Ord + Copy + Send + Sync + 'static,
+    P: Pose,
+    F: Fn(&S, &mut Poses<K, P>) + Send + Sync + 'static,
+{
+    type Key = K;
+    type Pose = P;
+    fn poses(&self, sim: &S, out: &mut Poses<K, P>) {
+        (self.poses)(sim, out);
+    }
+}
+
+/// One pose, as it was put.
+#[derive(Clone, Copy)]
+pub(super) struct Put<K, P> {
+    pub(super) key: K,
+    pub(super) pose: P,
+    pub(super) local: bool,
+    pub(super) muzzle: Option<Muzzle<K, P>>,
+    /// Its place in the order of putting.
+    nth: u32,
+}
+
+/// The poses of one tick, by key; each key once.
+pub struct Poses<K, P> {
+    locals: PlayerSet,
+    known: Known,
+    pub(super) puts: Vec<Put<K, P>>,
+    ordered: bool,
+}
+
+impl<K: Ord + Copy, P: Pose> Poses<K, P> {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Poses {
+            locals: PlayerSet::default(),
+            known: Known::ALL,
+            puts: Vec::new(),
+            ordered: true,
+        }
+    }
+
+    /// Makes this empty again for a screen of these local players, keeping the buffer.
+    pub fn begin(&mut self, locals: PlayerSet) {
+        self.begin_knowing(locals, &Known::ALL);
+    }
+
+    /// The same for a prediction of which so much is known.
+    pub fn begin_knowing(&mut self, locals: PlayerSet, known: &Known) {
+        self.locals = locals;
+        self.known = *known;
+        self.puts.clear();
+        self.ordered = true;
+    }
+
+    /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
+    #[must_use]
+    pub fn is_local(&self, player: PlayerId) -> bool {
+        self.locals.contains(player)
+    }
+
+    /// How much of what players gave is known here, rather than guessed. What a player of another screen fires while
+    /// nobody here knows of it is best not drawn: every correction of the guess would tear it about. Once known
+    /// it appears at the muzzle, see [`put_from`](Self::put_from) (seed row 67).
+    #[must_use]
+    pub fn known(&self) -> Known {
+        self.known
+    }
+
+    /// An entity, drawn between the last two ticks.
+    pub fn put(&mut self, key: K, pose: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: false,
+            muzzle: None,
+            nth: 0,
+        });
+    }
+
+    /// A local seat (and what must not lag behind it), drawn where the newest tick has it.
+    pub fn put_local(&mut self, key: K, pose: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: true,
+            muzzle: None,
+            nth: 0,
+        });
+    }
+
+    /// A player's own entity: local or not, as it is.
+    pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
+        let local = self.is_local(player);
+        self.insert(Put {
+            key,
+            pose,
+            local,
+            muzzle: None,
+            nth: 0,
+        });
+    }
+
+    /// A projectile of somebody else: when it appears it is drawn at its shooter's muzzle as that is shown
+    /// then, and glides onto its path. `muzzle` is where this very simulation has the muzzle.
+    pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
+        self.insert(Put {
+            key,
+            pose,
+            local: false,
+            muzzle: Some(Muzzle {
+                shooter,
+                at: muzzle,
+            }),
+            nth: 0,
+        });
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.puts.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.puts.is_empty()
+    }
+
+    pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
+        self.puts
+            .binary_search_by_key(&key, |put| put.key)
+            .ok()
+            .map(|i| &self.puts[i])
+    }
+
+    fn insert(&mut self, put: Put<K, P>) {
+        self.ordered &= self.puts.last().is_none_or(|last| last.key < put.key);
+        self.puts.push(put);
+    }
+
+    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort,
+    /// unless they were put in order.
+    pub(super) fn order(&mut self) {
+        if self.ordered {
+            return;
+        }
+        for (i, put) in self.puts.iter_mut().enumerate() {
+            put.nth = i as u32;
+        }
+        self.puts
+            .sort_unstable_by_key(|put| (put.key, Reverse(put.nth)));
+        self.puts.dedup_by_key(|put| put.key);
+        self.ordered = true;
+    }
+}
+
+impl<K: Ord + Copy, P: Pose> Default for Poses<K, P> {
+    fn default() -> Self {
+        Poses::new()
+    }
+}

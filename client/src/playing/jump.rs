@@ -1,0 +1,115 @@
+//! A session in its match goes on from another world than the one that it had stepped to: healed, come back to a
+//! server that kept its match, or to one that lost some of it.
+//!
+//! Invariant: whatever the world, the match gets what it may wait for (a batch for each turn from there on), own orders
+//! are neither lost nor doubled, and the picture continues.
+
+use twinstep_core::packet::hello::Welcome;
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick};
+
+use super::Playing;
+use crate::orders::Orders;
+use crate::picture::Show;
+
+impl<S: Simulation, V: Show<S>> Playing<S, V> {
+    /// Goes on from the server's world, after ours was found to differ.
+    pub(crate) fn heal(&mut self, world: World<S>) {
+        let at = world.tick();
+        if self.differs.take().is_some() {
+            self.evidence = Some(self.timeline.authority().clone());
+        }
+        self.inbox.begin_at(at);
+        self.view.jump(world.sim(), at);
+        self.meter.commands_executed += self.timeline.jump(world) as u64;
+        self.meter.heals += 1;
+        self.restart_tape();
+        self.restart_playout();
+        // Turns beyond that world may have come while it was on its way.
+        if let Some(lockstep) = &mut self.lockstep {
+            let now = self.advanced_at.unwrap_or_default();
+            for frame in self.inbox.frames() {
+                lockstep.hear(now, frame);
+            }
+        }
+    }
+
+    /// The tape begins with the authority as it is, if there is one.
+    pub(crate) fn restart_tape(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            let delay = self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay);
+            tape.begin(delay as u8, self.timeline.authority());
+        }
+    }
+
+    /// In lockstep: the clock starts anew, with half of a command's delay as slack.
+    fn restart_playout(&mut self) {
+        if let Some(lockstep) = &mut self.lockstep {
+            let turn = self.timeline.authority().turn();
+            let slack = turn.cadence.turn() * lockstep.delay / 2;
+            let now = self.advanced_at.unwrap_or_default();
+            lockstep.jump(now, turn, now + slack);
+            self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
+        }
+    }
+
+    /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
+    /// half of its digest, if it can be gone on from.
+    pub(crate) fn resumable(&mut self) -> Option<(Tick, u32)> {
+        let authority = self.timeline.authority();
+        let tick = authority.tick();
+        let turn = authority.turn();
+        self.inbox.restart(tick);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.listen_anew(turn);
+        }
+        let authority = self.timeline.authority();
+        let digest = authority.digest().ok().filter(|_| self.differs.is_none())?;
+        Some((tick, digest as u32))
+    }
+
+    /// Goes on from the authority, as the server agreed.
+    pub(crate) fn resume(&mut self, welcome: &Welcome) {
+        self.timeline.orders_mut().come_back(&welcome.next_seq);
+    }
+
+    /// Goes on from the server's world, which may be older than ours.
+    pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
+        let at = world.tick();
+        let went_back = at < self.timeline.authority().tick();
+        self.differs = None;
+        self.evidence = None;
+        self.inbox.restart(at);
+        self.view.jump(world.sim(), at);
+        self.meter.commands_executed += self.timeline.jump(world) as u64;
+        if went_back {
+            // What was sampled for ticks that did not happen would be too far ahead: begin anew.
+            self.pace = None;
+            self.timeline.orders_mut().skip_to(at);
+        }
+        self.restart_tape();
+        self.restart_playout();
+        self.resume(welcome);
+    }
+
+    /// As [`restart`](Playing::restart), as other players than before: what the old ones ordered and did not run is
+    /// refused. Seats and sequences of these commands.
+    pub(crate) fn restart_as(&mut self, welcome: &Welcome, world: World<S>) -> Vec<(usize, u32)> {
+        let orders = self.timeline.orders_mut();
+        self.meter.commands_executed += orders.jumped(&world) as u64;
+        let seat_of = |player| orders.seats().iter().position(|p| *p == player);
+        let refused: Vec<(usize, u32)> = orders
+            .commands()
+            .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
+            .collect();
+        self.meter.commands_refused += refused.len() as u64;
+        *orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
+        if self.lockstep.is_none() {
+            self.view.own(orders.players());
+        }
+        // Inputs are sampled for other seats: their clock begins anew.
+        self.pace = None;
+        self.restart(welcome, world);
+        refused
+    }
+}

@@ -1,0 +1,106 @@
+//! What the server tells a session over the lane: its welcome, worlds, tickets, names.
+//!
+//! Law **Hostile wire**: what cannot be read, or does not belong here now, costs a counter; only a first world that
+//! cannot be read ends the session, for without one there is nothing to play.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::lane::Message;
+use twinstep_core::packet::message;
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, codec};
+
+use super::told::report;
+use super::{Closed, Event, Session, State};
+use crate::picture::Show;
+use crate::playing::Playing;
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    pub(super) fn take_message(&mut self, now: Duration, told: &Message) {
+        match (told.kind, &mut self.state) {
+            (message::WELCOME, State::Joining { welcome, .. }) => {
+                *welcome = codec::decode_whole(&told.bytes).ok();
+            }
+            (message::WORLD, State::Joining { .. }) => self.begin(now, &told.bytes),
+            (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
+            (message::NAMES, State::Playing(playing)) => match codec::decode_whole(&told.bytes) {
+                Ok(names) => {
+                    self.company.rename(names);
+                    if let Some(tape) = &mut playing.tape {
+                        tape.rename(self.company.names());
+                    }
+                }
+                Err(_) => self.malformed += 1,
+            },
+            (message::WELCOME, State::Playing(_)) if self.returning.is_some() => {
+                self.welcome_back(now, codec::decode_whole(&told.bytes).ok());
+            }
+            (message::WORLD, State::Playing(_)) if self.returning.is_some() => {
+                match read_world(&told.bytes) {
+                    Some(world) => self.go_on_from(now, world),
+                    None => self.close(Closed::UnreadableWorld),
+                }
+            }
+            (message::HEAL, State::Playing(playing)) => {
+                let Some(world) = read_world(&told.bytes) else {
+                    return;
+                };
+                let at = world.tick();
+                playing.heal(world);
+                self.asked_evidence = playing.evidence.as_ref().map(|ours| (ours.tick(), now));
+                self.events.push_back(Event::Healed { at });
+                self.send_now = true;
+            }
+            (message::EVIDENCE, State::Playing(playing)) => {
+                let theirs = read_world::<S>(&told.bytes);
+                if let (Some(ours), Some(theirs)) = (playing.evidence.take(), theirs) {
+                    let report = report(&ours, &theirs);
+                    // A report that finds no room stays with this client.
+                    let _ = self
+                        .lane_out
+                        .push(message::REPORT, report.as_bytes().into());
+                    self.events.push_back(Event::Desync(report));
+                }
+                self.asked_evidence = None;
+            }
+            _ => self.malformed += 1,
+        }
+    }
+
+    /// The world is here: from now on this session plays.
+    fn begin(&mut self, now: Duration, bytes: &[u8]) {
+        let State::Joining { hooks, welcome } = &mut self.state else {
+            return;
+        };
+        let (Some(world), Some(welcome)) = (read_world::<S>(bytes), welcome.take()) else {
+            self.close(Closed::UnreadableWorld);
+            return;
+        };
+        let sound = welcome
+            .seats
+            .iter()
+            .all(|player| player.index() < PLAYERS_MAX)
+            && welcome.seats.len() == welcome.next_seq.len();
+        let Some(hooks) = hooks.take().filter(|_| sound) else {
+            self.close(Closed::UnreadableWorld);
+            return;
+        };
+        self.events.push_back(Event::Joined(welcome.seats.to_vec()));
+        self.next_seal = world.tick();
+        self.needed = world.tick();
+        self.began_at = world.tick();
+        self.met_at = now;
+        let mut playing = Box::new(Playing::new(welcome, world, hooks));
+        playing.tape = self.tape.take();
+        playing.restart_tape();
+        self.state = State::Playing(playing);
+        self.send_now = true;
+    }
+}
+
+fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
+    codec::decode_whole::<World<S>>(bytes)
+        .ok()
+        .filter(World::is_sound)
+}

@@ -1,0 +1,133 @@
+//! What the next frame is assumed to be: own orders as they were given, announced ones as they were told, the rest
+//! guessed.
+//!
+//! Invariant: what is known is never guessed, and own commands and claims stand in one frame of a line each.
+
+use twinstep_core::bounds::COMMANDS_PER_TICK;
+use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+use super::line::AssumedOrders;
+use crate::announced::Announced;
+use crate::hooks::{Guess, Speculate};
+use crate::orders::Orders;
+
+/// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
+pub(super) struct Assume<'a, S: Simulation> {
+    pub(super) tick: Tick,
+    pub(super) base: Tick,
+    pub(super) authority: &'a World<S>,
+    pub(super) orders: &'a Orders<S>,
+    pub(super) announced: &'a Announced<S>,
+    pub(super) rules: &'a S::Rules,
+    pub(super) guess: &'a mut dyn Guess<S>,
+    pub(super) speculate: &'a mut dyn Speculate<S>,
+}
+
+impl<S: Simulation> Assume<'_, S> {
+    /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
+    pub(super) fn outcomes(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+        for open in world
+            .open_queries()
+            .iter()
+            .filter(|open| open.asked + 1 == self.tick)
+        {
+            if let Some(outcome) =
+                self.speculate
+                    .speculate(world.sim(), self.rules, open.key, &open.query)
+            {
+                data.outcomes.push(Answer {
+                    asked: open.asked,
+                    key: open.key,
+                    outcome: Some(outcome),
+                });
+            }
+        }
+    }
+
+    /// Own commands and claims: each once, as soon as its tick is reached, within the sealer's caps.
+    ///
+    /// A command behind one that ran already was refused, though the word of it is still on its way.
+    pub(super) fn own(
+        &self,
+        world: &World<S>,
+        assumed: &mut AssumedOrders,
+        data: &mut FrameData<S>,
+    ) {
+        for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
+            let player = pending.order.player;
+            let taken = data.commands.iter().filter(|c| c.player == player).count();
+            let next = assumed.commands[player.index()].max(world.next_seq(player));
+            if pending.order.seq >= next && taken < COMMANDS_PER_TICK {
+                assumed.commands[player.index()] = pending.order.seq + 1;
+                data.commands.push(pending.order.clone());
+            }
+        }
+        for pending in self.orders.claims().filter(|p| p.stamp <= self.tick) {
+            let player = pending.order.player;
+            let taken = data.claims.iter().any(|c| c.player == player);
+            if pending.order.seq >= assumed.claims[player.index()] && !taken {
+                assumed.claims[player.index()] = pending.order.seq + 1;
+                data.claims.push(pending.order.clone());
+            }
+        }
+        let seated = world.seated();
+        data.claims.retain(|claim| seated.contains(claim.player));
+        data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
+    }
+
+    /// Announced commands at their own tick, or in the line's first frame if that is past.
+    pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
+        let seated = world.seated();
+        for (due, order) in self.announced.commands() {
+            let now = due == self.tick || (due < self.base && self.tick == self.base);
+            if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
+                data.commands.push(order.clone());
+            }
+        }
+        data.commands.retain(|order| seated.contains(order.player));
+        data.commands.sort_unstable_by_key(|c| (c.player, c.seq));
+    }
+
+    pub(super) fn inputs(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+        for player in world.present().iter() {
+            let known = self
+                .orders
+                .input_of(player, self.tick)
+                .or_else(|| self.announced.input(player, self.tick));
+            let input = known.cloned().unwrap_or_else(|| {
+                data.filled.set(player, true);
+                let (last, age) =
+                    last_known(self.announced, self.authority, world, player, self.tick);
+                self.guess.guess(world.sim(), player, last, age)
+            });
+            data.inputs.set(player, Some(input));
+        }
+    }
+}
+
+/// What a guess of `player`'s input at `tick` begins with, and at which age: in `line`, which is stepped up to there.
+///
+/// Old news is no sign of silence: over a long line the newest input is always many ticks old, though the server has
+/// one for each tick. So a player is taken to hold on, and to let go only where the server is seen to fill: then as
+/// far as it will have come by then.
+fn last_known<'w, S: Simulation>(
+    announced: &'w Announced<S>,
+    authority: &World<S>,
+    line: &'w World<S>,
+    player: PlayerId,
+    tick: Tick,
+) -> (&'w S::Input, u32) {
+    let confirmed = authority.tick();
+    // Announcements may know more than the line, which was assumed before they came.
+    let told = announced.last_before(player, tick);
+    if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
+        return (input, 1);
+    }
+    let (held, _) = line.held(player);
+    match authority.held(player) {
+        (_, 0) => (held, 1),
+        (_, filled) => (held, filled + (tick - confirmed) + 1),
+    }
+}

@@ -1,0 +1,281 @@
+//! [`Stepper`]: the one place that steps a world, by a frame that fits it.
+//!
+//! Law **Canonical**, at the stepping end: a frame is checked as a whole before anything changes, so that nothing is
+//! stepped that does not fit, and nothing is half stepped.
+
+use alloc::vec::Vec;
+
+use super::{OpenQuery, Presence, World};
+use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
+use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
+use crate::{Effects, Key, PlayerId, Simulation, Tick};
+
+/// Why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The frame is for another tick.
+    #[error("expected the frame of {expected}, got that of {got}")]
+    OutOfTurn {
+        /// The world's next tick.
+        expected: Tick,
+        /// The frame's tick.
+        got: Tick,
+    },
+    /// An entry stands in the wrong place or twice.
+    #[error("the frame of {0} is not in canonical order")]
+    NotCanonical(Tick),
+    /// A roster change that does not follow from the roster, or an input of one who is not there.
+    #[error("the frame of {tick} does not fit the roster at {player}")]
+    Roster {
+        /// The frame's tick.
+        tick: Tick,
+        /// The player concerned.
+        player: PlayerId,
+    },
+    /// An outcome for a query that is not open.
+    #[error("the frame of {tick} answers a query that is not open (asked at {asked} as {key})")]
+    UnknownQuery {
+        /// The frame's tick.
+        tick: Tick,
+        /// The tick that the answer names.
+        asked: Tick,
+        /// The key that the answer names.
+        key: Key,
+    },
+    /// A cadence out of its range, or not at a turn's first tick.
+    #[error("the frame of {0} changes the cadence where that cannot be")]
+    Cadence(Tick),
+    /// A command out of its sequence.
+    #[error(
+        "the frame of {tick} repeats a command of {player}: expected at least #{expected}, got #{got}"
+    )]
+    Sequence {
+        /// The frame's tick.
+        tick: Tick,
+        /// Whose command.
+        player: PlayerId,
+        /// The next sequence.
+        expected: u32,
+        /// The frame's.
+        got: u32,
+    },
+}
+
+/// Steps worlds, with buffers that are used again: no allocation in the steady state.
+pub struct Stepper<S: Simulation> {
+    fx: Effects<S>,
+    answered: Vec<OpenQuery<S::Query>>,
+    refused: Vec<OpenQuery<S::Query>>,
+    dropped_asks: u64,
+}
+
+impl<S: Simulation> Default for Stepper<S> {
+    fn default() -> Self {
+        Stepper {
+            fx: Effects::new(),
+            answered: Vec::new(),
+            refused: Vec::new(),
+            dropped_asks: 0,
+        }
+    }
+}
+
+impl<S: Simulation> Stepper<S> {
+    /// One tick of `world` by `frame`. `claimants` may claim: the local players, in the first step of a
+    /// new predicted tick, and nobody else.
+    ///
+    /// # Errors
+    /// The frame does not fit the world. The world is then as before.
+    pub fn step(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+        rules: &S::Rules,
+        perspective: Perspective<'_>,
+        claimants: PlayerSet,
+    ) -> Result<&Effects<S>, FrameError> {
+        check(world, frame)?;
+        self.take_answered(world, frame);
+        for &(player, change) in &frame.roster {
+            world.change_roster(player, change);
+        }
+        self.fx.reset(perspective.phase(), claimants);
+        world.sim.step(
+            &Frame::new(frame, &self.answered, &self.refused, rules, perspective),
+            &mut self.fx,
+        );
+        world.note_inputs(frame);
+        for order in &frame.commands {
+            world.next_seq[order.player.index()] = order.seq + 1;
+        }
+        self.keep_asked(world);
+        if let Some(cadence) = frame.cadence {
+            world.turn.cadence = cadence;
+        }
+        world.tick += 1;
+        world.turn.reach(world.tick);
+        Ok(&self.fx)
+    }
+
+    /// What the last step asked, showed and claimed.
+    #[must_use]
+    pub fn effects(&self) -> &Effects<S> {
+        &self.fx
+    }
+
+    /// Asks dropped because even the list of refused ones was full.
+    #[must_use]
+    pub fn dropped_asks(&self) -> u64 {
+        self.dropped_asks
+    }
+
+    /// Moves what the frame answers, and what was refused at the last tick, out of the world.
+    fn take_answered(&mut self, world: &mut World<S>, frame: &FrameData<S>) {
+        self.answered.clear();
+        for answer in &frame.outcomes {
+            if let Some(at) = world.find(answer.asked, answer.key) {
+                self.answered.push(world.open.remove(at));
+            }
+        }
+        self.refused.clear();
+        self.refused.append(&mut world.refused);
+    }
+
+    /// Opens the queries of this step in order of their keys, within the caps.
+    fn keep_asked(&mut self, world: &mut World<S>) {
+        let asked = world.tick;
+        let start = world.open.len();
+        for (i, (key, query)) in self.fx.asks().iter().enumerate() {
+            let (list, room) = if i < ASKS_PER_TICK && world.open.len() < QUERIES_OPEN_MAX {
+                (&mut world.open, true)
+            } else {
+                let room = world.refused.len() < QUERIES_REFUSED_MAX;
+                (&mut world.refused, room)
+            };
+            if room {
+                list.push(OpenQuery {
+                    asked,
+                    key: *key,
+                    query: query.clone(),
+                });
+            } else {
+                self.dropped_asks += 1;
+            }
+        }
+        world.open[start..].sort_unstable_by_key(|open| open.key);
+        world.refused.sort_unstable_by_key(|open| open.key);
+    }
+}
+
+impl<S: Simulation> World<S> {
+    fn find(&self, asked: Tick, key: Key) -> Option<usize> {
+        self.open
+            .binary_search_by_key(&(asked, key), |open| (open.asked, open.key))
+            .ok()
+    }
+
+    fn change_roster(&mut self, player: PlayerId, change: RosterChange) {
+        let i = player.index();
+        self.roster[i] = presence_after(change);
+        if change != RosterChange::Dropped {
+            self.held[i] = S::Input::default();
+            self.ages[i] = 0;
+        }
+    }
+
+    fn note_inputs(&mut self, frame: &FrameData<S>) {
+        for (player, input) in frame.inputs.iter() {
+            let i = player.index();
+            self.held[i].clone_from(input);
+            self.ages[i] = if frame.filled.contains(player) {
+                self.ages[i].saturating_add(1)
+            } else {
+                0
+            };
+        }
+    }
+}
+
+fn presence_after(change: RosterChange) -> Presence {
+    match change {
+        RosterChange::Joined | RosterChange::Returned => Presence::Present,
+        RosterChange::Dropped => Presence::Dropped,
+        RosterChange::Left => Presence::Absent,
+    }
+}
+
+/// Law Canonical, at the stepping end: nothing is stepped that does not fit, and nothing is half stepped.
+fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), FrameError> {
+    let tick = frame.tick;
+    if tick != world.tick {
+        return Err(FrameError::OutOfTurn {
+            expected: world.tick,
+            got: tick,
+        });
+    }
+    if !frame.is_canonical() {
+        return Err(FrameError::NotCanonical(tick));
+    }
+    if let Some(cadence) = frame.cadence
+        && (tick != world.turn.began || !cadence.is_sound())
+    {
+        return Err(FrameError::Cadence(tick));
+    }
+    let mut roster = world.roster;
+    for &(player, change) in &frame.roster {
+        let seat = roster
+            .get_mut(player.index())
+            .ok_or(FrameError::Roster { tick, player })?;
+        let fits = match change {
+            RosterChange::Joined => *seat == Presence::Absent,
+            RosterChange::Dropped => *seat == Presence::Present,
+            RosterChange::Returned => *seat == Presence::Dropped,
+            RosterChange::Left => *seat != Presence::Absent,
+        };
+        if !fits {
+            return Err(FrameError::Roster { tick, player });
+        }
+        *seat = presence_after(change);
+    }
+    for (i, presence) in roster.iter().enumerate() {
+        let player = PlayerId(i as u8);
+        if frame.inputs.get(player).is_some() != (*presence == Presence::Present) {
+            return Err(FrameError::Roster { tick, player });
+        }
+    }
+    let seated = |player: PlayerId| {
+        roster
+            .get(player.index())
+            .is_some_and(|p| *p != Presence::Absent)
+    };
+    for order in frame.claims.iter().chain(&frame.commands) {
+        if !seated(order.player) {
+            return Err(FrameError::Roster {
+                tick,
+                player: order.player,
+            });
+        }
+    }
+    for order in &frame.commands {
+        let expected = world.next_seq[order.player.index()];
+        if order.seq < expected || order.seq >= COUNT_MAX {
+            return Err(FrameError::Sequence {
+                tick,
+                player: order.player,
+                expected,
+                got: order.seq,
+            });
+        }
+    }
+    for answer in &frame.outcomes {
+        if world.find(answer.asked, answer.key).is_none() {
+            return Err(FrameError::UnknownQuery {
+                tick,
+                asked: answer.asked,
+                key: answer.key,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Looks after who is there: players of whom nothing is heard, sessions that take too long or do not answer.
+//!
+//! Invariant: whatever a client does or fails to do, it ends: each stage of a session has its patience, and so has a
+//! seat that nobody sits on.
+
+use super::*;
+use crate::config::Sealing;
+use crate::sealer::ticks_in;
+
+/// A dropped player's seat is freed after so long.
+const LEAVE_AFTER: Duration = Duration::from_secs(60);
+
+impl<S: Simulation> Match<S> {
+    /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
+    pub(super) fn note_silence(&mut self) {
+        let next = self.world.tick();
+        let turn = self.world.turn().number;
+        let tick = self.world.turn().cadence.tick();
+        // Where everybody is waited for, silence ends in a kick instead.
+        let drops = self.config.sealing == Sealing::Deadline;
+        for (i, seat) in self.seats.iter_mut().enumerate() {
+            let player = PlayerId(i as u8);
+            let session = self
+                .peers
+                .iter()
+                .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
+            let speaks = session
+                && match self.config.command_delay {
+                    0 => seat.input(next).is_some(),
+                    _ => seat.batch(turn).is_some(),
+                };
+            if let Some(change) = self
+                .sealer
+                .silence(self.world.presence(player), seat, next, tick, speaks)
+                .filter(|change| drops || *change == RosterChange::Returned)
+            {
+                self.sealer.change(player, change);
+                seat.changed = Some(next);
+            }
+            let presence = self.world.presence(player);
+            let held = self.peers.iter().any(|p| p.players.contains(&player));
+            let named = self.identities.iter().any(|(_, p)| *p == player);
+            // Gone for long, or gone before it ever joined.
+            let gone = presence == Presence::Dropped
+                && next - seat.given > ticks_in(LEAVE_AFTER, tick)
+                || presence == Presence::Absent && named;
+            if gone && !held {
+                self.sealer.change(player, RosterChange::Left);
+                seat.purge();
+                self.identities.retain(|(_, p)| *p != player);
+            }
+        }
+    }
+
+    /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
+    pub(super) fn look_after_peers(&mut self, now: Duration) {
+        self.kick_laggards(now);
+        let oldest = self.history.first();
+        let cadence = self.world.turn().cadence;
+        let turn_ticks = u32::from(cadence.turn_ticks);
+        let mut at = 0;
+        while at < self.peers.len() {
+            let next = self.shown_to(at);
+            let peer = &mut self.peers[at];
+            let rtt_ticks = peer
+                .link
+                .rtt()
+                .unwrap_or_default()
+                .min(RTT_MAX)
+                .as_secs_f64()
+                / cadence.tick().as_secs_f64();
+            if peer.wanted >= next {
+                // There is nothing that it could acknowledge.
+                peer.progress_at = now;
+            }
+            let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
+            let waited = now.saturating_sub(peer.since);
+            let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
+            let verdict = match peer.stage {
+                Stage::Greeting | Stage::Loading => {
+                    (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
+                }
+                Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
+                Stage::CatchingUp if next - peer.wanted <= near => {
+                    peer.enter(Stage::Playing, now);
+                    for player in &peer.players {
+                        let seat = &mut self.seats[player.index()];
+                        seat.given = seat.given.max(next);
+                    }
+                    self.let_in(at);
+                    None
+                }
+                Stage::CatchingUp => None,
+                Stage::Playing => {
+                    self.let_in(at);
+                    stuck.then_some(CloseCode::NoAcks)
+                }
+            };
+            let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
+            if behind && self.peers[at].stage == Stage::Playing {
+                // Farther behind than the frames that are kept: only a world helps.
+                if self.is_delayed(at) {
+                    self.close_peer(at, CloseCode::NoAcks);
+                } else {
+                    self.send_world(now, at);
+                }
+            }
+            if self.peers.get(at).map(|p| p.id) != Some(id) {
+                continue; // Healed too often: it is gone.
+            }
+            if self.peers[at].takes_ticket(now) {
+                self.outbox.push(Item::Ticket(id));
+            }
+            match verdict {
+                Some(code @ CloseCode::NoAcks) => self.close_peer(at, code),
+                Some(code) => self.leave_unseated(at, code),
+                None => at += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Clients whose world is not the match's get another one.
+//!
+//! Healing goes first, with the current world, so that the player plays on; what the client needs to say where it
+//! differed follows when it asks. Invariant: a client's word that it differs is trusted for nothing but this, and within
+//! the bounds of its standing.
+
+use super::*;
+
+impl<S: Simulation> Match<S> {
+    /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
+    pub(super) fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
+        if self.is_delayed(at) {
+            // The current world is not for its eyes; it may join again.
+            return self.close_peer(at, CloseCode::Desync);
+        }
+        if !self.send_world(now, at) {
+            return;
+        }
+        self.stats.desyncs += 1;
+        if self.recorder.is_some() {
+            let peer = self.peers[at].id;
+            self.outbox.push(Item::Evidence(peer, tick));
+        }
+        self.peers[at].evidence = self.history.world(tick).and_then(|world| {
+            let mut bytes = Vec::new();
+            codec::append(world, &mut bytes).ok()?;
+            Some((tick, Arc::from(bytes)))
+        });
+    }
+
+    /// Sends the current world to a client that cannot go on from frames, if it may have one now.
+    pub(super) fn send_world(&mut self, now: Duration, at: usize) -> bool {
+        if !self.peers[at].lane_out.is_idle() {
+            return false; // On its way.
+        }
+        match self.peers[at].may_heal(now) {
+            Some(true) => {}
+            Some(false) => return false,
+            None => {
+                self.leave(at, CloseCode::Desync);
+                return false;
+            }
+        }
+        self.stats.heals += 1;
+        let world = self.snapshot();
+        self.peers[at].lane_out.push(message::HEAL, world).is_ok()
+    }
+
+    pub(super) fn show_evidence(&mut self, at: usize, tick: Tick) {
+        let peer = &mut self.peers[at];
+        if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
+            debug_assert_eq!(kept, tick);
+            if peer.lane_out.push(message::EVIDENCE, world).is_ok() {
+                peer.reports_due += 1;
+            }
+        }
+    }
+}

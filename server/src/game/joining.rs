@@ -1,0 +1,158 @@
+//! Who says hello gets a world, or goes on from the one that it has; who has caught up is let in.
+//!
+//! ```text
+//!  hello ─▶ fits? ─▶ its own world is known here? ── yes ─▶ welcome: frames from there
+//!             │                  │ no
+//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─▶ caught up ─▶ Joined
+//! ```
+//!
+//! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
+
+use super::spectators::VIEWS_AT_ONCE;
+use super::*;
+use crate::config::Resolves;
+
+impl<S: Simulation> Match<S> {
+    pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
+        if let Some(code) = self.hello.refusal(hello) {
+            return self.leave_unseated(at, code);
+        }
+        let resumed = hello
+            .resume
+            .is_some_and(|(tick, digest)| self.can_resume(at, tick, digest));
+        let world = if resumed {
+            None
+        } else {
+            // Nobody who comes to play waits for those who come to watch.
+            let watches = self.peers[at].is_spectator();
+            let alike = |p: &&Peer| p.is_spectator() == watches;
+            let loading = |p: &&Peer| p.stage == Stage::Loading && !p.resumed;
+            let loads = self.peers.iter().filter(alike).filter(loading).count();
+            let busy = loads
+                >= if watches {
+                    VIEWS_AT_ONCE
+                } else {
+                    JOINS_AT_ONCE
+                };
+            if busy || !self.peers[at].may_join(now) {
+                return; // The client repeats its hello.
+            }
+            match self.world_for(at) {
+                Some(world) => Some(world),
+                None => return, // Nothing old enough yet to show.
+            }
+        };
+        let peer = &mut self.peers[at];
+        let welcome = Welcome {
+            seats: peer.players.clone(),
+            next_seq: peer
+                .players
+                .iter()
+                .map(|p| self.seats[p.index()].next_seq)
+                .collect(),
+            command_delay: self.config.command_delay,
+            owners_answer: self.config.resolves == Resolves::Owner,
+            resumed,
+        };
+        let had = hello.resume.map(|(tick, _)| tick);
+        let Some(from) = world.as_ref().map(|(tick, _)| *tick).or(had) else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        let told = codec::append(&welcome, &mut bytes).is_ok()
+            && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
+            && world.is_none_or(|(_, world)| peer.lane_out.push(message::WORLD, world).is_ok());
+        if told {
+            for (n, player) in peer.players.iter().enumerate() {
+                let name = hello.names.get(n).copied().unwrap_or_default();
+                self.company.wish(*player, name);
+            }
+            peer.resumed = resumed;
+            // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
+            // batches before that too.
+            let m = if resumed {
+                0
+            } else {
+                self.config.command_delay
+            };
+            let number = self.world.turn().number + u32::from(m);
+            for player in &peer.players {
+                self.seats[player.index()].awaited_from = number;
+            }
+            peer.enter(Stage::Loading, now);
+            peer.wanted = from;
+            peer.view = from;
+        }
+    }
+
+    /// Whether a client can go on by frames from the world that it has. Who is to join needs a world: those are
+    /// handed out slowly, so that nobody comes and goes as fast as its line.
+    fn can_resume(&self, at: usize, tick: Tick, digest: u32) -> bool {
+        let is_in = |player: &PlayerId| {
+            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+        };
+        self.peers[at].players.iter().all(is_in)
+            && tick >= self.history.first()
+            && tick <= self.shown_to(at)
+            && self.digest_at(tick).map(|ours| ours as u32) == Some(digest)
+    }
+
+    /// The world that a session joins with, and its tick.
+    fn world_for(&mut self, at: usize) -> Option<(Tick, Arc<[u8]>)> {
+        if self.is_delayed(at) {
+            return self.watched.world(self.shown_to(at));
+        }
+        Some((self.world.tick(), self.snapshot()))
+    }
+
+    /// Closes a session that never came so far as to have players.
+    pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
+        for player in self.peers[at].players.clone() {
+            if self.world.presence(player) == Presence::Absent {
+                self.identities.retain(|(_, p)| *p != player);
+            }
+        }
+        self.close_peer(at, code);
+    }
+
+    /// The current world as bytes, made once for all that ask at this tick.
+    pub(super) fn snapshot(&mut self) -> Arc<[u8]> {
+        let tick = self.world.tick();
+        if let Some((at, bytes)) = &self.snapshot
+            && *at == tick
+        {
+            return bytes.clone();
+        }
+        let mut bytes = Vec::new();
+        codec::append(&self.world, &mut bytes).expect("a world of at most 8 MiB");
+        let bytes: Arc<[u8]> = bytes.into();
+        self.snapshot = Some((tick, bytes.clone()));
+        bytes
+    }
+
+    /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
+    /// leave is let in when that one has left.
+    pub(super) fn let_in(&mut self, at: usize) {
+        let players = self.peers[at].players.clone();
+        if players.iter().any(|p| self.sealer.changes(*p)) {
+            return;
+        }
+        let next = self.world.tick();
+        let turn = self.world.turn().number;
+        for player in players {
+            if self.world.presence(player) != Presence::Absent {
+                continue;
+            }
+            let identity = self.peers[at].identity.clone();
+            // Not sooner: after a crash, who is said to have a number has its character too.
+            self.journal(|recorder, out| recorder.seat(player, &identity, out));
+            self.sealer.change(player, RosterChange::Joined);
+            let seat = &mut self.seats[player.index()];
+            seat.given = seat.given.max(next);
+            seat.changed = Some(next);
+            // Seed row 21: the turns until then are sealed without it.
+            seat.awaited_from = turn + u32::from(self.config.command_delay);
+            self.joined = true;
+        }
+    }
+}

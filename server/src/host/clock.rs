@@ -1,0 +1,41 @@
+//! Where the host reads the clock: here and nowhere else in this crate.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// Time since the host started: the one clock of all its matches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    began: Instant,
+}
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge: here the clock is read"
+    )]
+    pub(super) fn start() -> Clock {
+        Clock {
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn now(self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// When it will be `due`, as tokio's timers want it.
+    pub(super) fn instant(self, due: Duration) -> tokio::time::Instant {
+        tokio::time::Instant::from_std(self.began + due)
+    }
+}
+
+/// The wall clock, for tickets only.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+pub(super) fn unix_now() -> Duration {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+}

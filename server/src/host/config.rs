@@ -1,0 +1,174 @@
+//! What a host starts from: addresses, keys, files; and why it may not start.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_udp::{
+    ConsumedError, ConsumedTickets, Key, ServerConfig, ServerConfigError, ServerEndpoint,
+};
+
+use super::clock::unix_now;
+use super::{AdminError, JournalFileError};
+use crate::game::StartError;
+
+/// What a host starts from.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The game's id, [`Simulation::NAME`]: tickets of other games do not fit.
+    pub game: String,
+    /// Where the socket is bound; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
+    pub public: Vec<SocketAddr>,
+    /// One or two keys: tickets of each are good.
+    pub keys: Vec<Key>,
+    /// Where used tickets are written down, beside the key file. Needed wherever a key outlives the process.
+    pub consumed_file: Option<PathBuf>,
+    /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`].
+    pub used_tickets: Vec<u64>,
+    /// Where incident files go; without it, beside each match's journal.
+    pub incidents: Option<PathBuf>,
+    /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
+    pub sessions_max: usize,
+    /// Where operators and the next server process ask; an address on loopback.
+    pub admin: Option<SocketAddr>,
+}
+
+impl HostConfig {
+    /// 64 sessions, nothing remembered: for a key that lives as long as the process.
+    #[must_use]
+    pub fn new(game: &str, listen: SocketAddr, key: Key) -> HostConfig {
+        HostConfig {
+            game: game.to_owned(),
+            listen,
+            public: Vec::new(),
+            keys: vec![key],
+            consumed_file: None,
+            used_tickets: Vec::new(),
+            incidents: None,
+            sessions_max: 64,
+            admin: None,
+        }
+    }
+
+    /// All of a start that can fail and stops nobody: asked before another process is made to stop.
+    pub(super) fn rehearse(&self, public: &[SocketAddr]) -> Result<(), HostError> {
+        if let Some(path) = &self.consumed_file {
+            ConsumedTickets::check(path)?;
+        }
+        ServerEndpoint::new(self.endpoint(public, Vec::new()), Duration::ZERO)?;
+        Ok(())
+    }
+
+    pub(super) fn endpoint<'a>(
+        &'a self,
+        public: &'a [SocketAddr],
+        used: Vec<u64>,
+    ) -> ServerConfig<'a> {
+        ServerConfig {
+            keys: &self.keys,
+            public_addresses: public,
+            sessions_max: self.sessions_max,
+            game: &self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            consumed: used,
+            now_unix: unix_now(),
+        }
+    }
+}
+
+/// Why a host, or a match on it, could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The address is taken.
+    #[error(
+        "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
+         --listen (port 0 takes a free one)"
+    )]
+    PortInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address cannot be bound.
+    #[error(
+        "cannot listen on {address}: {source}; choose an address of this machine with --listen"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// It is not an address.
+    #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
+    Address {
+        /// What came.
+        got: String,
+    },
+    /// The keys, the number of sessions or the addresses are out of range.
+    #[error(transparent)]
+    Config(#[from] ServerConfigError),
+    /// The file of used tickets.
+    #[error(transparent)]
+    Consumed(#[from] ConsumedError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalFileError),
+    /// The match.
+    #[error(transparent)]
+    Match(#[from] StartError),
+    /// The id is in use.
+    #[error("expected a new match id, but match {0} runs here already; choose another id")]
+    MatchExists(u64),
+    /// The host was shut down.
+    #[error("the host was shut down; start another one")]
+    Stopped,
+    /// The admin port, or what another process said through its own.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The other process has no such match.
+    #[error("the server whose admin port is at {0} runs no match that could be taken over")]
+    NothingToTakeOver(SocketAddr),
+    /// No thread for the runtime.
+    #[error("cannot start the server's threads: {0}")]
+    Threads(std::io::Error),
+}
+
+/// Binds the socket of a host.
+pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {
+    std::net::UdpSocket::bind(listen).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::AddrInUse {
+            HostError::PortInUse { address: listen }
+        } else {
+            HostError::Listen {
+                address: listen,
+                source,
+            }
+        }
+    })
+}
+
+/// What players dial.
+pub(super) fn public_of(bound: SocketAddr, said: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    match said.is_empty() {
+        false => said,
+        true => guess_public(bound),
+    }
+}
+
+/// What to dial when nothing was said: the bound address, or this very machine if that is every address.
+fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
+    let loopback: IpAddr = match bound.ip() {
+        ip if !ip.is_unspecified() => return vec![bound],
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    tracing::warn!(
+        %bound,
+        "bound to every address without a public one: only players on this machine can join; give --public"
+    );
+    vec![SocketAddr::new(loopback, bound.port()), bound]
+}

@@ -1,0 +1,171 @@
+//! A server of one match that runs on threads of its own: what its author can do with it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use twinstep_core::Simulation;
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+
+use super::MATCH;
+use crate::game::Match;
+use crate::host::{Host, MatchEnded, MatchHandle, StopSignal, unix_now};
+
+/// A ticket can be used for so long.
+const TICKET_LIFE: Duration = Duration::from_secs(3_600);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Whether a server is done is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A server that runs. Dropped, it ends at once, without a word to its clients.
+pub struct Running<S: Simulation> {
+    pub(super) key: Key,
+    pub(super) host: Option<Host>,
+    pub(super) game: MatchHandle<S>,
+    pub(super) runtime: Option<Runtime>,
+}
+
+impl<S: Simulation> Running<S> {
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host().local_addr()
+    }
+
+    /// Where its admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.host().admin_addr()
+    }
+
+    /// What tickets tell players to dial.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[SocketAddr] {
+        self.host().public_addresses()
+    }
+
+    /// A ticket for one player, good for an hour, once. The same name later gets the same seat.
+    ///
+    /// # Errors
+    /// A name that is empty, too long or has control characters.
+    pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(identity, 1)
+    }
+
+    /// A ticket for someone who watches; there must be room for [`spectators`](Server::spectators).
+    ///
+    /// # Errors
+    /// A name out of range.
+    pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(identity, 0)
+    }
+
+    /// A ticket for one screen with several local players.
+    ///
+    /// # Errors
+    /// A name or a number of seats out of range.
+    pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
+        Ticket::issue(
+            &self.key,
+            &TicketSpec {
+                game: S::NAME,
+                wire_version: u32::from(WIRE_VERSION),
+                identity,
+                match_id: MATCH,
+                seats,
+                servers: self.host().public_addresses(),
+                life: TICKET_LIFE,
+                timeout: TIMEOUT,
+                now_unix: unix_now(),
+            },
+        )
+    }
+
+    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`].
+    ///
+    /// # Errors
+    /// The match is over.
+    pub fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
+    ) -> Result<R, MatchEnded> {
+        self.runtime().block_on(self.game.inspect(look))
+    }
+
+    /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
+    /// told. Asked a second time, it ends at once.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<()> {
+        self.run_until(|_| false)
+    }
+
+    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left: for a server within a
+    /// player's process that outlives that player's own game.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_deserted(self) -> std::io::Result<()> {
+        self.run_until(|game| game.is_deserted())
+    }
+
+    fn run_until(
+        mut self,
+        done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
+    ) -> std::io::Result<()> {
+        let game = self.game.clone();
+        let over = async move {
+            while let Ok(false) = game.inspect(move |game| done(game)).await {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let host = self.host.take();
+        let host = host.expect("a server runs until it is shut down");
+        self.runtime().block_on(async {
+            let mut stop = StopSignal::listen()?;
+            tokio::select! {
+                () = stop.requested() => {}
+                () = over => {}
+            }
+            tokio::select! {
+                () = host.shutdown(CloseCode::Draining) => {}
+                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
+            }
+            Ok(())
+        })
+    }
+
+    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    pub fn shutdown(mut self) {
+        let host = self
+            .host
+            .take()
+            .expect("a server runs until it is shut down");
+        self.runtime().block_on(host.shutdown(CloseCode::Draining));
+    }
+
+    fn host(&self) -> &Host {
+        self.host
+            .as_ref()
+            .expect("a server runs until it is shut down")
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime
+            .as_ref()
+            .expect("threads live as long as the server")
+    }
+}
+
+impl<S: Simulation> Drop for Running<S> {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Jobs of resolvers may take long; nobody waits for them.
+            runtime.shutdown_background();
+        }
+    }
+}

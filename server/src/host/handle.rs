@@ -1,0 +1,60 @@
+//! A running match, as the rest of the process reaches it: by errands between two of its steps.
+
+use tokio::sync::{mpsc, oneshot, watch};
+use twinstep_core::Simulation;
+
+use super::runner::Errand;
+use crate::game::Match;
+
+/// The match is over: nobody is there to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the match is over")]
+pub struct MatchEnded;
+
+/// Reaches a running match from anywhere.
+pub struct MatchHandle<S: Simulation> {
+    pub(super) errands: mpsc::Sender<Errand<S>>,
+    pub(super) over: watch::Receiver<bool>,
+}
+
+impl<S: Simulation> Clone for MatchHandle<S> {
+    fn clone(&self) -> Self {
+        MatchHandle {
+            errands: self.errands.clone(),
+            over: self.over.clone(),
+        }
+    }
+}
+
+impl<S: Simulation> MatchHandle<S> {
+    /// Runs `look` on the match between two of its steps. It holds the match up, so it must be short; a panic
+    /// in it ends the match.
+    ///
+    /// # Errors
+    /// The match is over.
+    pub async fn inspect<R: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
+    ) -> Result<R, MatchEnded> {
+        let (answer, answered) = oneshot::channel();
+        let errand: Errand<S> = Box::new(move |game| {
+            let _ = answer.send(look(game));
+        });
+        let asked = async {
+            self.errands.send(errand).await.map_err(|_| MatchEnded)?;
+            answered.await.map_err(|_| MatchEnded)
+        };
+        let mut over = self.over.clone();
+        tokio::select! {
+            answer = asked => answer,
+            // It stands still, and will never answer.
+            _ = over.wait_for(|over| *over) => Err(MatchEnded),
+        }
+    }
+
+    /// Whether the match is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.errands.is_closed() || *self.over.borrow()
+    }
+}

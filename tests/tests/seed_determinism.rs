@@ -1,0 +1,274 @@
+//! The same start and the same frames make the same world: in two processes, at any frame rate, in any order of
+//! arrival, on every machine; and where a world is not the same, that is found.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use serde::{Deserialize, Serialize};
+use twinstep_client::SessionConfig;
+use twinstep_core::frame::Phase;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::TurnLength;
+use twinstep_tests::direct::{Direct, unasked};
+use twinstep_tests::history::{Command, History, Pad};
+use twinstep_tests::rig::{Play, Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Where the second process of the test of row 1 finds the journal.
+const JOURNAL: &str = "TWINSTEP_FOLD_JOURNAL";
+/// How it marks what it prints.
+const DIGEST: &str = "digest ";
+
+fn digests(journal: &[u8]) -> String {
+    let rules = Game::rules(0);
+    let hello = Hello::of::<Game>(&rules, "").unwrap();
+    let mut replay = Replay::<Game>::open(journal, &rules, &hello).unwrap();
+    let mut told = String::new();
+    while replay.step().unwrap() {
+        let digest = replay.world().digest().unwrap();
+        writeln!(told, "{DIGEST}{} {digest:016x}", replay.frame().tick).unwrap();
+    }
+    told
+}
+
+/// Row 1: the same start and the same frames lead two processes through the same digests, for 10,000 ticks.
+/// The second process is this very test, started again.
+#[test]
+fn two_processes_go_through_the_same_digests() {
+    if let Some(path) = std::env::var_os(JOURNAL) {
+        print!("{}", digests(&std::fs::read(path).unwrap()));
+        return;
+    }
+    let mut config = RigConfig::new(21, LinkProfile::LAN);
+    (config.clients, config.verify) = (2, false);
+    let mut rig = Rig::<Game>::new(config);
+    rig.observe(false);
+    while rig.game.world().tick() < Tick(10_010) {
+        rig.run(SECOND);
+    }
+    let name = format!("twinstep-row-1-{}.journal", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, &rig.journal).unwrap();
+    let mut other = Process::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "two_processes_go_through_the_same_digests",
+            "--nocapture",
+        ])
+        .env(JOURNAL, &path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    other
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
+    assert!(other.wait().unwrap().success());
+    std::fs::remove_file(&path).unwrap();
+    let ours = digests(&rig.journal);
+    let theirs: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with(DIGEST))
+        .collect();
+    assert!(theirs.len() >= 10_000, "{} ticks", theirs.len());
+    for (ours, theirs) in ours.lines().zip(&theirs) {
+        assert_eq!(&ours, theirs);
+    }
+    assert_eq!(ours.lines().count(), theirs.len());
+}
+
+/// Rows 5 and 23: whether a client draws 7, 60 or 240 frames a second, its simulation moves by whole ticks,
+/// as many as everybody's, through the server's digests (which the rig compares after every frame).
+#[test]
+fn the_frame_rate_changes_no_digest() {
+    let mut config = RigConfig::new(12, LinkProfile::LAN);
+    config.clients = 3;
+    let mut rig = Rig::<Game>::new(config);
+    for (client, fps) in [7, 60, 240].into_iter().enumerate() {
+        rig.draw_at(client, fps);
+    }
+    rig.run(SECOND * 20);
+    let server = rig.game.world().tick();
+    for i in 0..3 {
+        let authority = rig.clients[i].session.authority().unwrap();
+        assert_eq!(
+            Some(authority.digest().unwrap()),
+            rig.game.digest_at(authority.tick())
+        );
+        assert_eq!(rig.stats(i).heals, 0);
+        // 7 frames a second come up to 9 ticks apart.
+        assert!(server - authority.tick() < 20, "client {i}");
+    }
+}
+
+/// What one run of three players with scripted hands comes to; whose packets of a frame arrive first is drawn
+/// from `seed`.
+fn shuffled(seed: u64) -> (Vec<u64>, History) {
+    let config = || SessionConfig::<History>::new(Arc::new(7));
+    let sessions = vec![config(), config(), config()];
+    let mut table = Direct::new(
+        MatchConfig::action(),
+        History::new(5),
+        Arc::new(7),
+        unasked(),
+        sessions,
+        60,
+    );
+    let mut luck = Mwc::seed(seed);
+    let mut digests = Vec::new();
+    for n in 0..600_u32 {
+        table.frame(|i, session| Pad {
+            stick: (session.stats().input_tick as u8).wrapping_mul(i as u8 + 3),
+            fire: false,
+        });
+        if n > 60 {
+            for (i, session) in table.sessions.iter_mut().enumerate() {
+                let _ = session.command(0, Command::Note(n * 4 + i as u32));
+            }
+        }
+        // Not while they join: then it decides in which tick they do.
+        if n > 60 {
+            let first = luck.below(3) as usize;
+            let last = (first + 1 + luck.below(2) as usize) % 3;
+            table.up.sort_by_key(|(client, _)| match *client {
+                client if client == first => 0,
+                client if client == last => 2,
+                _ => 1,
+            });
+        }
+        table.serve();
+        digests.push(table.game.digest());
+    }
+    (digests, table.game.world().sim().clone())
+}
+
+/// Row 6: in whatever order packets arrive, commands run in the order of players, and the digests are the same.
+#[test]
+fn the_order_of_arrival_changes_nothing() {
+    let (digests, history) = shuffled(1);
+    assert!(history.log.len() > 300, "{} commands", history.log.len());
+    let orders = history.log.iter().filter(|entry| entry.2 != Command::Died);
+    let orders: Vec<_> = orders.collect();
+    let pairs: Vec<_> = orders.windows(2).filter(|w| w[0].0 == w[1].0).collect();
+    assert!(pairs.len() > 100, "many commands share a tick");
+    assert!(pairs.iter().all(|w| w[0].1 <= w[1].1), "in player order");
+    for seed in 2..6 {
+        let (theirs, other) = shuffled(seed);
+        assert!(other.log == history.log, "seed {seed}");
+        assert!(theirs == digests, "seed {seed}");
+    }
+}
+
+/// Row 7: turns of 5, 7, 3 and 20 ticks in one match: every client switches where the server does, and stays
+/// equal (as the rig checks at every tick), with prediction and in lockstep.
+#[test]
+fn turns_of_any_spacing_stay_in_step() {
+    let deadline = RigConfig::new(7, LinkProfile::WAN);
+    for config in [deadline, RigConfig::strategy(7, LinkProfile::WAN)] {
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 4);
+        let mut turns = std::collections::BTreeMap::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for ticks in [5, 7, 3, 20].into_iter().cycle().take(12) {
+            let mut policies = rig.game.config().clone();
+            policies.turn = TurnLength::Fixed(ticks);
+            rig.game.reconfigure(policies).unwrap();
+            let until = rig.now + SECOND * 3;
+            while rig.now < until {
+                rig.run(Duration::from_millis(5));
+                let world = rig.game.world();
+                turns.insert(world.tick(), world.turn());
+                for client in &rig.clients {
+                    let world = client.session.authority().unwrap();
+                    if let Some(turn) = turns.get(&world.tick()) {
+                        assert_eq!(&world.turn(), turn, "at {}", world.tick());
+                        seen.insert((client.peer, turn.cadence.turn_ticks));
+                    }
+                }
+            }
+        }
+        for ticks in [5, 7, 3, 20] {
+            let clients = seen.iter().filter(|(_, of)| *of == ticks).count();
+            assert_eq!(clients, 4, "turns of {ticks} ticks");
+        }
+        rig.converge();
+    }
+}
+
+/// Row 19: one value of one client differs: it is found when the next turn arrives, and the server knows whose.
+#[test]
+fn a_flipped_value_is_found_at_the_next_turn() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.policies.turn = TurnLength::Fixed(3);
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    rig.flip(2);
+    let at = rig.clients[2].session.authority().unwrap().tick();
+    while rig.clients[2].session.differs().is_none() {
+        rig.run(Duration::from_millis(2));
+        let tick = rig.clients[2].session.authority().unwrap().tick();
+        assert!(tick - at <= 3, "a whole turn was stepped");
+    }
+    let found = rig.clients[2].session.differs().unwrap();
+    assert!(found - at <= 3, "found at {found}, flipped at {at}");
+    rig.run(SECOND * 3);
+    assert_eq!(rig.game.stats().desyncs, 1);
+    let told = rig.game.take_reports();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].peer, rig.clients[2].peer, "the client is named");
+    let heals = [0, 1, 2, 3].map(|i| rig.stats(i).heals);
+    assert_eq!(heals, [0, 0, 1, 0]);
+}
+
+/// A game that behaves differently when it is predicted, and does not say so.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct TwoFaced {
+    total: u32,
+}
+
+impl Simulation for TwoFaced {
+    const NAME: &'static str = "two-faced";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.total += 1 + u32::from(frame.phase() == Phase::Prediction);
+    }
+}
+
+/// Row 27: determinism is checked by default in debug builds: a step that is not the same on both sides stops
+/// the session at the first tick, even though no frame differed.
+#[test]
+fn a_step_that_differs_by_phase_is_caught() {
+    let config = SessionConfig::<TwoFaced>::new(Arc::new(()));
+    assert_eq!(config.verify, cfg!(debug_assertions));
+    let play = |verify| {
+        let mut config = SessionConfig::<TwoFaced>::new(Arc::new(()));
+        config.verify = verify;
+        let sim = TwoFaced::default();
+        let policies = MatchConfig::action();
+        let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), vec![config], 60);
+        table.run(120, |_, _| 0);
+    };
+    play(false);
+    let caught = std::panic::catch_unwind(|| play(true)).unwrap_err();
+    let told = caught.downcast_ref::<String>().unwrap();
+    assert!(told.contains("`step` differs by phase"), "{told}");
+}
