@@ -1,10 +1,10 @@
 //! Floats give the same bits wherever a match is played, or lockstep is none.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use powderkeg::game::Game;
 use twinstep_core::replay::Replay;
+use twinstep_tests::golden;
 use twinstep_tests::recorded::recorded;
 use twinstep_tests::rig::Sticks;
 
@@ -27,15 +27,5 @@ fn digests_are_equal_at_every_optimisation_level_and_on_every_machine() {
         }
     }
     assert!(digests.lines().count() == 13, "{digests}");
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/digests.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&golden, &digests).unwrap();
-    }
-    let expected = std::fs::read_to_string(&golden)
-        .unwrap()
-        .replace("\r\n", "\n");
-    assert_eq!(
-        digests, expected,
-        "UPDATE_GOLDEN=1 after a wanted change of the game"
-    );
+    golden::check("digests.txt", &digests, "");
 }

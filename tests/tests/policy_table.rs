@@ -9,10 +9,10 @@ use twinstep_client::stats::SessionStats;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, Sealing, TickLength, TurnLength};
+use twinstep_tests::golden;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
 
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/policies.txt");
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// Ends of the windows, in seconds.
@@ -158,15 +158,5 @@ fn the_table_of_policies_is_as_it_was() {
         play(&mut table, name, config);
     }
     println!("{table}");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(GOLDEN, &table).expect("the golden file can be written");
-        return;
-    }
-    let golden = std::fs::read_to_string(GOLDEN)
-        .unwrap_or_default()
-        .replace('\r', "");
-    assert!(
-        golden == table,
-        "the table of policies changed; if that is meant, run with UPDATE_GOLDEN=1\nwas:\n{golden}\nis:\n{table}"
-    );
+    golden::check("policies.txt", &table, "");
 }

@@ -6,10 +6,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
+use twinstep_tests::golden;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
-
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/quality.txt");
 
 fn row(table: &mut String, rtt_ms: u32, loss: u32, sticks: Sticks) {
     let jitter = if loss == 0 { 0 } else { 20 };
@@ -68,15 +67,5 @@ fn the_table_of_quality_is_as_it_was() {
         }
     }
     println!("{table}");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(GOLDEN, &table).expect("the golden file can be written");
-        return;
-    }
-    let golden = std::fs::read_to_string(GOLDEN)
-        .unwrap_or_default()
-        .replace('\r', "");
-    assert!(
-        golden == table,
-        "the table of quality changed; if that is meant, run with UPDATE_GOLDEN=1\nwas:\n{golden}\nis:\n{table}"
-    );
+    golden::check("quality.txt", &table, "");
 }

@@ -1,0 +1,25 @@
+//! What must not drift unnoticed stands in files under `tests/golden/`; after a wanted change `UPDATE_GOLDEN=1` writes
+//! them anew, and their difference is part of that change.
+
+use std::fs;
+use std::path::Path;
+
+/// Compares `now` with what the file keeps; `also`: what else to do if the change is meant.
+///
+/// # Panics
+/// If they differ, with both.
+pub fn check(file: &str, now: &str, also: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(file);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path, now).expect("the golden file can be written");
+        return;
+    }
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    let kept = kept.replace('\r', "");
+    assert!(
+        kept == now,
+        "golden/{file} changed; if that is meant, {also}run with UPDATE_GOLDEN=1\nwas:\n{kept}\nis:\n{now}"
+    );
+}
