@@ -25,6 +25,23 @@ impl<S: Play> Rig<S> {
         }
     }
 
+    /// Runs until a client plays and has caught up; how long that took.
+    ///
+    /// # Panics
+    /// If it does not within 30 s.
+    pub fn until_it_plays(&mut self, client: usize) -> Duration {
+        let began = self.now;
+        while self.game.stage(self.clients[client].peer) != Some(Stage::Playing)
+            || self.clients[client].session.progress().is_some()
+            || self.clients[client].session.prediction().is_none()
+        {
+            self.run(Duration::from_millis(5));
+            let waited = self.now - began;
+            assert!(waited < Duration::from_secs(30), "it never plays");
+        }
+        self.now - began
+    }
+
     /// The next moment at which anything happens.
     fn next_moment(&self) -> Duration {
         let server = self.game.next_due().max(self.stalled_until);

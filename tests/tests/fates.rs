@@ -1,0 +1,114 @@
+//! What a player ordered has a fate, and its owner learns it: executed once, or refused, whoever was away meanwhile,
+//! killed or removed.
+
+use std::time::Duration;
+
+use twinstep_client::Event;
+use twinstep_core::PlayerId;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::{Look, Referee};
+use twinstep_tests::history::{Command, History};
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// What the server accepted it keeps, what it has not got is sent again; the rig checks that each command runs once.
+#[test]
+fn commands_survive_many_returns_in_order_and_once() {
+    for seed in 0..6 {
+        let mut rig = Rig::<History>::new(RigConfig::new(seed, LinkProfile::WAN));
+        rig.run(6 * SECOND);
+        for round in 0..12 {
+            let client = round % 4;
+            rig.cut(client);
+            rig.run((100 + 300 * (round as u32 % 7)) * MS);
+            rig.redial(client);
+            rig.run(400 * MS);
+        }
+        rig.converge();
+        let ran: u64 = (0..4).map(|i| rig.stats(i).commands_executed).sum();
+        assert!(ran > 20, "{ran} commands");
+        let returns: usize = (0..4).map(|i| rig.returns(i).0).sum();
+        assert_eq!(returns, 12, "seed {seed}: all by frames");
+    }
+}
+
+/// Refuses whatever is ordered.
+struct Never;
+
+impl Referee<History> for Never {
+    fn admit(&mut self, _: &Look<'_, History>, _: PlayerId, _: &Command, _: bool) -> bool {
+        false
+    }
+}
+
+/// A command that the referee refuses while its owner is away: the server holds it when the session ends, and looks at
+/// it at its tick. The owner hears of it when it is back.
+#[test]
+fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
+    let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
+    rig.command(false);
+    rig.run(4 * SECOND);
+    rig.game.set_referee(Never);
+    let before = rig.stats(0).commands_refused;
+    let mut away = 0;
+    // On its way, held, sealed: the session ends at each of these.
+    for frames in 0..12 {
+        let command = Command::Note(900 + frames);
+        rig.clients[0].session.command(0, command).expect("a seat");
+        rig.run(15 * MS * frames);
+        rig.cut(0);
+        rig.hang_up(0);
+        rig.run(300 * MS);
+        let refused = rig.stats(0).commands_refused;
+        rig.redial(0);
+        rig.run(2 * SECOND);
+        away += u64::from(rig.stats(0).commands_refused > refused);
+        assert_eq!(
+            rig.stats(0).commands_refused - before,
+            u64::from(frames) + 1,
+            "the fate of a command that was given {frames} frames before its session ended is not told"
+        );
+    }
+    assert!(away > 2, "only {away} were refused without a session");
+}
+
+/// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
+/// that a later command ran, and a player's commands run in the order given.
+#[test]
+fn a_refusal_that_died_with_its_server_is_seen_by_what_ran_later() {
+    let (refused, admitted) = (
+        |n: u32| Command::Note(3 + 17 * n),
+        |n: u32| Command::Note(4 + 17 * n),
+    );
+    let mut rig = Rig::<History>::new(RigConfig::new(6, "rtt=100".parse().unwrap()));
+    rig.command(false);
+    rig.run(4 * SECOND);
+    let events = |rig: &Rig<History>| {
+        let told = |event: &&Event| matches!(event, Event::CommandRefused { .. });
+        rig.clients[0].events.iter().filter(told).count() as u64
+    };
+    for n in 0..6 {
+        let session = &mut rig.clients[0].session;
+        session.command(0, refused(900 + n)).expect("a seat");
+        session.command(0, admitted(900 + n)).expect("a seat");
+        // It is held when the transport dies, and sealed before the server does.
+        rig.run(15 * MS * (2 + n));
+        rig.cut(0);
+        rig.run(500 * MS);
+        rig.crash(100 * MS);
+        for client in 0..4 {
+            rig.redial(client);
+        }
+        rig.run(3 * SECOND);
+        let stats = rig.stats(0);
+        let fates = (
+            stats.commands_executed,
+            stats.commands_refused,
+            events(&rig),
+        );
+        let each = u64::from(n) + 1;
+        assert_eq!(fates, (each, each, each), "after {n} kills");
+    }
+}

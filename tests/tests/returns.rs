@@ -1,0 +1,299 @@
+//! Players who lost their server, or whose process ended, come back: by frames, by a world, from a fresh process, to a
+//! server that was killed. Whatever happens, they get their seat, and nobody waits for them for ever.
+
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_client::{Closed, Event};
+use twinstep_core::Tick;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::world::Presence;
+use twinstep_server::MatchConfig;
+use twinstep_server::config::Sealing;
+use twinstep_server::peer::Stage;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_client_that_lost_its_transport_goes_on_by_frames_and_the_others_notice_nothing() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(1, "rtt=60".parse().unwrap()));
+    rig.run(8 * SECOND);
+    let player = rig.clients[0].session.seats()[0];
+    let before: Vec<f64> = (1..4).map(|i| rig.stats(i).stall_ms).collect();
+    rig.cut(0);
+    rig.run(1_200 * MS);
+    let had = rig.stats(0).authority_tick;
+    rig.redial(0);
+    assert!(rig.clients[0].session.is_returning());
+    rig.run(SECOND);
+    assert_eq!(rig.returns(0), (1, 0));
+    assert_eq!(rig.clients[0].session.seats(), [player]);
+    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    assert!(rig.stats(0).authority_tick > had + 100);
+    for (i, before) in (1..4).zip(before) {
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+    }
+    rig.converge();
+}
+
+#[test]
+fn the_prediction_goes_on_while_the_server_is_lost() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(2, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    rig.cut(0);
+    let before = rig.stats(0).prediction_tick;
+    rig.run(SECOND / 2);
+    let (after, authority) = (rig.stats(0).prediction_tick, rig.stats(0).authority_tick);
+    assert!(after - before >= 28, "{} predicted ticks", after - before);
+    rig.run(3 * SECOND);
+    assert_eq!(
+        rig.stats(0).prediction_tick,
+        authority + 64,
+        "up to its bound"
+    );
+    rig.redial(0);
+    rig.converge();
+}
+
+#[test]
+fn who_was_away_for_longer_than_frames_are_kept_goes_on_from_a_world() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(3, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    let player = rig.clients[0].session.seats()[0];
+    rig.cut(0);
+    rig.run(5 * SECOND);
+    rig.hang_up(0);
+    rig.run(28 * SECOND);
+    assert_eq!(rig.game.world().presence(player), Presence::Dropped);
+    rig.redial(0);
+    rig.run(SECOND);
+    assert_eq!(rig.returns(0), (0, 1));
+    assert_eq!(rig.clients[0].session.seats(), [player]);
+    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    rig.converge();
+}
+
+/// Row 30: also a process that ended without a word.
+#[test]
+fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_alive() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(4, "rtt=60".parse().unwrap()));
+    rig.run(8 * SECOND);
+    let player = rig.clients[0].session.seats()[0];
+    let others: Vec<f64> = (1..4).map(|i| rig.stats(i).stall_ms).collect();
+    rig.restart(0);
+    let took = rig.until_it_plays(0);
+    assert!(took < SECOND, "{took:?}");
+    assert_eq!(rig.clients[0].session.seats(), [player]);
+    assert_eq!(rig.game.world().presence(player), Presence::Present);
+    assert_eq!(rig.game.sessions(), 4);
+    rig.run(SECOND);
+    for (i, before) in (1..4).zip(others) {
+        assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
+    }
+    rig.converge();
+}
+
+/// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.
+#[test]
+fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {
+    for seed in 60..64 {
+        let config = RigConfig::strategy(seed, LinkProfile::LAN);
+        let mut rig = Rig::<History>::new(RigConfig {
+            policies: MatchConfig {
+                command_delay: 4,
+                sealing: Sealing::WaitForAll {
+                    kick_after: 20 * SECOND,
+                },
+                ..config.policies
+            },
+            ..config
+        });
+        rig.run(6 * SECOND);
+        rig.restart(0);
+        while rig.game.stage(rig.clients[0].peer) != Some(Stage::Playing) {
+            rig.run(5 * MS);
+            assert!(rig.now < 8 * SECOND, "seed {seed}: it never plays");
+        }
+        rig.cut(0);
+        rig.redial(0);
+        rig.run(SECOND);
+        assert_eq!(rig.returns(0), (1, 0), "it went on by frames");
+        let turn = rig.game.world().turn();
+        rig.run(2 * SECOND);
+        let later = rig.game.world().turn().number;
+        assert!(
+            later >= turn.number + 6,
+            "seed {seed}: turn {} became {later}",
+            turn.number
+        );
+        rig.converge();
+    }
+}
+
+#[test]
+fn a_second_loss_while_returning_is_one_more_try() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(6, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    rig.cut(0);
+    rig.run(SECOND);
+    rig.redial(0);
+    rig.cut(0);
+    rig.run(SECOND);
+    rig.redial(0);
+    rig.run(SECOND);
+    assert_eq!(rig.returns(0), (1, 0));
+    let told = |event: &&Event| matches!(event, Event::Reconnecting);
+    assert_eq!(rig.clients[0].events.iter().filter(told).count(), 1);
+    rig.converge();
+}
+
+#[test]
+fn a_client_that_differs_comes_back_by_a_world() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(7, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    rig.flip(0);
+    rig.cut(0);
+    rig.run(SECOND);
+    rig.redial(0);
+    rig.run(SECOND);
+    assert_eq!(rig.returns(0), (0, 1));
+    rig.clients[0].flipped = false;
+    rig.converge();
+}
+
+/// Tickets come as soon as a session plays, and every ten seconds.
+#[test]
+fn tickets_to_return_with_come_as_long_as_a_session_plays() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(8, LinkProfile::LAN));
+    rig.run(SECOND);
+    assert_eq!(rig.clients[0].tickets, 1);
+    rig.run(30 * SECOND);
+    assert_eq!(rig.clients[0].tickets, 4);
+}
+
+/// Heals and strikes are the identity's.
+#[test]
+fn coming_back_resets_no_bound() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    for heal in 0..4 {
+        rig.flip(0);
+        rig.run(11 * SECOND);
+        assert_eq!(rig.game.stats().heals, heal + 1);
+        rig.redial(0);
+        rig.run(SECOND);
+    }
+    rig.flip(0);
+    rig.run(11 * SECOND);
+    let said = Closed::Server(CloseCode::Desync);
+    assert_eq!(rig.clients[0].session.closed(), Some(said));
+    assert_eq!(rig.game.stats().heals, 4);
+
+    for strike in 0..9 {
+        assert!(rig.clients[1].session.closed().is_none(), "{strike}");
+        let peer = rig.clients[1].peer;
+        rig.game.handle(rig.now, peer, &[1; 3]);
+        if strike == 5 {
+            rig.redial(1);
+        }
+    }
+    assert_eq!(rig.game.stage(rig.clients[1].peer), None);
+}
+
+/// Whoever comes back is sent nothing but its welcome until it has spoken: frames would be lost on it.
+#[test]
+fn who_comes_back_gets_turns_only_after_its_first_word() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(17, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    rig.cut(0);
+    rig.run(2 * SECOND);
+    rig.redial(0);
+    rig.freeze(0, rig.now + SECOND);
+    let peer = rig.clients[0].peer;
+    rig.run(900 * MS);
+    assert_eq!(rig.game.stage(peer), Some(Stage::Greeting));
+    assert_eq!(rig.game.bytes_down(peer).unwrap().packets, 0);
+    rig.run(SECOND);
+    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert!(rig.game.world().tick() > Tick(400));
+}
+
+/// A server that was killed: the same sessions go on by frames, no command that was confirmed is lost, none runs twice
+/// (the rig checks), and nobody waits for long.
+#[test]
+fn sessions_survive_a_killed_server() {
+    for seed in 20..26 {
+        let mut rig = Rig::<History>::new(RigConfig::new(seed, LinkProfile::WAN));
+        rig.run(6 * SECOND);
+        for _ in 0..4 {
+            rig.crash(300 * MS);
+            for client in 0..4 {
+                rig.cut(client);
+            }
+            rig.run(SECOND);
+            for client in 0..4 {
+                rig.redial(client);
+            }
+            let began = rig.now;
+            let tick = rig.game.world().tick();
+            while rig.game.world().tick() < tick + 10 {
+                rig.run(5 * MS);
+                assert!(
+                    rig.now - began < SECOND,
+                    "seed {seed}: the match stands still"
+                );
+            }
+            rig.run(2 * SECOND);
+        }
+        for client in 0..4 {
+            assert_eq!(rig.returns(client), (4, 0), "seed {seed}, client {client}");
+        }
+        rig.converge();
+    }
+}
+
+/// Without fsync a loss of power takes turns back that clients have seen. They go back too, and are told how far.
+#[test]
+fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(30, LinkProfile::LAN));
+    rig.run(7 * SECOND);
+    let kept = rig.journal.len();
+    rig.run(2 * SECOND);
+    for client in 0..4 {
+        // Until it is back its authority is one that no server has.
+        rig.flip_excuse(client);
+    }
+    let seen = rig.stats(0).authority_tick;
+    rig.lose_power(kept);
+    let next = rig.game.world().tick().0;
+    assert!(
+        (115..=125).contains(&(seen - next)),
+        "{seen} was seen, {next} is next"
+    );
+    for client in 0..4 {
+        rig.redial(client);
+    }
+    rig.run(2 * SECOND);
+    for client in 0..4 {
+        let lost = rig.clients[client]
+            .events
+            .iter()
+            .find_map(|event| match event {
+                Event::Reconnected {
+                    resumed: false,
+                    lost_ticks,
+                } => Some(*lost_ticks),
+                _ => None,
+            });
+        let lost = lost.expect("it came back by a world");
+        assert!(lost > 0 && lost <= seen + 2 - next, "{lost} ticks");
+        rig.clients[client].flipped = false;
+    }
+    rig.run(4 * SECOND);
+    assert!(rig.all_play());
+    rig.converge();
+}
