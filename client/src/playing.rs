@@ -371,6 +371,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Whether the frames up to now are still being stepped, after a world came.
     pub(crate) fn is_catching_up(&self) -> bool {
-        self.pace.is_none()
+        !self.takes_orders()
     }
 }
