@@ -14,6 +14,8 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::{Answer, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
+use crate::sealer::Refused;
+
 /// Commands in a row that may have been refused before a match was taken up again.
 const SKIP_MAX: u32 = 1 << 16;
 
@@ -144,16 +146,25 @@ impl<S: Simulation> Seat<S> {
         self.next_batch = 0;
     }
 
-    /// Forgets what is held, as its player leaves; how many commands were refused by that.
-    pub(crate) fn purge(&mut self) -> usize {
+    /// Forgets what is held, as its player leaves. Orders that waited for their tick are refused by that.
+    #[must_use = "whoever gave an order must hear of its fate"]
+    pub(crate) fn purge(&mut self) -> Vec<Refused> {
         self.forget_inputs();
         self.awaited_from = u32::MAX;
         self.answers.clear();
-        self.claims.clear();
-        let refused = self.commands.len();
-        self.stats.refused += refused as u64;
-        self.commands.clear();
-        refused
+        self.stats.refused += self.commands.len() as u64;
+        let refused = |claim: bool| {
+            move |held: Held<S::Command>| Refused {
+                player: held.order.player,
+                claim,
+                seq: held.order.seq,
+                poison: false,
+            }
+        };
+        let commands = self.commands.drain(..).map(refused(false));
+        commands
+            .chain(self.claims.drain(..).map(refused(true)))
+            .collect()
     }
 
     /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and nothing is held for it.

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use twinstep_client::Event;
 use twinstep_core::PlayerId;
+use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::world::Presence;
+use twinstep_server::config::Sealing;
 use twinstep_server::{Look, Referee};
 use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Rig, RigConfig};
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -110,5 +113,47 @@ fn a_refusal_that_died_with_its_server_is_seen_by_what_ran_later() {
         );
         let each = u64::from(n) + 1;
         assert_eq!(fates, (each, each, each), "after {n} kills");
+    }
+}
+
+/// A match that waits for all removes who is silent for too long, and with it what it had ordered for the turn whose batch
+/// never came. Under the same number again, it hears of that, whether or not its session ended before.
+#[test]
+fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
+    for hung_up in [false, true] {
+        let mut config = RigConfig::strategy(7, LinkProfile::LAN);
+        config.sticks = Sticks::Still;
+        config.policies.sealing = Sealing::WaitForAll {
+            kick_after: 2 * SECOND,
+        };
+        let mut rig = Rig::<History>::new(config);
+        rig.run(5 * SECOND);
+        let session = &mut rig.clients[1].session;
+        let player = session.seats()[0];
+        let seq = session.command(0, Command::Note(5)).expect("a seat");
+        let mut packet = [0; PACKET_BYTES_MAX];
+        let len = session.poll_transmit(rig.now, &mut packet);
+        let packet = &packet[..len.expect("it leaves at once")];
+        rig.game.handle(rig.now, rig.clients[1].peer, packet);
+        rig.cut(1);
+        if hung_up {
+            rig.hang_up(1);
+        }
+        rig.run(4 * SECOND);
+        assert_eq!(rig.game.world().presence(player), Presence::Absent);
+        // Until then it may not come back.
+        rig.run(30 * SECOND);
+        rig.redial(1);
+        rig.until_it_plays(1);
+        rig.run(SECOND);
+        assert_eq!(rig.clients[1].session.seats(), [player]);
+        let refused = Event::CommandRefused { seat: 0, seq };
+        let told = rig.clients[1].events.iter().filter(|e| **e == refused);
+        assert_eq!(told.count(), 1, "hung up: {hung_up}");
+        assert!(rig.game.world().sim().log.is_empty(), "it ran");
+        let next = rig.clients[1].session.command(0, Command::Note(6));
+        assert_eq!(next, Ok(seq + 1));
+        rig.run(SECOND);
+        assert_eq!(rig.stats(1).commands_executed, 1);
     }
 }

@@ -18,8 +18,9 @@ impl<S: Simulation> Match<S> {
         let tick = self.world.turn().cadence.tick();
         // Where everybody is waited for, silence ends in a kick instead.
         let drops = self.config.sealing == Sealing::Deadline;
-        for (i, seat) in self.seats.iter_mut().enumerate() {
+        for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
+            let seat = &mut self.seats[i];
             let session = self
                 .peers
                 .iter()
@@ -45,9 +46,7 @@ impl<S: Simulation> Match<S> {
                 && next - seat.given > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
             if gone && !held {
-                self.sealer.change(player, RosterChange::Left);
-                seat.purge();
-                self.identities.retain(|(_, p)| *p != player);
+                self.free(player);
             }
         }
     }

@@ -54,7 +54,8 @@ impl<S: Simulation> Match<S> {
                 // Commands that were accepted are not lost by coming back.
                 seat.forget_inputs();
             } else {
-                seat.purge();
+                // Who had this number before has heard the fate of its orders when it left.
+                let _ = seat.purge();
                 self.identities.push((identity.to_owned(), *player));
             }
         }
@@ -173,18 +174,30 @@ impl<S: Simulation> Match<S> {
         if let Some(at) = self.peers.iter().position(|p| p.players.contains(&player)) {
             return self.leave(at, code);
         }
-        self.seats[player.index()].purge();
-        self.sealer.change(player, RosterChange::Left);
-        if let Some(at) = self.identities.iter().position(|(_, p)| *p == player) {
-            let (identity, _) = self.identities.remove(at);
+        if let Some(identity) = self.free(player) {
             self.standings.bar(self.now, &identity, code);
         }
+    }
+
+    /// Frees the seat of a player who is away: it leaves with the next tick. Whose it was; what it had ordered and did
+    /// not run is refused, of which it hears when it is back.
+    pub(super) fn free(&mut self, player: PlayerId) -> Option<String> {
+        self.sealer.change(player, RosterChange::Left);
+        let refused = self.seats[player.index()].purge();
+        let at = self.identities.iter().position(|(_, p)| *p == player)?;
+        let (identity, _) = self.identities.remove(at);
+        for refused in &refused {
+            self.standings.refuse(self.now, &identity, refused);
+        }
+        Some(identity)
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
         self.peers[at].bar(self.now, code);
         for player in self.peers[at].players.clone() {
-            self.seats[player.index()].purge();
+            for refused in self.seats[player.index()].purge() {
+                self.peers[at].refuse(refused.player, refused.claim, refused.seq);
+            }
             self.sealer.change(player, RosterChange::Left);
             self.identities.retain(|(_, p)| *p != player);
         }
