@@ -256,6 +256,11 @@ impl<S: Simulation> Orders<S> {
         before - self.commands.len()
     }
 
+    /// Forgets all claims: the ticks in which they were emitted did not happen.
+    pub fn forget_claims(&mut self) {
+        self.claims.clear();
+    }
+
     /// Forgets a refused command.
     pub fn refused_command(&mut self, seat: usize, seq: u32) -> Refused {
         let player = self.seats.get(seat).copied();

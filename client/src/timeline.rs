@@ -411,6 +411,11 @@ impl<S: Simulation> Timeline<S> {
     /// How many own commands ran in the frames that are skipped.
     pub fn jump(&mut self, world: World<S>) -> usize {
         let ran = self.orders.jumped(&world);
+        if world.tick() < self.authority.tick() {
+            // Ticks that were played did not happen: they will be new once more, and nothing was claimed in them.
+            self.orders.forget_claims();
+            self.frontier = world.tick();
+        }
         self.announced.clear();
         self.learned.clear();
         self.frontier = self.frontier.max(world.tick());

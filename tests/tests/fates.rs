@@ -157,3 +157,35 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
         assert_eq!(rig.stats(1).commands_executed, 1);
     }
 }
+
+/// A server that lost its power goes on from an older world: what was claimed in ticks that did not happen is forgotten
+/// with them, and in those that happen instead a player may claim at once.
+#[test]
+fn claims_of_ticks_that_did_not_happen_are_forgotten_with_them() {
+    let mut claims = 0;
+    for seed in 50..54 {
+        let mut rig = Rig::<History>::new(RigConfig::new(seed, "rtt=200".parse().unwrap()));
+        rig.command(false);
+        rig.run(7 * SECOND);
+        let kept = rig.journal.len();
+        rig.run(20 * SECOND);
+        // Until they are back their authorities are ones that no server has.
+        (0..4).for_each(|client| rig.flip_excuse(client));
+        rig.lose_power(kept);
+        (0..4).for_each(|client| rig.redial(client));
+        rig.run(3 * SECOND);
+        for client in &mut rig.clients {
+            client.flipped = false;
+        }
+        rig.run(9 * SECOND);
+        assert_eq!(rig.game.stats().malformed, 0, "seed {seed}");
+        assert!(rig.all_play(), "seed {seed}");
+        let seats = (0..4).map(|n| rig.game.seat_stats(PlayerId(n)).claims);
+        claims += seats.sum::<u64>();
+        rig.converge();
+    }
+    assert!(
+        claims > 10,
+        "only {claims} claims in ticks that were new once more"
+    );
+}
