@@ -20,7 +20,7 @@ use twinstep_core::packet::hello::{CloseCode, Welcome};
 use twinstep_core::world::World;
 
 use crate::picture::Show;
-use crate::session::{Event, Session, State};
+use crate::session::{Closed, Event, Session, State};
 
 /// A session on its way back into its match.
 pub(crate) struct Returning {
@@ -99,6 +99,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.malformed += 1;
             return;
         };
+        if u32::from(welcome.command_delay) != playing.command_delay() {
+            // Who predicts cannot begin to play turns out, nor the other way round.
+            return self.close(Closed::OtherMatch);
+        }
         if !welcome.resumed {
             self.returning = Some(Returning {
                 welcome: Some(welcome),

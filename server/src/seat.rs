@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{
     ANSWERS_MAX, CLAIMS_PER_SECOND, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND,
-    INPUT_WINDOW,
+    COUNT_MAX, INPUT_WINDOW,
 };
 use twinstep_core::frame::{Answer, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::sealer::Refused;
 
-/// Commands in a row that may have been refused before a match was taken up again.
+/// Commands of which a server may know nothing as their client comes back to it.
 const SKIP_MAX: u32 = 1 << 16;
 
 /// A claim may be said again for so many ticks.
@@ -68,8 +68,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// The last change of the roster that concerned this player.
     pub(crate) changed: Option<Tick>,
     pub(crate) next_seq: u32,
-    /// The next command may be a later one than expected: refused ones leave gaps of which a journal knows nothing.
-    may_skip: bool,
+    /// Before this sequence a command may be a later one than expected.
+    gaps_until: u32,
     /// Claims of earlier ticks are from before a restart.
     claims_from: u32,
     next_claim: u32,
@@ -113,7 +113,7 @@ impl<S: Simulation> Seat<S> {
             given: Tick(0),
             changed: None,
             next_seq: 0,
-            may_skip: false,
+            gaps_until: 0,
             claims_from: 0,
             next_claim: 0,
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
@@ -125,11 +125,15 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// After a match was taken up again: the first command to come is the one after the last that was sealed, or
-    /// one later if those between were refused.
+    /// After a match was taken up again: the first command to come is the one after the last that was sealed.
     pub(crate) fn expect_commands_from(&mut self, seq: u32) {
         self.next_seq = seq;
-        self.may_skip = true;
+    }
+
+    /// A session begins. Its client may know the fate of commands that this server has never seen: a journal knows
+    /// nothing of refused ones, and a match that begins anew of none.
+    pub(crate) fn expect_gaps(&mut self) {
+        self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
     }
 
     /// Claims that were emitted before tick `seq` were sealed already.
@@ -257,9 +261,13 @@ impl<S: Simulation> Seat<S> {
         seq: u32,
         command: S::Command,
     ) -> Arrival {
-        let skips = self.may_skip && (1..SKIP_MAX).contains(&seq.saturating_sub(self.next_seq));
+        let skips = seq > self.next_seq && seq < self.gaps_until;
         if seq != self.next_seq && !skips {
             return Arrival::Known;
+        }
+        if seq >= COUNT_MAX {
+            // No world takes a later one; nobody who plays comes so far.
+            return Arrival::Refused;
         }
         self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX || !self.command_rate.take(now) {
@@ -344,6 +352,7 @@ impl Bucket {
 mod tests {
     use super::*;
     use twinstep_core::testing::doc::Counter;
+    use twinstep_core::{Effects, Frame, Never};
 
     /// Rows 10 and 13: a batch may be repeated, but not changed; and no more than m are open.
     #[test]
@@ -364,6 +373,46 @@ mod tests {
             assert!(seat.batch(next).is_none());
             let sealed = seat.offer_batch(next + 1, m, next + u32::from(m), &pad(1));
             assert_eq!(sealed, Ok(true), "a turn was sealed: there is room again");
+        }
+    }
+
+    /// Takes numbers for orders.
+    #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    struct Ordered;
+
+    impl Simulation for Ordered {
+        const NAME: &'static str = "ordered";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = u8;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+    }
+
+    #[test]
+    fn who_comes_back_may_go_on_with_a_later_command_but_not_with_any() {
+        let mut seat = Seat::<Ordered>::new();
+        let offer = |seat: &mut Seat<Ordered>, seq| {
+            seat.offer_command(Duration::ZERO, PlayerId(0), Tick(0), seq, 7)
+        };
+        assert_eq!(offer(&mut seat, 1), Arrival::Known, "one is missing");
+        seat.expect_commands_from(10);
+        seat.expect_gaps();
+        assert_eq!(offer(&mut seat, 14), Arrival::Held);
+        assert_eq!(offer(&mut seat, 13), Arrival::Known, "it is too late");
+        let last = 10 + SKIP_MAX - 1;
+        assert_eq!(offer(&mut seat, last), Arrival::Held);
+        assert_eq!(offer(&mut seat, last + 2), Arrival::Known);
+        assert_eq!(offer(&mut seat, last + 1), Arrival::Held, "the next one");
+        seat.expect_commands_from(COUNT_MAX);
+        seat.expect_gaps();
+        for seq in [COUNT_MAX, COUNT_MAX + 1] {
+            assert_eq!(offer(&mut seat, seq), Arrival::Refused);
+            assert_eq!(seat.next_seq, COUNT_MAX);
         }
     }
 

@@ -297,3 +297,62 @@ fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
     assert!(rig.all_play());
     rig.converge();
 }
+
+/// Without its journal a server begins another match under the same tickets. Who comes back goes on with that one, and
+/// its orders run there, though the server has never heard of those before them.
+#[test]
+fn who_comes_back_to_a_match_that_began_anew_plays_and_orders() {
+    for delay in [0, 2] {
+        let policies = kind(delay);
+        let mut rig = Rig::<History>::new(RigConfig {
+            policies: policies.clone(),
+            ..RigConfig::new(42, LinkProfile::LAN)
+        });
+        rig.run(8 * SECOND);
+        rig.observe(false);
+        rig.start_over(policies);
+        (0..4).for_each(|client| rig.redial(client));
+        rig.run(4 * SECOND);
+        let before: Vec<u64> = (0..4).map(|i| rig.stats(i).commands_executed).collect();
+        rig.run(8 * SECOND);
+        assert!(rig.all_play());
+        for (client, before) in before.into_iter().enumerate() {
+            let player = rig.clients[client].session.seats()[0];
+            let log = &rig.game.world().sim().log;
+            assert!(log.iter().any(|(_, by, _)| *by == player), "delay {delay}");
+            assert!(
+                rig.stats(client).commands_executed > before,
+                "delay {delay}"
+            );
+        }
+    }
+}
+
+/// Who predicts cannot begin to play turns out: the player reads that this is another match.
+#[test]
+fn who_comes_back_to_a_match_of_another_command_delay_is_told() {
+    for (was, is) in [(0, 2), (2, 0), (2, 3)] {
+        let mut rig = Rig::<History>::new(RigConfig {
+            policies: kind(was),
+            ..RigConfig::new(43, LinkProfile::LAN)
+        });
+        rig.run(3 * SECOND);
+        rig.observe(false);
+        rig.start_over(kind(is));
+        rig.redial(0);
+        rig.run(SECOND);
+        let closed = rig.clients[0].session.closed();
+        assert_eq!(closed, Some(Closed::OtherMatch), "{was} became {is}");
+    }
+}
+
+/// A match with this command delay.
+fn kind(delay: u8) -> MatchConfig {
+    match delay {
+        0 => MatchConfig::action(),
+        command_delay => MatchConfig {
+            command_delay,
+            ..MatchConfig::strategy()
+        },
+    }
+}

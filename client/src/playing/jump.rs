@@ -36,10 +36,15 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// The tape begins with the authority as it is, if there is one.
     pub(crate) fn restart_tape(&mut self) {
+        let delay = self.command_delay();
         if let Some(tape) = &mut self.tape {
-            let delay = self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay);
             tape.begin(delay as u8, self.timeline.authority());
         }
+    }
+
+    /// Turns between a command and its execution; 0: this session predicts.
+    pub(crate) fn command_delay(&self) -> u32 {
+        self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay)
     }
 
     /// In lockstep: the clock starts anew, with half of a command's delay as slack.

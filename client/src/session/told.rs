@@ -20,6 +20,9 @@ pub enum Closed {
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
+    /// The server came back with another match, in which commands have another delay.
+    #[error("the server was started anew with another command delay: join its new match")]
+    OtherMatch,
     /// An input of the game is larger than its bound.
     #[error(
         "an input takes more than {} bytes: make the pad smaller",

@@ -58,6 +58,7 @@ impl<S: Simulation> Match<S> {
                 let _ = seat.purge();
                 self.identities.push((identity.to_owned(), *player));
             }
+            seat.expect_gaps();
         }
         let standing = self.standings.take(identity, seats == 0);
         let joined = Peer::new(peer, identity.to_owned(), players, standing, now);

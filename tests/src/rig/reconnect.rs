@@ -1,6 +1,7 @@
 //! Clients that lose their server and come back, as a host would let them.
 
 use twinstep_core::simnet::LegProfile;
+use twinstep_server::MatchConfig;
 
 use super::*;
 
@@ -56,21 +57,37 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If that part of a journal cannot be taken up.
     pub fn lose_power(&mut self, kept: usize) {
-        let resolver = watched::<S>(
-            &self.rules,
-            self.config.seed,
-            &self.resolver_count,
-            &self.asked,
-        );
         let policies = self.config.policies.clone();
         let journal = &self.journal[..kept];
-        let resumed = Match::resume(policies, journal, self.rules.clone(), resolver)
+        let resumed = Match::resume(policies, journal, self.rules.clone(), self.new_resolver())
             .expect("a journal that was cut off can be taken up");
         self.journal.truncate(resumed.keep_bytes as usize);
-        self.game = resumed.game;
+        self.go_on_with(resumed.game);
+    }
+
+    /// The server is started anew without its journal, and runs another match under the same tickets. Every transport
+    /// is dead.
+    ///
+    /// # Panics
+    /// If the game cannot be started.
+    pub fn start_over(&mut self, policies: MatchConfig) {
+        let sim = S::start(&self.rules, self.config.seed);
+        let resolver = self.new_resolver();
+        let game = Match::new(policies, sim, self.rules.clone(), resolver).expect("it starts");
+        self.go_on_with(game);
+    }
+
+    fn new_resolver(&self) -> impl Resolver<S> {
+        let (count, asked) = (&self.resolver_count, &self.asked);
+        watched::<S>(&self.rules, self.config.seed, count, asked)
+    }
+
+    fn go_on_with(&mut self, game: Match<S>) {
+        self.game = game;
         self.game.set_referee(Judge);
         let next = self.game.world().tick();
-        self.digests.truncate(next.0 as usize + 1);
+        self.digests.truncate(next.0 as usize);
+        self.digests.push(self.game.digest());
         self.jobs.clear();
         for client in 0..self.clients.len() {
             self.cut(client);
