@@ -96,20 +96,13 @@ impl<S: Simulation> Lockstep<S> {
     /// The session goes on from another world: what arrives now continues that. The turns before it need not
     /// run here, so their batches are closed by what is held: the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
+        let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {
             // Back to before what was closed: the server lost those turns, and what was closed for them.
             self.open = at.number;
-            let held = self.batches.back().map(|newest| newest.inputs.clone());
             self.batches.clear();
-            if let Some(inputs) = held {
-                let (turn, at) = (at.number.saturating_sub(1), Some(now));
-                self.batches.push_back(Closed { turn, inputs, at });
-            }
         }
-        if let (Some(newest), Some(last)) =
-            (self.batches.back(), (at.number + self.delay).checked_sub(1))
-        {
-            let held = newest.inputs.clone();
+        if let (Some(held), Some(last)) = (held, (at.number + self.delay).checked_sub(1)) {
             self.close_through(Some(now), last, &held);
         }
         self.listen_anew(at);
@@ -303,5 +296,18 @@ mod tests {
         assert_eq!(lockstep.open_turn(), 52, "as if turn 49 had run here");
         assert!(lockstep.batch(50).is_some() && lockstep.batch(51).is_some());
         assert!(lockstep.batches.len() <= BATCHES_MAX);
+    }
+
+    /// A server that lost its power may have lost every turn there was.
+    #[test]
+    fn a_jump_back_to_the_first_turn_closes_each_turn_once() {
+        let mut lockstep = Lockstep::<Counter>::new(2, turn(0), 1);
+        for number in 0..9 {
+            lockstep.close(NOW, number, held);
+        }
+        lockstep.jump(NOW, turn(0), NOW);
+        let closed: Vec<u32> = lockstep.batches.iter().map(|batch| batch.turn).collect();
+        assert_eq!(closed, [0, 1]);
+        assert_eq!(lockstep.unacknowledged(), (0, 2));
     }
 }
