@@ -28,8 +28,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 (State::Closed(_), _) => {}
                 // What ended is the transport; the player may come back.
                 (State::Playing(_), CloseCode::NoAcks | CloseCode::Moved) => self.cut = Some(code),
-                // Removed while it was lost: it may come back after a while, and tries.
-                (State::Playing(_), CloseCode::TooSlow) if self.returning.is_some() => {
+                // Removed while it was lost, or its turn did not come in time: it may come back, and tries.
+                (State::Playing(_), CloseCode::TooSlow | CloseCode::JoinTooSlow)
+                    if self.returning.is_some() =>
+                {
                     self.cut = Some(code);
                 }
                 _ => self.close(Closed::Server(code)),

@@ -33,6 +33,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// the frames that it still has, or else from its world. Meanwhile inputs are sampled and predicted as far as
     /// their bounds allow. [`Event`]s tell when it begins and ends. A session that is over stays over.
     pub fn reconnect(&mut self, now: Duration) {
+        self.forgo_evidence();
         match &mut self.state {
             State::Closed(_) => return,
             State::Joining { welcome, .. } => *welcome = None,
@@ -50,7 +51,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.lane_in = LaneReceiver::new(WORLD_BYTES_MAX);
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
         self.run = RunReader::default();
-        self.asked_evidence = None;
         self.cut = None;
         self.sent_at = None;
         self.send_now = true;

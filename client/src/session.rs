@@ -225,17 +225,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes the next packet that is due into `out`; its length. Call until there is none, after each
     /// `advance`, and at least 20 times a second: a session speaks in every state.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
-        if let Some((tick, since)) = self.asked_evidence
+        if let Some((_, since)) = self.asked_evidence
             && now.saturating_sub(since) > EVIDENCE_PATIENCE
             && self.lane_in.progress().is_none()
         {
-            self.asked_evidence = None;
-            if let State::Playing(playing) = &mut self.state {
-                playing.evidence = None;
-            }
-            self.events.push_back(Event::Desync(format!(
-                "the authority differed at {tick}; no evidence came"
-            )));
+            self.forgo_evidence();
         }
         let patience = if self.owes() { REPEAT } else { KEEP_ALIVE };
         let silent = self
@@ -247,6 +241,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 .sent_at
                 .is_none_or(|at| now.saturating_sub(at) >= LOADING_ACKS);
         self.write(now, silent || loading || self.send_now, out)
+    }
+
+    /// The server's world of the tick that differed does not come any more: what is known is told without it.
+    pub(crate) fn forgo_evidence(&mut self) {
+        let Some((tick, _)) = self.asked_evidence.take() else {
+            return;
+        };
+        if let State::Playing(playing) = &mut self.state {
+            playing.evidence = None;
+        }
+        self.events.push_back(Event::Desync(format!(
+            "the authority differed at {tick}; no evidence came"
+        )));
     }
 
     /// Gives a command at the next input tick; its sequence.

@@ -7,7 +7,7 @@ use powderkeg::game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Sealing;
@@ -17,6 +17,11 @@ use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
+/// What goes up is lost.
+const MUTE: LinkProfile = LinkProfile {
+    up: LegProfile::BLACKOUT,
+    down: LegProfile::PERFECT,
+};
 
 #[test]
 fn a_client_that_lost_its_transport_goes_on_by_frames_and_the_others_notice_nothing() {
@@ -295,6 +300,42 @@ fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
     }
     rig.run(4 * SECOND);
     assert!(rig.all_play());
+    rig.converge();
+}
+
+/// A client that is on its way back is not out of its match because the way took too long.
+#[test]
+fn who_is_not_back_in_time_may_try_again() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    rig.cut(0);
+    rig.run(SECOND);
+    rig.redial(0);
+    rig.relink(0, MUTE);
+    rig.run(31 * SECOND);
+    let session = &rig.clients[0].session;
+    assert_eq!(session.cut(), Some(CloseCode::JoinTooSlow));
+    assert_eq!(session.closed(), None);
+    rig.redial(0);
+    rig.until_it_plays(0);
+    rig.converge();
+}
+
+/// What differed is told, though the server that has the other half of the evidence is lost.
+#[test]
+fn a_desync_whose_evidence_is_lost_on_its_way_is_told_all_the_same() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(41, "rtt=200".parse().unwrap()));
+    rig.run(6 * SECOND);
+    rig.flip(0);
+    while rig.stats(0).heals == 0 {
+        rig.run(5 * MS);
+    }
+    rig.cut(0);
+    rig.redial(0);
+    rig.run(SECOND);
+    assert_eq!(rig.returns(0), (1, 0));
+    let told = rig.clients[0].desync.as_deref().expect("it is told");
+    assert!(told.contains("no evidence came"), "{told}");
     rig.converge();
 }
 
