@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use powderkeg::game::Game;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, Laggards, Sealing, TickLength, TurnLength};
 
+use crate::history::History;
 use crate::rig::{Play, Rig, RigConfig, Sticks};
 
 /// What one run came to.
@@ -41,6 +43,12 @@ impl Run {
         self.queries += stats.queries;
     }
 }
+
+/// Chaos in the history game: seed and virtual seconds. All that a world consists of is compiled with this and shared
+/// by the test programs; each would compile it again for itself.
+pub static HISTORY: fn(u64, u64) -> Run = run::<History>;
+/// The same in Powderkeg.
+pub static POWDERKEG: fn(u64, u64) -> Run = run::<Game>;
 
 /// Plays `seconds` of chaos from `seed`, then heals the network and requires convergence.
 ///
