@@ -29,7 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use alloc::borrow::Cow;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::codec;
@@ -49,6 +51,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use frames::Cursor;
 pub use frames::{Found, Frames};
 pub use index::{About, Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
@@ -124,14 +127,34 @@ pub enum ReplayError {
     },
 }
 
-/// A journal that is played again.
+/// A journal that is played again; it is lent, or the replay's own.
 pub struct Replay<'j, S: Simulation> {
-    journal: &'j [u8],
-    rules: &'j S::Rules,
+    journal: Cow<'j, [u8]>,
+    rules: Lent<'j, S::Rules>,
     index: Index,
-    frames: Frames<'j, S>,
-    world: World<S>,
+    frames: Cursor<S>,
     stepper: Stepper<S>,
+    played: Played<S>,
+}
+
+/// Rules of somebody's who keeps them, or of everybody's.
+enum Lent<'j, R> {
+    By(&'j R),
+    Shared(Arc<R>),
+}
+
+impl<R> Lent<'_, R> {
+    fn get(&self) -> &R {
+        match self {
+            Lent::By(rules) => rules,
+            Lent::Shared(rules) => rules,
+        }
+    }
+}
+
+/// What came of the frames so far, and how it compares with what was played.
+struct Played<S: Simulation> {
+    world: World<S>,
     agreed: Tick,
     digests: u64,
     worlds: u64,
@@ -160,22 +183,50 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// No journal, one of another game, version or rules, or one without a world. Damage behind the first
     /// world is none yet: see [`Index::stopped`].
     pub fn open(journal: &'j [u8], rules: &'j S::Rules, ours: &Hello) -> Result<Self, ReplayError> {
-        let index = Index::scan(journal)?;
+        Self::of(Cow::Borrowed(journal), Lent::By(rules), ours)
+    }
+
+    /// As [`open`](Self::open), of a journal that the replay keeps: for whoever keeps the replay.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn own(
+        journal: Vec<u8>,
+        rules: Arc<S::Rules>,
+        ours: &Hello,
+    ) -> Result<Replay<'static, S>, ReplayError> {
+        Replay::of(Cow::Owned(journal), Lent::Shared(rules), ours)
+    }
+
+    fn of(
+        journal: Cow<'j, [u8]>,
+        rules: Lent<'j, S::Rules>,
+        ours: &Hello,
+    ) -> Result<Self, ReplayError> {
+        let index = Index::scan(&journal)?;
         index.check(ours)?;
-        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?.clone();
-        let (frames, world) = begin(journal, &first)?;
+        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
+        let (frames, world) = begin(&journal, first)?;
         Ok(Replay {
+            frames,
+            stepper: Stepper::default(),
+            played: Played {
+                agreed: world.tick(),
+                world,
+                digests: 0,
+                worlds: 0,
+                fields: Vec::new(),
+            },
             journal,
             rules,
             index,
-            frames,
-            agreed: world.tick(),
-            world,
-            stepper: Stepper::default(),
-            digests: 0,
-            worlds: 0,
-            fields: Vec::new(),
         })
+    }
+
+    /// The journal.
+    #[must_use]
+    pub fn journal(&self) -> &[u8] {
+        &self.journal
     }
 
     /// What stands where.
@@ -187,7 +238,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// The world: its tick is the next to be stepped.
     #[must_use]
     pub fn world(&self) -> &World<S> {
-        &self.world
+        &self.played.world
     }
 
     /// The frame that was stepped last.
@@ -209,14 +260,13 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// What stands on the way cannot be played.
     pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
-        let here = self.world.tick();
+        let here = self.world().tick();
         if tick < here || place.tick > here || self.frames.has_failed() {
-            let place = place.clone();
-            (self.frames, self.world) = begin(self.journal, &place)?;
-            self.agreed = self.world.tick();
+            (self.frames, self.played.world) = begin(&self.journal, place)?;
+            self.played.agreed = self.played.world.tick();
         }
-        while self.world.tick() < tick && self.step()? {}
-        Ok(self.world.tick())
+        while self.world().tick() < tick && self.step()? {}
+        Ok(self.world().tick())
     }
 
     /// Steps one tick; `false`: the journal is at its end.
@@ -226,9 +276,9 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// that, in the world that this program makes of the frames.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         loop {
-            match self.frames.next()? {
+            match self.frames.next(&self.journal)? {
                 None => return Ok(false),
-                Some(Found::Record(entry)) => self.hear(&entry)?,
+                Some(Found::Record(entry)) => self.played.hear(&entry)?,
                 Some(Found::Frame) => break,
             }
         }
@@ -236,7 +286,13 @@ impl<'j, S: Simulation> Replay<'j, S> {
         let perspective = Perspective::authority(frame.tick);
         let nobody = PlayerSet::default();
         self.stepper
-            .step(&mut self.world, frame, self.rules, perspective, nobody)
+            .step(
+                &mut self.played.world,
+                frame,
+                self.rules.get(),
+                perspective,
+                nobody,
+            )
             .map_err(|error| ReplayError::Frame { offset, error })?;
         Ok(true)
     }
@@ -244,7 +300,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Plays from here to the end, and compares every digest and every world on the way.
     #[must_use]
     pub fn verify(&mut self) -> Verified {
-        let (first, digests, worlds) = (self.world.tick(), self.digests, self.worlds);
+        let (first, digests, worlds) =
+            (self.world().tick(), self.played.digests, self.played.worlds);
         let fault = loop {
             match self.step() {
                 Ok(true) => {}
@@ -252,22 +309,24 @@ impl<'j, S: Simulation> Replay<'j, S> {
                 Err(fault) => break Some(fault),
             }
         };
-        let ticks = self.world.tick() - first;
+        let ticks = self.world().tick() - first;
         if matches!(fault, Some(ReplayError::Differs { .. })) {
             // The next world record says in which fields.
-            while self.fields.is_empty()
+            while self.played.fields.is_empty()
                 && matches!(self.step(), Ok(true) | Err(ReplayError::Differs { .. }))
             {}
         }
         Verified {
             ticks,
-            digests: self.digests - digests,
-            worlds: self.worlds - worlds,
+            digests: self.played.digests - digests,
+            worlds: self.played.worlds - worlds,
             fault,
-            fields: core::mem::take(&mut self.fields),
+            fields: core::mem::take(&mut self.played.fields),
         }
     }
+}
 
+impl<S: Simulation> Played<S> {
     fn hear(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
         let offset = entry.offset;
         match entry.record {
@@ -307,12 +366,12 @@ impl<'j, S: Simulation> Replay<'j, S> {
 }
 
 /// The frames from a world record on, and its world.
-fn begin<'j, S: Simulation>(
-    journal: &'j [u8],
+fn begin<S: Simulation>(
+    journal: &[u8],
     place: &Place,
-) -> Result<(Frames<'j, S>, World<S>), ReplayError> {
-    let mut frames = Frames::at(journal, place);
-    match frames.next()? {
+) -> Result<(Cursor<S>, World<S>), ReplayError> {
+    let mut frames = Cursor::at(place);
+    match frames.next(journal)? {
         Some(Found::Record(Entry {
             offset,
             record: Record::World { tick, bytes },

@@ -1,5 +1,7 @@
 //! The frames of a journal, with the records between them. Nothing is simulated.
 
+use alloc::vec::Vec;
+
 use super::{Place, ReplayError};
 use crate::frame::{FrameData, PlayerSet};
 use crate::journal::{Entry, JournalReader, Record};
@@ -21,20 +23,7 @@ pub enum Found<'j> {
 /// Invariant: a frame's tick is its world's, counted on; each later world stands where the frames have come to.
 pub struct Frames<'j, S: Simulation> {
     journal: &'j [u8],
-    reader: JournalReader,
-    run: RunReader<S>,
-    frame: FrameData<S>,
-    /// The next tick; `None`: no world was met yet.
-    next: Option<Tick>,
-    /// No frame was read since the last world: the next is coded against neutral.
-    fresh: bool,
-    /// What is not read yet of the turn, and where its record stands.
-    turn: Reader<'j>,
-    offset: u64,
-    /// The ticks of the last turn, which an idle one repeats, and how many are still to be repeated.
-    turn_ticks: u32,
-    idle_ticks: u32,
-    failed: Option<ReplayError>,
+    cursor: Cursor<S>,
 }
 
 impl<'j, S: Simulation> Frames<'j, S> {
@@ -43,33 +32,20 @@ impl<'j, S: Simulation> Frames<'j, S> {
     pub fn at(journal: &'j [u8], place: &Place) -> Self {
         Frames {
             journal,
-            reader: place.reader.clone(),
-            run: RunReader::default(),
-            frame: FrameData::roomy(place.tick),
-            next: None,
-            fresh: true,
-            turn: Reader::new(&[]),
-            offset: place.offset(),
-            turn_ticks: 0,
-            idle_ticks: 0,
-            failed: None,
+            cursor: Cursor::at(place),
         }
     }
 
     /// The frame that was found last.
     #[must_use]
     pub fn frame(&self) -> &FrameData<S> {
-        &self.frame
+        self.cursor.frame()
     }
 
     /// Where the record of the last frame stands.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.is_some()
+        self.cursor.offset()
     }
 
     /// The next frame or record; `None`: the journal is at its end.
@@ -81,17 +57,70 @@ impl<'j, S: Simulation> Frames<'j, S> {
         reason = "a frame is lent, not handed out"
     )]
     pub fn next(&mut self) -> Result<Option<Found<'j>>, ReplayError> {
+        self.cursor.next(self.journal)
+    }
+}
+
+/// A place in a journal that somebody else holds; it is given the same one every time.
+pub(super) struct Cursor<S: Simulation> {
+    reader: JournalReader,
+    run: RunReader<S>,
+    frame: FrameData<S>,
+    /// The next tick; `None`: no world was met yet.
+    next: Option<Tick>,
+    /// No frame was read since the last world: the next is coded against neutral.
+    fresh: bool,
+    /// The turn, how much of it is read, and where its record stands.
+    turn: Vec<u8>,
+    turn_read: usize,
+    offset: u64,
+    /// The ticks of the last turn, which an idle one repeats, and how many are still to be repeated.
+    turn_ticks: u32,
+    idle_ticks: u32,
+    failed: Option<ReplayError>,
+}
+
+impl<S: Simulation> Cursor<S> {
+    pub(super) fn at(place: &Place) -> Self {
+        Cursor {
+            reader: place.reader.clone(),
+            run: RunReader::default(),
+            frame: FrameData::roomy(place.tick),
+            next: None,
+            fresh: true,
+            turn: Vec::new(),
+            turn_read: 0,
+            offset: place.offset(),
+            turn_ticks: 0,
+            idle_ticks: 0,
+            failed: None,
+        }
+    }
+
+    pub(super) fn frame(&self) -> &FrameData<S> {
+        &self.frame
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    pub(super) fn next<'j>(&mut self, journal: &'j [u8]) -> Result<Option<Found<'j>>, ReplayError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let found = self.find();
+        let found = self.find(journal);
         if let Err(error) = &found {
             self.failed = Some(error.clone());
         }
         found
     }
 
-    fn find(&mut self) -> Result<Option<Found<'j>>, ReplayError> {
+    fn find<'j>(&mut self, journal: &'j [u8]) -> Result<Option<Found<'j>>, ReplayError> {
         loop {
             if self.idle_ticks > 0 {
                 self.idle_ticks -= 1;
@@ -99,24 +128,26 @@ impl<'j, S: Simulation> Frames<'j, S> {
                 self.run.skip();
                 return Ok(Some(self.found_frame()));
             }
-            if !self.turn.rest().is_empty() {
+            if self.turn_read < self.turn.len() {
+                let mut turn = Reader::new(&self.turn[self.turn_read..]);
                 let (offset, frame) = (self.offset, &mut self.frame);
                 let damage = |error| ReplayError::Turn { offset, error };
                 let nobody = PlayerSet::default();
                 self.run
                     .next(
-                        &mut self.turn,
+                        &mut turn,
                         nobody,
                         |_, _| None,
                         |read| frame.clone_from(read),
                     )
                     .map_err(damage)?;
+                self.turn_read = self.turn.len() - turn.rest().len();
                 self.turn_ticks += 1;
                 return Ok(Some(self.found_frame()));
             }
             let mut rest = usize::try_from(self.reader.offset())
                 .ok()
-                .and_then(|at| self.journal.get(at..))
+                .and_then(|at| journal.get(at..))
                 .unwrap_or_default();
             let Some(entry) = self.reader.read(&mut rest)? else {
                 return Ok(None);
@@ -142,18 +173,21 @@ impl<'j, S: Simulation> Frames<'j, S> {
         }
     }
 
-    fn begin_turn(&mut self, offset: u64, bytes: &'j [u8]) -> Result<(), ReplayError> {
+    fn begin_turn(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ReplayError> {
         let first = self.next.ok_or(ReplayError::Misplaced { offset })?;
         self.offset = offset;
-        self.turn = Reader::new(bytes);
+        let mut turn = Reader::new(bytes);
         self.turn_ticks = 0;
         if self.fresh {
             self.fresh = false;
             self.run
-                .restart(first, &mut self.turn)
+                .restart(first, &mut turn)
                 .map_err(|error| ReplayError::Turn { offset, error })?;
         }
-        if self.turn.rest().is_empty() {
+        self.turn.clear();
+        self.turn.extend_from_slice(turn.rest());
+        self.turn_read = 0;
+        if self.turn.is_empty() {
             // A turn without a tick: an idle one could repeat it for ever.
             let error = WireError::Truncated;
             return Err(ReplayError::Turn { offset, error });
@@ -161,7 +195,7 @@ impl<'j, S: Simulation> Frames<'j, S> {
         Ok(())
     }
 
-    fn found_frame(&mut self) -> Found<'j> {
+    fn found_frame<'j>(&mut self) -> Found<'j> {
         self.next = Some(self.frame.tick + 1);
         Found::Frame
     }

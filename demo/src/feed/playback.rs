@@ -113,8 +113,7 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Opens a journal at its first world, running. A program plays few of them in its life, so the bytes are lent
-    /// to it for good.
+    /// Opens a journal at its first world, running.
     ///
     /// # Errors
     /// No journal, one of another game, version or rules, or one without a world.
@@ -123,10 +122,8 @@ impl Playback {
     /// With a NaN in the rules.
     pub fn open(journal: Vec<u8>, rules: &Arc<Rules>) -> Result<Playback, ReplayError> {
         let hello = Hello::of::<Game>(rules, wiring::BUILD).expect("rules without a NaN");
-        let lent: (&'static [u8], &'static Rules) =
-            (journal.leak(), Box::leak(Box::new(Rules::clone(rules))));
-        let replay = Replay::open(lent.0, lent.1, &hello)?;
-        let survey = Survey::of::<Game>(lent.0, replay.index());
+        let replay = Replay::<Game>::own(journal, Arc::clone(rules), &hello)?;
+        let survey = Survey::of::<Game>(replay.journal(), replay.index());
         Ok(Playback {
             first: survey.first,
             end: survey.first + survey.ticks,

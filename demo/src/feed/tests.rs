@@ -406,6 +406,18 @@ fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
     assert!(Playback::open(b"hello".to_vec(), &rules()).is_err());
 }
 
+/// Whoever looks through a folder of matches opens many: nothing of one is left when it is closed.
+#[test]
+fn a_replay_owns_what_it_plays_and_gives_it_back() {
+    let (bytes, rules) = (journal(60).0, rules());
+    let playback = Playback::open(bytes, &rules).unwrap();
+    assert!(Arc::strong_count(&rules) > 1, "shared, not copied");
+    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    run(&mut feed, 20, Pad::default());
+    drop(feed);
+    assert_eq!(Arc::strong_count(&rules), 1);
+}
+
 #[test]
 fn speeds_are_named_and_end_at_a_quarter_and_at_sixteen_times() {
     let mut speed = Speed::Quarter;
