@@ -5,9 +5,13 @@
 //!                     └─▶ newer reel             ├────────────────┤ takes its place
 //! ```
 //!
-//! A reel is a journal of its own: a world, then turns, digests, and a world now and then. The newer one begins when the
-//! older one is half full, so at least half a reel of the past can always be saved, and memory is bounded whatever
-//! happens (law *Bounded*). A world that is not the next one (a heal, a return) begins the tape anew.
+//! A reel is a journal of its own: a world, then turns, digests, and a world every 10 s. The newer one begins when the
+//! older one is half full, so half a reel of the past can be saved, less three worlds, which the newer one may have
+//! written meanwhile. A world that is not the next one (a heal, a return) begins the tape anew.
+//!
+//! Bound: a reel takes [`REEL_BYTES_MAX`], or 8 worlds where those are more (worlds over 1 MiB): fewer, and it would be
+//! full before it had a past. Both together never take more than twice that, and at least an eighth of a reel can be
+//! saved: of worlds over 1 MiB the last 10 s, of smaller ones the last minutes.
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
@@ -15,8 +19,10 @@ use twinstep_core::packet::hello::{Hello, Names};
 use twinstep_core::replay::Recorder;
 use twinstep_core::world::World;
 
-/// A reel of so many bytes is full: about 20 minutes of 4 players and a world of 30 KB.
+/// A reel of so many bytes is full, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
+/// Worlds that a reel has room for, whatever their size.
+const REEL_WORLDS: usize = 8;
 
 /// A journal in memory.
 struct Reel<S: Simulation> {
@@ -28,8 +34,15 @@ struct Reel<S: Simulation> {
 
 impl<S: Simulation> Reel<S> {
     /// `None`: the world is larger than a journal's record.
-    fn begin(hello: &Hello, unix_s: u64, command_delay: u8, world: &World<S>) -> Option<Self> {
-        let mut bytes = Vec::new();
+    fn begin(
+        hello: &Hello,
+        unix_s: u64,
+        command_delay: u8,
+        world: &World<S>,
+        room_bytes: usize,
+    ) -> Option<Self> {
+        // Notes are taken until it is full, and the last one may be a world.
+        let mut bytes = Vec::with_capacity(room_bytes + room_bytes / REEL_WORLDS);
         let recorder = Recorder::start(hello, unix_s, command_delay, world, &mut bytes).ok()?;
         Some(Reel {
             recorder,
@@ -66,6 +79,8 @@ pub(crate) struct Tape<S: Simulation> {
     hello: Hello,
     unix_s: u64,
     reel_bytes_max: usize,
+    /// The most that was written at once: a world, and the turn before it.
+    note_bytes_max: usize,
     command_delay: u8,
     /// What the players are called: a journal tells it to whoever watches.
     names: Names,
@@ -80,6 +95,7 @@ impl<S: Simulation> Tape<S> {
             hello,
             unix_s,
             reel_bytes_max,
+            note_bytes_max: 0,
             command_delay: 0,
             names: Names::new(),
             older: None,
@@ -90,14 +106,32 @@ impl<S: Simulation> Tape<S> {
     /// Begins with a world; what was on the tape is thrown away.
     pub(crate) fn begin(&mut self, command_delay: u8, world: &World<S>) {
         self.command_delay = command_delay;
-        self.newer = None;
+        self.note_bytes_max = 0;
+        (self.older, self.newer) = (None, None);
         self.older = self.reel(world);
     }
 
-    fn reel(&self, world: &World<S>) -> Option<Reel<S>> {
-        let mut reel = Reel::begin(&self.hello, self.unix_s, self.command_delay, world)?;
+    fn reel(&mut self, world: &World<S>) -> Option<Reel<S>> {
+        let mut reel = Reel::begin(
+            &self.hello,
+            self.unix_s,
+            self.command_delay,
+            world,
+            self.room_bytes(),
+        )?;
         reel.name(&self.names);
+        self.note_bytes_max = self.note_bytes_max.max(reel.bytes.len());
         Some(reel)
+    }
+
+    /// When a reel is full.
+    fn room_bytes(&self) -> usize {
+        self.reel_bytes_max
+            .max(self.note_bytes_max.saturating_mul(REEL_WORLDS))
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.older.as_ref().map_or(0, |reel| reel.bytes.len())
     }
 
     /// What the players are called from now on.
@@ -112,21 +146,20 @@ impl<S: Simulation> Tape<S> {
 
     /// The world went on to `world` by this frame.
     pub(crate) fn note(&mut self, frame: &FrameData<S>, world: &World<S>) {
-        let reels = [&mut self.older, &mut self.newer];
-        let written = reels
-            .into_iter()
-            .flatten()
-            .all(|reel| reel.note(frame, world));
+        let mut written = true;
+        for reel in [&mut self.older, &mut self.newer].into_iter().flatten() {
+            let before = reel.bytes.len();
+            written &= reel.note(frame, world);
+            self.note_bytes_max = self.note_bytes_max.max(reel.bytes.len() - before);
+        }
         if !written {
             // What has a gap is no journal.
             return self.begin(self.command_delay, world);
         }
-        let used = self.older.as_ref().map_or(0, |reel| reel.bytes.len());
-        if used > self.reel_bytes_max && self.newer.is_some() {
+        if self.used_bytes() > self.room_bytes() && self.newer.is_some() {
             self.older = self.newer.take();
         }
-        let used = self.older.as_ref().map_or(0, |reel| reel.bytes.len());
-        if used > self.reel_bytes_max / 2 && self.newer.is_none() {
+        if self.used_bytes() > self.room_bytes() / 2 && self.newer.is_none() {
             self.newer = self.reel(world);
         }
     }
@@ -140,13 +173,14 @@ impl<S: Simulation> Tape<S> {
 
 #[cfg(test)]
 mod tests {
-    use twinstep_core::PlayerId;
+    use serde::{Deserialize, Serialize};
     use twinstep_core::company::Name;
     use twinstep_core::frame::{Perspective, PlayerSet};
+    use twinstep_core::journal::{self, Record};
     use twinstep_core::replay::Replay;
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::world::Stepper;
-    use twinstep_core::{RosterChange, Tick};
+    use twinstep_core::{Effects, Frame, Never, PlayerId, RosterChange, Tick};
 
     use super::*;
 
@@ -156,15 +190,27 @@ mod tests {
 
     /// A world whose player holds another number at each tick, and a tape of it from tick `from` on.
     fn taped(ticks: u32, reel_bytes_max: usize, from: u32) -> (Tape<Counter>, World<Counter>) {
-        let mut world = World::new(Counter::default(), Tick(0));
-        let mut tape = Tape::new(hello(), 7, reel_bytes_max);
+        taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
+    }
+
+    /// The same of any game; the tape is shown after each tick.
+    fn taped_of<S: Simulation<Rules = (), Input = u8>>(
+        sim: S,
+        ticks: u32,
+        reel_bytes_max: usize,
+        from: u32,
+        mut look: impl FnMut(&Tape<S>),
+    ) -> (Tape<S>, World<S>) {
+        let mut world = World::new(sim, Tick(0));
+        let hello = Hello::of::<S>(&(), "test build").unwrap();
+        let mut tape = Tape::new(hello, 7, reel_bytes_max);
         tape.rename(&[(PlayerId(0), Name::new("Anna"))].into_iter().collect());
         let mut stepper = Stepper::default();
         for n in 0..ticks {
             if n == from {
                 tape.begin(0, &world);
             }
-            let mut frame = FrameData::<Counter>::empty(world.tick());
+            let mut frame = FrameData::<S>::empty(world.tick());
             if n == 0 {
                 frame.roster.push((PlayerId(0), RosterChange::Joined));
             }
@@ -175,6 +221,7 @@ mod tests {
                 .unwrap();
             if n >= from {
                 tape.note(&frame, &world);
+                look(&tape);
             }
         }
         (tape, world)
@@ -213,6 +260,64 @@ mod tests {
             assert!(first == Tick(0) || journal.len() > max / 2 - 500);
             assert_eq!(replay.verify().fault, None);
             assert!(world.tick() - replay.world().tick() <= 1);
+        }
+    }
+
+    /// A game whose world has as many bytes as one wants.
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Heavy(Vec<u8>);
+
+    impl Simulation for Heavy {
+        const NAME: &'static str = "heavy";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = Never;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, frame: &Frame<'_, Self>, _fx: &mut Effects<Self>) {
+            self.0[0] = frame.tick().0 as u8;
+        }
+    }
+
+    /// However large a world is beside a reel: an eighth of one can be saved, and both keep within their bound.
+    #[test]
+    fn a_large_world_leaves_room_for_a_past_and_takes_no_more_than_two_reels() {
+        let max = 8 << 10;
+        for world_bytes in [100, 1_000, 3_000, 5_000, 7_000, 9_000, 40_000] {
+            let (mut ticks, mut shortest_ticks) = (0, u32::MAX);
+            let heavy = Heavy(vec![1; world_bytes]);
+            taped_of(heavy, 12_000, max, 0, |tape| {
+                ticks += 1;
+                let room = tape.room_bytes();
+                assert!(room <= max.max(REEL_WORLDS * (world_bytes + 1_000)));
+                let reels = tape.older.iter().chain(&tape.newer);
+                let used: usize = reels.clone().map(|reel| reel.bytes.len()).sum();
+                assert!(used <= 2 * room, "{used} B of worlds of {world_bytes} B");
+                let held: usize = reels.map(|reel| reel.bytes.capacity()).sum();
+                assert!(held <= 3 * room, "{held} B held");
+                let journal = tape.journal().unwrap();
+                let mut worlds =
+                    journal::records(journal).filter_map(|entry| match entry.unwrap().record {
+                        Record::World { tick, .. } => Some(tick),
+                        _ => None,
+                    });
+                let began = worlds.next().unwrap();
+                if began > Tick(0) {
+                    shortest_ticks = shortest_ticks.min(ticks - began.0);
+                    assert!(journal.len() >= room / 8, "{} B kept", journal.len());
+                }
+            });
+            println!("worlds of {world_bytes} B: at least {shortest_ticks} ticks are kept");
+            assert!(shortest_ticks < 12_000, "no reel was full");
+            // Of small worlds it is the inputs that fill a reel.
+            let expected_ticks = if world_bytes < 9_000 { 300 } else { 600 };
+            assert!(
+                shortest_ticks >= expected_ticks,
+                "{shortest_ticks} of worlds of {world_bytes} B"
+            );
         }
     }
 }

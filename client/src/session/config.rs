@@ -86,8 +86,8 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     }
 
     /// Records what is confirmed, for [`Session::recording`](crate::Session::recording); it begins at `unix_s`, in seconds since 1970. Costs a
-    /// digest each turn, and memory: at most three halves of
-    /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX).
+    /// digest each turn, and memory: at most twice [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds where those
+    /// are more.
     #[must_use]
     pub fn recorded(mut self, unix_s: u64) -> Self {
         self.recorded_since = Some(unix_s);
