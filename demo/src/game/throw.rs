@@ -13,7 +13,7 @@ use arrayvec::ArrayVec;
 use glam::Vec2;
 
 use super::toss::{LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
-use super::{Bomb, Game, Hit, Outcome, Rules, Tuning};
+use super::{Bomb, Game, Hit, Outcome, Rules, Tuning, blast};
 
 /// How much speed a bounce keeps.
 pub(super) const BOUNCE: f32 = 0.35;
@@ -88,8 +88,7 @@ pub(super) fn thrown<'a>(
 ) -> impl Iterator<Item = (Prop, Vec2, &'a Hit)> {
     hits.iter().filter_map(|hit| {
         let prop = Prop::of(hit.body)?;
-        let (_, from) = game.lying().find(|(other, _)| *other == prop)?;
-        Some((prop, from, hit))
+        Some((prop, place_of(game, prop)?, hit))
     })
 }
 
@@ -114,8 +113,11 @@ impl Slide {
     }
 }
 
-/// Whether things could fly so from a blast at `at`: each once, from where it lay, no faster than a blast can
-/// throw, through no wall and never outside. `game` is the state at the end of the tick that asked.
+/// Whether things could fly so from a blast at `at`: each once, from where it lay, hit by the blast or by what flies,
+/// no faster than a blast can throw, through no wall and never outside. `game` is the state at the end of the tick that
+/// asked.
+///
+/// Cost: a guess of the blast, and for each thing that flies a look at the paths of all others.
 pub(super) fn is_possible(
     game: &Game,
     rules: &Rules,
@@ -124,10 +126,9 @@ pub(super) fn is_possible(
     throws: &ArrayVec<Throw, TOSSED_MAX>,
 ) -> bool {
     let (speed, way) = (speed_max(&rules.tuning), way_max(&rules.tuning));
-    throws.iter().enumerate().all(|(n, throw)| {
+    let could_fly = throws.iter().enumerate().all(|(n, throw)| {
         let again = throws[..n].iter().any(|other| other.prop == throw.prop);
-        let lies = game.lying().find(|(prop, _)| *prop == throw.prop);
-        let Some((_, from)) = lies.filter(|_| !again) else {
+        let Some(from) = place_of(game, throw.prop).filter(|_| !again) else {
             return false;
         };
         let radius = throw.prop.radius();
@@ -141,7 +142,65 @@ pub(super) fn is_possible(
                 corner = next;
                 is_slow && is_free && is_seen && next.distance(from) <= way
             })
+    });
+    could_fly && are_caused(game, rules, bomb, at, throws)
+}
+
+/// Whether the blast hits each thing that flies, or another one that flies meets it before it moves; or whether it only
+/// comes out of another one that it lay in.
+fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]) -> bool {
+    let hits = blast::guess(game, rules, bomb, at);
+    let is_hit = |prop: Prop| hits.iter().any(|hit| Prop::of(hit.body) == Some(prop));
+    let mut caused: ArrayVec<bool, TOSSED_MAX> = throws
+        .iter()
+        .map(|throw| is_hit(throw.prop) || comes_out(game, throw))
+        .collect();
+    // Each round finds whom those of the round before met; no chain is longer than the list.
+    for _ in throws {
+        for n in 0..throws.len() {
+            caused[n] = caused[n]
+                || (throws.iter().zip(&caused))
+                    .any(|(other, is_caused)| *is_caused && meets(game, rules, other, &throws[n]));
+        }
+    }
+    caused.iter().all(|is_caused| *is_caused)
+}
+
+/// Whether `other` comes as near to where `throw` lay as it must to push it, before that one moves. Between two corners
+/// of its path it may have been anywhere that it can reach in half a leg: it bounces.
+fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
+    let (Some(from), Some(lay)) = (place_of(game, other.prop), place_of(game, throw.prop)) else {
+        return false;
+    };
+    let still = throw.legs.iter().take_while(|leg| **leg == [0, 0]).count();
+    let touch = other.prop.outer_radius() + throw.prop.outer_radius() + GRAIN;
+    let reach = touch + speed_max(&rules.tuning) * LEG_TICKS as f32 / 2.0;
+    let corners = core::iter::once(from).chain(other.corners(from));
+    corners
+        .take(still + 2)
+        .any(|corner| corner.distance(lay) <= reach)
+}
+
+/// Whether it lay in another thing, as two may that came down in one place, and goes no farther than out of it.
+fn comes_out(game: &Game, throw: &Throw) -> bool {
+    let Some(from) = place_of(game, throw.prop) else {
+        return false;
+    };
+    game.lying().any(|(other, place)| {
+        let touch = throw.prop.outer_radius() + other.outer_radius();
+        let mut corners = throw.corners(from);
+        other != throw.prop
+            && place.distance(from) < touch
+            && corners.all(|corner| corner.distance(from) <= touch)
     })
+}
+
+/// Where a thing lies, if it does.
+fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
+    let mut lying = game.lying();
+    lying
+        .find(|(other, _)| *other == prop)
+        .map(|(_, place)| place)
 }
 
 #[cfg(test)]
@@ -239,5 +298,49 @@ mod tests {
             is_possible(game.sim(), &rules(), BOMB, center, &path(legs))
         };
         assert!(judge(&[[0, 33]]) && !judge(&[[18, 33]]), "through a corner");
+    }
+
+    /// Row 52 as well: a thing that the blast does not hit flies only if one that it hits meets it, and not before.
+    #[test]
+    fn what_no_blast_hit_is_pushed_or_it_is_forged() {
+        const WAY: Vec2 = Vec2::new(0.6, -0.8);
+        let mut game = field(WAY * 2.0);
+        game.sim_mut().barrels[7].at = MIDDLE + WAY * 8.6;
+        game.sim_mut().barrels[8].at = MIDDLE + WAY * 10.0;
+        let hits = blast::guess(game.sim(), &rules(), BOMB, MIDDLE);
+        let is_hit = |n| hits.iter().any(|hit| hit.body == Prop::Barrel(n).into());
+        assert!(is_hit(6) && !is_hit(7) && !is_hit(8));
+        let judge = |paths: &[(u8, &[[i8; 2]])]| {
+            let throws = paths.iter().map(|(n, legs)| Throw {
+                prop: Prop::Barrel(*n),
+                legs: legs.iter().copied().collect(),
+            });
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, &throws.collect())
+        };
+        let far: (u8, &[[i8; 2]]) = (6, &[[21, -28], [21, -28]]);
+        let pushed: (u8, &[[i8; 2]]) = (7, &[[0, 0], [3, -4]]);
+        let pushed_on: (u8, &[[i8; 2]]) = (8, &[[0, 0], [0, 0], [3, -4]]);
+        assert!(judge(&[far]) && judge(&[far, pushed]), "met by what flies");
+        assert!(judge(&[pushed_on, far, pushed]), "and that meets the next");
+        assert!(
+            !judge(&[pushed]) && !judge(&[pushed, pushed_on]),
+            "by nothing"
+        );
+        assert!(
+            !judge(&[(6, &[[4, -5]]), pushed]),
+            "it does not come so far"
+        );
+        assert!(!judge(&[far, (7, &[[3, -4]])]), "before it is met");
+        game.sim_mut().barrels[8].at = MIDDLE + WAY * 8.8;
+        let judge = |legs: &[[i8; 2]]| {
+            let throw = Throw {
+                prop: Prop::Barrel(7),
+                legs: legs.iter().copied().collect(),
+            };
+            let throws = [throw].into_iter().collect();
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, &throws)
+        };
+        assert!(judge(&[[-2, 3]]), "it lay in another one");
+        assert!(!judge(&[[-20, 28]]), "and comes out of it, no farther");
     }
 }

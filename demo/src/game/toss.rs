@@ -75,6 +75,15 @@ impl Prop {
             Form::Disc(radius) | Form::Square(radius) => radius,
         }
     }
+
+    /// Of the circle around it, in units.
+    #[must_use]
+    pub const fn outer_radius(self) -> f32 {
+        match self.form() {
+            Form::Disc(radius) => radius,
+            Form::Square(half) => half * core::f32::consts::SQRT_2,
+        }
+    }
 }
 
 impl From<Prop> for Body {
