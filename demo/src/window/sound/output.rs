@@ -1,7 +1,15 @@
 //! [`Output`]: where blocks of sound go on Linux. First the sound server's socket (PulseAudio; PipeWire offers the
 //! same), else a player that reads samples from its input.
+//!
+//! ```text
+//!   order ──▶ Mixer ──block, 6 ms──▶ pipe, 23 ms ──▶ aplay's buffer, 40 ms ──▶ heard      (at most, together 69 ms)
+//! ```
+//!
+//! A player takes samples as fast as they are heard, so whatever lies in the pipe is heard first: a pipe as the system
+//! makes it holds 372 ms.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -13,8 +21,10 @@ use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 use super::mixer::Mixer;
 use super::{NoSound, RATE};
 
-/// Samples of both sides that are mixed at once: 12 ms.
-const BLOCK: usize = 1_024;
+/// Samples of both sides that are mixed at once for a player: 6 ms.
+const BLOCK: usize = 512;
+/// Bytes that may wait for a player: 23 ms. A page, the least that a pipe can hold.
+const PIPE_BYTES: usize = 4_096;
 /// Bytes that the server may hold: 46 ms. A shot must not be heard late.
 const LATENCY_BYTES: u32 = 8_192;
 
@@ -37,18 +47,9 @@ impl Output {
         };
         let rate = RATE.to_string();
         let player = Command::new("aplay")
-            .args([
-                "-q",
-                "-t",
-                "raw",
-                "-f",
-                "S16_LE",
-                "-c",
-                "2",
-                "-r",
-                &rate,
-                "--buffer-time=60000",
-            ])
+            .args(["-q", "-t", "raw", "-f", "S16_LE", "-c", "2", "-r", &rate])
+            // In µs: four periods, so that one may be late.
+            .args(["--buffer-time=40000", "--period-time=10000"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -62,6 +63,7 @@ impl Output {
             let Some(mut input) = player.stdin.take() else {
                 return;
             };
+            narrow(&input);
             let fed = pump(mixer, &mut input);
             drop(input);
             if let (Ok(status), Err(_)) = (player.wait(), fed) {
@@ -71,6 +73,11 @@ impl Output {
         pumped.map_err(|error| NoSound::System(error.to_string()))?;
         Ok(Output::Player)
     }
+}
+
+/// Lets little wait in a pipe. Where that is refused, sounds come later.
+fn narrow(pipe: impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
 }
 
 /// Feeds a player, which takes samples as fast as they are heard, until the speaker is gone.
@@ -123,21 +130,23 @@ fn serve(client: &Client, mut mixer: Mixer) -> Result<Output, ClientError> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::sync::mpsc::channel;
 
     use super::*;
     use crate::window::sound::{Order, Sound};
 
+    const BLAST: Order = Order::Play {
+        cue: None,
+        sound: Sound::Blaster,
+        volume: 1.0,
+        pan: 0.0,
+    };
+
     #[test]
     fn a_player_is_fed_until_the_speaker_is_gone() {
         let (orders, inbox) = channel();
-        let order = Order::Play {
-            cue: None,
-            sound: Sound::Blaster,
-            volume: 1.0,
-            pan: 0.0,
-        };
-        orders.send(order).unwrap();
+        orders.send(BLAST).unwrap();
         struct Ear(Vec<u8>, Option<std::sync::mpsc::Sender<Order>>);
         impl Write for Ear {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -155,6 +164,30 @@ mod tests {
         pump(Mixer::new(inbox), &mut ear).unwrap();
         assert_eq!(ear.0.len() % (BLOCK * 2), 0);
         assert!(ear.0.iter().any(|byte| *byte != 0));
+    }
+
+    /// A sound that is ordered while a player plays silence is heard after no more than what the pipe holds.
+    #[test]
+    fn a_sound_does_not_queue_behind_silence() {
+        let (orders, inbox) = channel();
+        let (mut heard, mut fed) = std::io::pipe().unwrap();
+        narrow(&fed);
+        let fed = thread::Builder::new().spawn(move || pump(Mixer::new(inbox), &mut fed));
+        // Until the pipe is full, and so the mixer waits.
+        thread::sleep(std::time::Duration::from_millis(300));
+        orders.send(BLAST).unwrap();
+        let mut bytes = [0; 1 << 16];
+        heard.read_exact(&mut bytes).unwrap();
+        let silent = bytes.iter().take_while(|byte| **byte == 0).count();
+        let late_ms = silent as u32 * 1_000 / (RATE * 4);
+        println!("the first sound comes {late_ms} ms behind its order");
+        assert!(silent >= PIPE_BYTES, "the player was not kept waiting");
+        assert!(late_ms <= 35, "{late_ms} ms");
+        drop(heard);
+        assert!(
+            fed.unwrap().join().unwrap().is_err(),
+            "told that nobody listens"
+        );
     }
 
     #[test]
