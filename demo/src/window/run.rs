@@ -174,42 +174,42 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
             Err(why) => (Speaker::silent(), Some(why.to_string())),
         },
     };
-    let (mut gamepads, unplugged) = match Gamepads::open() {
-        Ok(gamepads) => (gamepads, None),
-        Err(why) => (Gamepads::default(), Some(why.to_string())),
-    };
+    let mut gamepads = Gamepads::of_system();
     let mut stage = Stage::new(feed, speaker, window_size());
     // What is absent is said once, here and where the program was started.
-    for words in [silence, unplugged].into_iter().flatten() {
-        eprintln!("{words}");
-        stage.tell(&words, WARN);
+    if let Some(words) = silence {
+        say(&mut stage, &words);
     }
     let mut board = Board::default();
-    let mut last = now();
+    let opened = now();
+    let mut last = opened;
     let mut over: Option<(Ended, Instant)> = None;
     let ended = loop {
         let began = now();
         let dt = (began - last).as_secs_f32().min(DT_MAX);
         last = began;
         input::read(&stage.settings.keys, &mut board);
-        gamepads.read();
+        gamepads.read(began - opened);
+        while let Some(news) = gamepads.poll_news() {
+            say(&mut stage, &news.to_string());
+        }
         let played = stage.frame(&Input {
             board: &board,
-            sticks: &gamepads.sticks,
+            sticks: gamepads.sticks(),
             size: window_size(),
             dt,
             pads: None,
         });
         draw(&mut gpu, &mut stage);
         let pressed =
-            board.key.is_some() || board.clicked || gamepads.sticks.iter().any(Stick::begins);
+            board.key.is_some() || board.clicked || gamepads.sticks().iter().any(Stick::begins);
         let wishes = played.unwrap_or_else(|ended| {
             over.get_or_insert((ended, began));
             Vec::new()
         });
-        if let Some((ended, _)) =
-            over.take_if(|(_, since)| closes(began - *since, pressed) || is_quit_requested())
-        {
+        if let Some((ended, _)) = over.take_if(|(_, since)| {
+            closes(began - *since, pressed) || is_quit_requested()
+        }) {
             break Some(ended);
         }
         for wish in &wishes {
@@ -224,6 +224,12 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
         }
     };
     leave(stage, ended)
+}
+
+/// Says it in the window, and where the program was started.
+fn say(stage: &mut Stage, words: &str) {
+    eprintln!("{words}");
+    stage.tell(words, WARN);
 }
 
 /// Whether what says that the match is over goes.

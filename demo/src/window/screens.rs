@@ -1,6 +1,6 @@
 //! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
 
-use super::input::{Act, Board};
+use super::input::{Act, Bindings, Board, Button, Stick};
 use super::paint::ui;
 use super::rect::Rect;
 use super::settings::Settings;
@@ -24,6 +24,8 @@ pub(crate) struct Screens {
     pub(crate) row: usize,
     /// The next key is for this act.
     pub(crate) binding: Option<Act>,
+    /// A gamepad was touched later than keyboard and mouse: what is written of buttons is of its.
+    pub(crate) by_gamepad: bool,
     /// Why the match is over for this screen; it lies over everything until a key is pressed.
     pub(crate) closing: Option<String>,
 }
@@ -66,7 +68,12 @@ impl Row {
 impl Screens {
     /// Whether a key that is pressed now belongs to a screen, not to the player.
     pub(crate) fn takes_keys(&self) -> bool {
-        self.title || self.closing.is_some() || self.overlay == Some(Overlay::Settings)
+        self.title || self.closing.is_some() || self.is_settling()
+    }
+
+    /// Whether the settings are open, to be changed.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.overlay == Some(Overlay::Settings)
     }
 
     /// Whether the mouse points at what is written, instead of aiming.
@@ -74,22 +81,21 @@ impl Screens {
         self.title || self.closing.is_some() || self.overlay.is_some()
     }
 
-    /// Leaves the title by a gamepad's button.
-    pub(crate) fn begin(&mut self, wishes: &mut Vec<Wish>) {
-        if self.title && self.overlay.is_none() {
-            self.title = false;
-            wishes.push(Wish::Click);
-        }
-    }
-
     /// Takes what was pressed.
     pub(crate) fn handle(
         &mut self,
         board: &Board,
+        sticks: &[Stick],
         settings: &mut Settings,
         screen: Rect,
     ) -> Vec<Wish> {
         let mut wishes = Vec::new();
+        let on_stick = |button| sticks.iter().any(|stick| stick.pressed(button));
+        if board.key.is_some() || board.clicked {
+            self.by_gamepad = false;
+        } else if sticks.iter().any(Stick::is_touched) {
+            self.by_gamepad = true;
+        }
         if let Some(act) = self.binding {
             if let Some(key) = board.key {
                 self.binding = None;
@@ -97,6 +103,8 @@ impl Screens {
                     settings.keys.bind(act, key);
                     wishes.push(Wish::Settings);
                 }
+            } else if on_stick(Button::East) {
+                self.binding = None;
             }
             return wishes;
         }
@@ -113,11 +121,14 @@ impl Screens {
         }
         self.ghosts ^= board.pressed(Act::Ghosts);
         self.netgraph ^= board.pressed(Act::Netgraph);
-        for (act, overlay) in [
-            (Act::Help, Overlay::Help),
-            (Act::Settings, Overlay::Settings),
+        for (is_pressed, overlay) in [
+            (board.pressed(Act::Help), Overlay::Help),
+            (
+                board.pressed(Act::Settings) || on_stick(Button::Select),
+                Overlay::Settings,
+            ),
         ] {
-            if board.pressed(act) {
+            if is_pressed {
                 self.overlay = (self.overlay != Some(overlay)).then_some(overlay);
                 wishes.push(Wish::Click);
             }
@@ -127,32 +138,63 @@ impl Screens {
                 Some(_) => wishes.push(Wish::Click),
                 None => wishes.push(Wish::Quit),
             }
+        } else if on_stick(Button::East) && self.overlay.take().is_some() {
+            wishes.push(Wish::Click);
         } else if self.overlay == Some(Overlay::Settings) {
-            self.change(board, settings, screen, &mut wishes);
-        } else if self.title
-            && (board.clicked || board.pressed(Act::SecondReady) || board.pressed(Act::Dash))
-        {
+            self.change(board, sticks, settings, screen, &mut wishes);
+        } else if self.title && self.begins(board, sticks) {
             self.title = false;
             wishes.push(Wish::Click);
         }
         wishes
     }
 
+    /// Whether something was pressed that leaves the title.
+    fn begins(&self, board: &Board, sticks: &[Stick]) -> bool {
+        board.clicked
+            || board.pressed(Act::SecondReady)
+            || board.pressed(Act::Dash)
+            || self.overlay.is_none() && sticks.iter().any(Stick::begins)
+    }
+
+    /// How the settings are used, by what was used last.
+    pub(crate) fn settings_foot(&self, keys: &Bindings) -> String {
+        let how = match (self.by_gamepad, self.binding) {
+            (false, Some(_)) => format!("press a key, or {} to keep it", keys.name(Act::Quit)),
+            (true, Some(_)) => "press a key of the keyboard, or B to keep it".to_owned(),
+            (false, None) => format!(
+                "{} choose and change, {} sets a key, {} or {} closes",
+                keys.names(Act::SECOND_WAYS),
+                keys.name(Act::SecondReady),
+                keys.name(Act::Settings),
+                keys.name(Act::Quit)
+            ),
+            (true, None) => {
+                "the cross chooses and changes, A sets a key, B or Select closes".to_owned()
+            }
+        };
+        format!("{how}; the match goes on")
+    }
+
     fn change(
         &mut self,
         board: &Board,
+        sticks: &[Stick],
         settings: &mut Settings,
         screen: Rect,
         wishes: &mut Vec<Wish>,
     ) {
         let rows = Row::all().len();
-        let pressed = |acts: [Act; 2]| acts.into_iter().any(|act| board.pressed(act));
-        let down = i32::from(pressed([Act::Down, Act::SecondDown]))
-            - i32::from(pressed([Act::Up, Act::SecondUp]));
+        let pressed = |acts: [Act; 2], button| {
+            acts.into_iter().any(|act| board.pressed(act))
+                || sticks.iter().any(|stick| stick.pressed(button))
+        };
+        let down = i32::from(pressed([Act::Down, Act::SecondDown], Button::Down))
+            - i32::from(pressed([Act::Up, Act::SecondUp], Button::Up));
         self.row = (self.row as i32 + down).rem_euclid(rows as i32) as usize;
-        let mut steps = i32::from(pressed([Act::Right, Act::SecondRight]))
-            - i32::from(pressed([Act::Left, Act::SecondLeft]));
-        let mut enters = pressed([Act::Dash, Act::SecondReady]);
+        let mut steps = i32::from(pressed([Act::Right, Act::SecondRight], Button::Right))
+            - i32::from(pressed([Act::Left, Act::SecondLeft], Button::Left));
+        let mut enters = pressed([Act::Dash, Act::SecondReady], Button::South);
         let under = ui::settings_rows(screen)
             .into_iter()
             .position(|rect| rect.contains(board.mouse));
@@ -194,7 +236,7 @@ mod tests {
     const SCREEN: Rect = Rect::new(0.0, 0.0, 1_280.0, 720.0);
 
     fn press(screens: &mut Screens, settings: &mut Settings, acts: &[Act]) -> Vec<Wish> {
-        screens.handle(&Board::with(acts), settings, SCREEN)
+        screens.handle(&Board::with(acts), &[], settings, SCREEN)
     }
 
     #[test]
@@ -259,7 +301,7 @@ mod tests {
         assert_eq!(screens.binding, Some(Act::Up));
         let mut board = Board::with(&[]);
         board.key = Some(macroquad::prelude::KeyCode::Q);
-        screens.handle(&board, &mut settings, SCREEN);
+        screens.handle(&board, &[], &mut settings, SCREEN);
         assert_eq!(settings.keys.name(Act::Up), "Q");
     }
 
@@ -270,21 +312,57 @@ mod tests {
         let mut board = Board::with(&[]);
         board.mouse = ui::settings_rows(SCREEN)[3].middle();
         board.clicked = true;
-        screens.handle(&board, &mut settings, SCREEN);
+        screens.handle(&board, &[], &mut settings, SCREEN);
         assert!(!settings.names);
+    }
+
+    fn touch(screens: &mut Screens, settings: &mut Settings, button: Button) -> Vec<Wish> {
+        let mut stick = Stick::default();
+        stick.press(button);
+        screens.handle(&Board::default(), &[stick], settings, SCREEN)
     }
 
     #[test]
     fn a_gamepad_s_button_begins_unless_something_lies_over_the_title() {
-        let (mut screens, mut wishes) = (Screens::default(), Vec::new());
-        screens.begin(&mut wishes);
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        let wishes = touch(&mut screens, &mut settings, Button::Start);
         assert!(wishes.is_empty(), "there is no title");
         (screens.title, screens.overlay) = (true, Some(Overlay::Help));
-        screens.begin(&mut wishes);
+        touch(&mut screens, &mut settings, Button::Start);
         assert!(screens.title && screens.points());
-        screens.overlay = None;
-        screens.begin(&mut wishes);
+        touch(&mut screens, &mut settings, Button::East);
+        assert!(screens.overlay.is_none() && screens.title);
+        let wishes = touch(&mut screens, &mut settings, Button::Start);
         assert!(!screens.title && wishes == [Wish::Click] && !screens.points());
+    }
+
+    #[test]
+    fn settings_are_changed_by_gamepad_too_and_their_foot_says_how() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert_eq!(
+            screens.settings_foot(&settings.keys),
+            "arrows choose and change, Enter sets a key, Tab or Esc closes; the match goes on"
+        );
+        settings
+            .keys
+            .bind(Act::Ready, macroquad::prelude::KeyCode::Enter);
+        let foot = screens.settings_foot(&settings.keys);
+        assert!(
+            foot.contains("R sets a key"),
+            "whatever key does it: {foot}"
+        );
+        touch(&mut screens, &mut settings, Button::Left);
+        assert!(settings.volume < Settings::default().volume);
+        assert!(screens.settings_foot(&settings.keys).contains("the cross"));
+        (0..4).for_each(|_| drop(touch(&mut screens, &mut settings, Button::Down)));
+        touch(&mut screens, &mut settings, Button::South);
+        assert_eq!(screens.binding, Some(Act::Up));
+        touch(&mut screens, &mut settings, Button::East);
+        assert!(screens.binding.is_none() && screens.overlay == Some(Overlay::Settings));
+        touch(&mut screens, &mut settings, Button::Select);
+        assert!(screens.overlay.is_none());
+        assert!(touch(&mut screens, &mut settings, Button::East).is_empty());
     }
 
     #[test]

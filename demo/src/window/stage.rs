@@ -88,8 +88,14 @@ impl Stage {
             settings,
             speaker,
         };
-        stage.speaker.set_volume(stage.settings.volume);
+        stage.set_settings(Settings::default());
         stage
+    }
+
+    /// Plays by these from now on.
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.speaker.set_volume(settings.volume);
+        self.settings = settings;
     }
 
     /// The floor's colour.
@@ -105,10 +111,9 @@ impl Stage {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.fit(input.size);
         let taken = self.screens.takes_keys();
-        let mut wishes = self.screens.handle(input.board, &mut self.settings, screen);
-        if input.sticks.iter().any(Stick::begins) {
-            self.screens.begin(&mut wishes);
-        }
+        let wishes = self
+            .screens
+            .handle(input.board, input.sticks, &mut self.settings, screen);
         // A key that closed the title or a setting is not also a dash.
         let taken = taken || self.screens.takes_keys();
         self.read_hands(input, taken);

@@ -1,69 +1,72 @@
 //! [`Bindings`]: which key does what. Any of them can be changed in the settings.
 
+use std::collections::BTreeMap;
+
 use macroquad::prelude::KeyCode;
 
-/// What a key can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    Up,
-    Left,
-    Down,
-    Right,
-    Fire,
-    Dash,
-    Light,
-    Ready,
-    Settings,
-    Help,
-    Ghosts,
-    Netgraph,
-    Link,
-    Prediction,
-    Smoothing,
-    Save,
-    Screenshot,
-    Quit,
-    SecondUp,
-    SecondLeft,
-    SecondDown,
-    SecondRight,
-    SecondFire,
-    SecondDash,
-    SecondLight,
-    SecondReady,
+/// One row for each act: what it is called, and the key that it has unless somebody chose another one.
+macro_rules! acts {
+    ($($act:ident $name:literal $key:ident)*) => {
+        /// What a key can do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Act {
+            $($act,)*
+        }
+
+        impl Act {
+            pub(crate) const ALL: [Act; [$($name),*].len()] = [$(Act::$act),*];
+
+            /// In words.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Act::$act => $name,)*
+                }
+            }
+
+            const fn default_key(self) -> KeyCode {
+                match self {
+                    $(Act::$act => KeyCode::$key,)*
+                }
+            }
+        }
+    };
+}
+
+acts! {
+    Up           "up"                     W
+    Left         "left"                   A
+    Down         "down"                   S
+    Right        "right"                  D
+    // Beside the mouse's button.
+    Fire         "fire"                   LeftControl
+    Dash         "dash"                   Space
+    Light        "light a barrel"         E
+    Ready        "ready"                  R
+    Settings     "settings"               Tab
+    Help         "help"                   F1
+    Ghosts       "the authority's ghosts" F2
+    Netgraph     "netgraph"               F3
+    Link         "next link preset"       F4
+    Prediction   "prediction on, off"     F5
+    Smoothing    "smoothing on, off"      F6
+    Save         "save a replay"          F9
+    Screenshot   "screenshot"             F12
+    Quit         "quit"                   Escape
+    SecondUp     "up"                     Up
+    SecondLeft   "left"                   Left
+    SecondDown   "down"                   Down
+    SecondRight  "right"                  Right
+    SecondFire   "fire"                   RightControl
+    SecondDash   "dash"                   RightShift
+    SecondLight  "light a barrel"         Slash
+    SecondReady  "ready"                  Enter
 }
 
 impl Act {
-    pub(crate) const ALL: [Act; 26] = {
+    /// Where the second seat walks, and what chooses in lists.
+    pub(crate) const SECOND_WAYS: [Act; 4] = {
         use Act::*;
-        [
-            Up,
-            Left,
-            Down,
-            Right,
-            Fire,
-            Dash,
-            Light,
-            Ready,
-            Settings,
-            Help,
-            Ghosts,
-            Netgraph,
-            Link,
-            Prediction,
-            Smoothing,
-            Save,
-            Screenshot,
-            Quit,
-            SecondUp,
-            SecondLeft,
-            SecondDown,
-            SecondRight,
-            SecondFire,
-            SecondDash,
-            SecondLight,
-            SecondReady,
-        ]
+        [SecondUp, SecondLeft, SecondDown, SecondRight]
     };
 
     /// Those whose keys the settings offer to change.
@@ -72,61 +75,33 @@ impl Act {
         [Up, Left, Down, Right, Fire, Dash, Light, Ready]
     };
 
-    /// In words.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Act::Up | Act::SecondUp => "up",
-            Act::Left | Act::SecondLeft => "left",
-            Act::Down | Act::SecondDown => "down",
-            Act::Right | Act::SecondRight => "right",
-            Act::Fire | Act::SecondFire => "fire",
-            Act::Dash | Act::SecondDash => "dash",
-            Act::Light | Act::SecondLight => "light a barrel",
-            Act::Ready | Act::SecondReady => "ready",
-            Act::Settings => "settings",
-            Act::Help => "help",
-            Act::Ghosts => "the authority's ghosts",
-            Act::Netgraph => "netgraph",
-            Act::Link => "next link preset",
-            Act::Prediction => "prediction on, off",
-            Act::Smoothing => "smoothing on, off",
-            Act::Save => "save a replay",
-            Act::Screenshot => "screenshot",
-            Act::Quit => "quit",
-        }
+    /// The act that a file calls so.
+    fn of(text: &str) -> Option<Act> {
+        let mut all = Act::ALL.into_iter();
+        all.find(|act| format!("{act:?}") == text)
     }
+}
 
-    const fn default_key(self) -> KeyCode {
-        match self {
-            Act::Up => KeyCode::W,
-            Act::Left => KeyCode::A,
-            Act::Down => KeyCode::S,
-            Act::Right => KeyCode::D,
-            // Beside the mouse's button.
-            Act::Fire => KeyCode::LeftControl,
-            Act::Dash => KeyCode::Space,
-            Act::Light => KeyCode::E,
-            Act::Ready => KeyCode::R,
-            Act::Settings => KeyCode::Tab,
-            Act::Help => KeyCode::F1,
-            Act::Ghosts => KeyCode::F2,
-            Act::Netgraph => KeyCode::F3,
-            Act::Link => KeyCode::F4,
-            Act::Prediction => KeyCode::F5,
-            Act::Smoothing => KeyCode::F6,
-            Act::Save => KeyCode::F9,
-            Act::Screenshot => KeyCode::F12,
-            Act::Quit => KeyCode::Escape,
-            Act::SecondUp => KeyCode::Up,
-            Act::SecondLeft => KeyCode::Left,
-            Act::SecondDown => KeyCode::Down,
-            Act::SecondRight => KeyCode::Right,
-            Act::SecondFire => KeyCode::RightControl,
-            Act::SecondDash => KeyCode::RightShift,
-            Act::SecondLight => KeyCode::Slash,
-            Act::SecondReady => KeyCode::Enter,
-        }
-    }
+/// All keys, by the names that they have in a file.
+macro_rules! keys {
+    ($($key:ident)*) => {
+        const KEYS: &[(&str, KeyCode)] = &[$((stringify!($key), KeyCode::$key)),*];
+    };
+}
+
+keys! {
+    Space Apostrophe Comma Minus Period Slash Semicolon Equal LeftBracket Backslash RightBracket GraveAccent
+    Key0 Key1 Key2 Key3 Key4 Key5 Key6 Key7 Key8 Key9 A B C D E F G H I J K L M N O P Q R S T U V W X Y Z
+    Escape Enter Tab Backspace Insert Delete Right Left Down Up PageUp PageDown Home End
+    CapsLock ScrollLock NumLock PrintScreen Pause World1 World2 Menu Back Unknown
+    F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 F16 F17 F18 F19 F20 F21 F22 F23 F24 F25
+    Kp0 Kp1 Kp2 Kp3 Kp4 Kp5 Kp6 Kp7 Kp8 Kp9 KpDecimal KpDivide KpMultiply KpSubtract KpAdd KpEnter KpEqual
+    LeftShift LeftControl LeftAlt LeftSuper RightShift RightControl RightAlt RightSuper
+}
+
+/// So much of a file's word as a message has room for.
+fn shortened(word: &str) -> String {
+    word.chars().take(24).collect()
 }
 
 /// See the [module](self).
@@ -151,6 +126,42 @@ impl Bindings {
             *other = old;
         }
         self.0[act as usize] = key;
+    }
+
+    /// As a file has it: acts and keys by name.
+    pub(crate) fn to_names(&self) -> BTreeMap<String, String> {
+        let named = |act: Act| (format!("{act:?}"), format!("{:?}", self.key(act)));
+        Act::ALL.into_iter().map(named).collect()
+    }
+
+    /// Reads what a file has; what it has not stays as usual.
+    ///
+    /// # Errors
+    /// In words: there is no such act or key, or two acts have the same key.
+    pub(crate) fn of_names(names: &BTreeMap<String, String>) -> Result<Bindings, String> {
+        let mut bindings = Bindings::default();
+        for (act, key) in names {
+            let known = Act::of(act)
+                .ok_or_else(|| format!("expected an act such as Dash, got {:?}", shortened(act)))?;
+            let found = KEYS.iter().find(|(name, _)| name == key);
+            let (_, code) = found.ok_or_else(|| {
+                format!(
+                    "expected a key such as Space for {act}, got {:?}",
+                    shortened(key)
+                )
+            })?;
+            bindings.0[known as usize] = *code;
+        }
+        for (n, act) in Act::ALL.into_iter().enumerate() {
+            let key = bindings.key(act);
+            if let Some(other) = bindings.0[..n].iter().position(|other| *other == key) {
+                let other = Act::ALL[other];
+                return Err(format!(
+                    "expected a key of its own for each act, got {key:?} for {other:?} and {act:?}"
+                ));
+            }
+        }
+        Ok(bindings)
     }
 
     /// Several keys' names, in a row.
@@ -208,5 +219,31 @@ mod tests {
             (keys.name(Act::Up), keys.name(Act::Quit)),
             ("Q".to_owned(), "Esc".to_owned())
         );
+    }
+
+    #[test]
+    fn what_was_bound_is_the_same_after_it_was_written_and_read() {
+        let mut keys = Bindings::default();
+        keys.bind(Act::Dash, KeyCode::KpEnter);
+        keys.bind(Act::Up, KeyCode::Tab);
+        assert_eq!(Bindings::of_names(&keys.to_names()), Ok(keys));
+        assert_eq!(
+            Bindings::of_names(&BTreeMap::new()),
+            Ok(Bindings::default())
+        );
+        assert!(KEYS.iter().all(|(name, key)| format!("{key:?}") == *name));
+    }
+
+    #[test]
+    fn what_no_key_or_act_is_called_is_refused_and_so_is_a_key_for_two() {
+        for (act, key, complaint) in [
+            ("Fly", "A", "an act"),
+            ("Dash", "Any", "a key such as"),
+            ("Dash", "W", "a key of its own"),
+        ] {
+            let names = BTreeMap::from([(act.to_owned(), key.to_owned())]);
+            let refused = Bindings::of_names(&names).unwrap_err();
+            assert!(refused.contains(complaint), "{refused}");
+        }
     }
 }

@@ -71,11 +71,11 @@ impl Hands {
     }
 
     fn read_keys(&mut self, board: &Board, stick: Option<&Stick>, view: View) -> Pad {
-        let mut walk = ways(board, [Act::Up, Act::Left, Act::Down, Act::Right]);
+        let mut walk = ways(WAYS, |act| board.holds(act));
         let mut fires = board.holds(Act::Fire) || board.button;
         // Alone, both hands may be anywhere.
         if view.seats < 2 {
-            walk += ways(board, SECOND_WAYS);
+            walk += ways(Act::SECOND_WAYS, |act| board.holds(act));
             fires |= board.holds(Act::SecondFire);
         }
         if board.mouse != self.mouse || board.button {
@@ -117,7 +117,7 @@ impl Hands {
 
     /// Without a second stick one aims where one walks; fire holds the aim.
     fn read_arrows(&mut self, board: &Board) -> Pad {
-        let walk = Heading::toward(ways(board, SECOND_WAYS));
+        let walk = Heading::toward(ways(Act::SECOND_WAYS, |act| board.holds(act)));
         let fires = board.holds(Act::SecondFire);
         if walk != Heading::NONE && !fires {
             self.aimed = walk;
@@ -151,28 +151,28 @@ impl Hands {
     }
 }
 
-const SECOND_WAYS: [Act; 4] = [
-    Act::SecondUp,
-    Act::SecondLeft,
-    Act::SecondDown,
-    Act::SecondRight,
-];
+const WAYS: [Act; 4] = [Act::Up, Act::Left, Act::Down, Act::Right];
+const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
 
 /// What a gamepad holds goes before what the keys hold.
 fn merge(pad: &mut Pad, stick: &Stick) {
+    let cross = ways(CROSS, |button| stick.holds(button));
     if stick.left.length() > REST {
         pad.walk = Heading::toward(stick.left);
+    } else if cross != Vec2::ZERO {
+        pad.walk = Heading::toward(cross);
     }
     if stick.right.length() > REST {
         pad.aim = Heading::toward(stick.right);
     }
-    if stick.holds(Button::RightTrigger) || stick.holds(Button::RightBumper) {
+    if stick.fires() {
         pad.buttons |= Pad::FIRE;
     }
 }
 
-fn ways(board: &Board, [up, left, down, right]: [Act; 4]) -> Vec2 {
-    let way = |act, way: Vec2| if board.holds(act) { way } else { Vec2::ZERO };
+/// Where those of the four that are held point to together.
+fn ways<T>([up, left, down, right]: [T; 4], holds: impl Fn(T) -> bool) -> Vec2 {
+    let way = |which, way: Vec2| if holds(which) { way } else { Vec2::ZERO };
     way(up, Vec2::Y) + way(left, -Vec2::X) + way(down, -Vec2::Y) + way(right, Vec2::X)
 }
 
@@ -268,6 +268,17 @@ mod tests {
         stick.press(Button::South);
         assert_eq!(read(&[], &[stick.clone()], TWO).orders, [(1, Order::Dash)]);
         assert_eq!(read(&[], &[stick], ALONE).orders, [(0, Order::Dash)]);
+    }
+
+    #[test]
+    fn the_cross_walks_where_the_stick_is_at_rest() {
+        let mut stick = Stick::default();
+        stick.press(Button::Up);
+        stick.press(Button::Left);
+        let walk = |stick: &Stick| read(&[], std::slice::from_ref(stick), ALONE).pads[0].walk;
+        assert_eq!(walk(&stick), toward(-1.0, 1.0));
+        stick.left = vec2(1.0, 0.0);
+        assert_eq!(walk(&stick), toward(1.0, 0.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! ```text
 //!   keyboard, mouse ──desk──▶ Board ─┐
 //!                                    ├─ Hands::read ──▶ pads by seat, orders, and what concerns the view
-//!   /dev/input/js* ──gamepad──▶ Stick ┘
+//!   /dev/input/js* ──plugs, gamepad──▶ Stick ┘
 //! ```
 //!
 //! Who holds what: the first seat has keyboard and mouse, and the gamepad too while nobody else wants it. A second
@@ -13,8 +13,11 @@ mod bindings;
 mod desk;
 mod gamepad;
 mod hands;
+mod layout;
+mod plugs;
 
 pub(crate) use bindings::{Act, Bindings};
 pub(crate) use desk::{Board, read};
-pub(crate) use gamepad::{Gamepads, Stick};
+pub(crate) use gamepad::{Button, Stick};
 pub(crate) use hands::{Hands, Order, View};
+pub(crate) use plugs::Gamepads;

@@ -50,7 +50,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
             ("sticks".to_owned(), "walk and aim"),
             ("RT RB".to_owned(), "fire"),
             ("A · X".to_owned(), "dash · light"),
-            ("Start".to_owned(), "ready"),
+            ("Start".to_owned(), "ready; Select opens settings"),
         ],
     );
     left.cut_top(10.0 * scale);

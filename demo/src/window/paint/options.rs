@@ -19,7 +19,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         Align::Left,
         Type::Small,
         FAINT,
-        "arrows choose and change, Enter sets a key, Tab or Esc closes; the match goes on",
+        &picture.screens.settings_foot(&picture.settings.keys),
     );
     let settings = picture.settings;
     for (n, (row, rect)) in Row::all().zip(settings_rows(ui.screen)).enumerate() {
