@@ -19,6 +19,7 @@ use super::palette::{GOOD, WARN};
 use super::png::Shot;
 use super::probe::NoWindow;
 use super::screens::Wish;
+use super::settings::Keeper;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use crate::feed::Feed;
@@ -180,6 +181,11 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
     if let Some(words) = silence {
         say(&mut stage, &words);
     }
+    let mut keeper = Keeper::of_user();
+    match keeper.load() {
+        Ok(settings) => stage.set_settings(settings),
+        Err(why) => say(&mut stage, &why.to_string()),
+    }
     let mut board = Board::default();
     let opened = now();
     let mut last = opened;
@@ -201,6 +207,9 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
             pads: None,
         });
         draw(&mut gpu, &mut stage);
+        if !stage.screens.is_settling() {
+            keep(&mut keeper, &mut stage);
+        }
         let pressed =
             board.key.is_some() || board.clicked || gamepads.sticks().iter().any(Stick::begins);
         let wishes = played.unwrap_or_else(|ended| {
@@ -223,6 +232,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
             std::thread::sleep(rest);
         }
     };
+    keep(&mut keeper, &mut stage);
     leave(stage, ended)
 }
 
@@ -230,6 +240,12 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
 fn say(stage: &mut Stage, words: &str) {
     eprintln!("{words}");
     stage.tell(words, WARN);
+}
+
+fn keep(keeper: &mut Keeper, stage: &mut Stage) {
+    if let Err(why) = keeper.keep(&stage.settings) {
+        say(stage, &why.to_string());
+    }
 }
 
 /// Whether what says that the match is over goes.
