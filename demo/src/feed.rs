@@ -203,6 +203,17 @@ impl Feed {
         }
     }
 
+    /// How long until the next round begins although not all are ready; `None`: not before all are.
+    #[must_use]
+    pub fn begins_in(&self) -> Option<Duration> {
+        let begins = self.game()?.begins_anyway(&self.rules)?;
+        let tick = match &self.source {
+            Source::Live(live) => live.world()?.turn().cadence.tick(),
+            Source::Playback(playback, _) => playback.tick_length(),
+        };
+        Some(tick * begins.0.saturating_sub(self.tick().0))
+    }
+
     /// Hands out where the authority has everything: the lagged truth behind a prediction. Nothing in a replay,
     /// which is nothing but truth.
     pub fn ghosts(&self, put: impl FnMut(ShowKey, Pose)) {

@@ -118,10 +118,18 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
 }
 
 fn too_small(frame: &mut Frame<'_>, screen: Rect) {
-    let words = format!(
+    let (need, have) = (SIZE_MIN, (screen.width, screen.height));
+    let mut words = format!(
         "The view needs {} columns and {} rows; this terminal has {} and {}. Make it larger, or press Q to quit.",
-        SIZE_MIN.0, SIZE_MIN.1, screen.width, screen.height
+        need.0, need.1, have.0, have.1
     );
+    // Words are wrapped, so they need more room than they have letters.
+    if usize::from(have.0) * usize::from(have.1) < 2 * words.len() {
+        words = format!(
+            "Q quits. {}x{} is too small; {}x{} is needed.",
+            have.0, have.1, need.0, need.1
+        );
+    }
     frame.render_widget(Paragraph::new(words).wrap(Wrap { trim: true }), screen);
 }
 

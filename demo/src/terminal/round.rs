@@ -31,6 +31,8 @@ pub struct Round {
     pub lives: u16,
     /// When this phase ends by itself.
     pub ends_in: Option<Duration>,
+    /// When the next one begins although not all are ready.
+    pub begins_in: Option<Duration>,
     /// The boss's health, 0 ..= 1, while there is one.
     pub boss: Option<f32>,
 }
@@ -43,6 +45,7 @@ impl Default for Round {
             waves: 0,
             lives: 0,
             ends_in: None,
+            begins_in: None,
             boss: None,
         }
     }
@@ -63,6 +66,7 @@ impl Round {
             waves: rules.waves.len(),
             lives: game.lives,
             ends_in: left.map(|ticks| TICK * ticks),
+            begins_in: feed.begins_in(),
             boss: boss
                 .map(|boss| f32::from(boss.health.max(0)) / f32::from(boss.full_health.max(1))),
         })
@@ -100,7 +104,10 @@ pub(super) fn words(scene: &Scene) -> Option<String> {
     let round = &scene.round;
     let here = || scene.team.iter().filter(|member| !member.is_away);
     let ready = here().filter(|member| member.is_ready).count();
-    let count = format!("{ready} of {} are ready", here().count());
+    let mut count = format!("{ready} of {} are ready", here().count());
+    if let Some(left) = round.begins_in {
+        count += &format!("; it begins anyway in {} s", left.as_secs_f32().ceil());
+    }
     let own = || here().filter(|member| member.is_local);
     let asks = match own().count() {
         0 => count,

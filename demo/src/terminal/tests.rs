@@ -261,11 +261,30 @@ fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
     assert!(view.quits);
 }
 
+#[test]
+fn whatever_the_terminal_s_size_it_says_how_to_leave() {
+    let (feed, view) = campaign();
+    assert!(feed.replay().is_none());
+    for (width, height) in [(79, 24), (40, 12), (30, 8), (20, 5), (12, 6)] {
+        let words = text(&drawn(&view.scene, width, height));
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let leaves = words.contains("press Q to quit") || words.contains("Q quits");
+        assert!(leaves && words.contains("80"), "{width}x{height}: {words}");
+    }
+    for (width, height) in [(1, 1), (3, 2), (7, 1)] {
+        drawn(&view.scene, width, height);
+    }
+}
+
 /// The campaign as two see it at one terminal, from the lobby on, with a bot that says it is ready.
 fn campaign() -> (Feed, View) {
+    campaign_with(1)
+}
+
+fn campaign_with(bots: usize) -> (Feed, View) {
     let rules = Arc::new(Rules::campaign());
     let setup = Setup {
-        bots: 1,
+        bots,
         seats: 2,
         names: vec!["Anna".to_owned(), "Bert".to_owned()],
         ..Setup::new(Arc::clone(&rules), 3)
@@ -319,6 +338,20 @@ fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_h
             "{expected:?} is missing:\n{fought}"
         );
     }
+}
+
+#[test]
+fn once_half_are_ready_the_lobby_says_when_the_round_begins_anyway() {
+    let (mut feed, mut view) = campaign_with(2);
+    let lobby = play(&mut feed, &mut view, 300);
+    let words = "2 of 4 are ready; it begins anyway in ";
+    assert!(lobby.contains(words), "{lobby}");
+    let left = feed.begins_in().unwrap().as_secs_f32();
+    let later = play(&mut feed, &mut view, 120);
+    let passed = left - feed.begins_in().unwrap().as_secs_f32();
+    assert!((1.8..2.2).contains(&passed), "{passed} s passed");
+    let seconds = feed.begins_in().unwrap().as_secs_f32().ceil();
+    assert!(later.contains(&format!("{words}{seconds} s")), "{later}");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(crate) struct Scene {
     pub(crate) phase: Phase,
     /// Until this phase ends by itself, in seconds.
     pub(crate) phase_left: Option<f32>,
+    /// When the next round begins although not all are ready, in seconds.
+    pub(crate) begins_left: Option<f32>,
     pub(crate) wave: u8,
     pub(crate) enemies_left: usize,
     pub(crate) lives: u16,
@@ -176,6 +178,7 @@ impl Scene {
             ghosts: Vec::new(),
             team: Vec::new(),
             phase_left: None,
+            begins_left: None,
             wave: 0,
             enemies_left: 0,
             lives: 0,
@@ -248,6 +251,7 @@ impl Scene {
             .phase_ends(&self.rules)
             .map(|ends| ends.0.saturating_sub(self.tick.0));
         self.phase_left = left.map(|ticks| ticks as f32 / 60.0);
+        self.begins_left = feed.begins_in().map(|left| left.as_secs_f32());
         self.wave = game.wave;
         self.lives = game.lives;
         self.enemies_left = game

@@ -51,7 +51,7 @@ fn list(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         Align::Left,
         Type::Small,
         FAINT,
-        &format!("{} here · {ready} ready · all start together", team.len()),
+        &format!("{} here · {ready} ready · {}", team.len(), start(picture)),
     );
     for member in team {
         if inside.size.y < ROW * scale * 0.9 {
@@ -59,6 +59,14 @@ fn list(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         }
         let row = inside.cut_top(ROW * scale);
         one(ui, picture, row, member);
+    }
+}
+
+/// When all start.
+fn start(picture: &Picture<'_>) -> String {
+    match picture.scene.begins_left {
+        Some(left) => format!("starts within {} s", libm::ceilf(left) as u32),
+        None => "all start together".to_owned(),
     }
 }
 

@@ -58,7 +58,13 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
             "another round in {} s at the earliest",
             libm::ceilf(left) as u32
         ),
-        _ => format!("press {key} for another round · Esc leaves"),
+        _ => match scene.begins_left {
+            Some(left) => format!(
+                "press {key} for another round · it begins in {} s at the latest",
+                libm::ceilf(left) as u32
+            ),
+            None => format!("press {key} for another round · Esc leaves"),
+        },
     };
     ui.text(call, Align::Middle, Type::Body, FAINT, &words);
 }

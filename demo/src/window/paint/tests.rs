@@ -35,6 +35,7 @@ fn full(phase: Phase) -> Scene {
     let mut scene = Scene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;
     scene.phase_left = Some(3.0);
+    scene.begins_left = Some(19.2);
     scene.wave = 8;
     scene.enemies_left = 188;
     scene.lives = 19;
@@ -262,6 +263,7 @@ fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
     let count = |words: &str| said.iter().filter(|line| line.contains(words)).count();
     assert_eq!((count("READY"), count("not yet"), count("away")), (4, 3, 1));
     assert!(count("8 here") == 1 && count("1022 ms") == 8);
+    assert_eq!(count("starts within 20 s"), 1);
 }
 
 #[test]
