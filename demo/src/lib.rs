@@ -9,7 +9,7 @@
 //! | [`wiring`] | how server and clients are put together from it |
 //! | [`view`], [`terminal`], [`window`] | where a match is shown; the views on a terminal and in a window |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
-//! | [`cli`], [`play`], [`serve`], `host`, `replay` | the command line |
+//! | [`cli`], [`play`], [`serve`], `host`, `replay`, `stop` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
 pub mod bots;
@@ -25,6 +25,7 @@ mod replay;
 pub mod report;
 pub mod serve;
 pub mod skirmish;
+mod stop;
 pub mod terminal;
 pub mod view;
 pub mod window;

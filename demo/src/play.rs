@@ -14,7 +14,7 @@ use twinstep_core::Mwc;
 use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
-use twinstep_server::host::{Running, StopSignal};
+use twinstep_server::host::Running;
 use twinstep_udp::{Key, Ticket};
 
 use crate::bots::{self, BotClient, BotsOptions, Hands};
@@ -23,6 +23,7 @@ use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::serve::beside;
+use crate::stop;
 use crate::view::{self, Shown, View};
 use crate::wiring::{self, unix_now};
 
@@ -72,17 +73,24 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         server.shutdown();
         return play_headless(args);
     };
-    if args.stay {
+    if args.stay && !stop::asked() {
         println!("serving on until everybody has left; Ctrl-C ends it");
-        server.run_until_deserted().map_err(no_signals)?;
+        server.run_until_deserted().map_err(stop::no_signals)?;
     } else {
         server.shutdown();
     }
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
 }
 
-/// No more may play than there are seats.
+/// No more may play than there are seats, here and in all.
 fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
+    let (names, seats) = (args.names.names.len(), args.seats);
+    if names > usize::from(seats) {
+        return Err(Failure::Flag {
+            flag: "name",
+            reason: format!("expected one for each who plays here, --seats {seats}; got {names}"),
+        });
+    }
     let asked = usize::from(args.bots + args.seats);
     if asked <= SEATS {
         return Ok(());
@@ -156,6 +164,9 @@ fn play_here(
     let mut bot = BotClient::new(client, rules.clone(), Sticks::Keys, luck);
     let rounds = Duration::from_secs(args.seconds.into()).as_millis() / PAUSE.as_millis();
     for _ in 0..rounds {
+        if stop::asked() {
+            break;
+        }
         bot.advance(Hands::On);
         thread::sleep(PAUSE);
     }
@@ -193,17 +204,10 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let rules = wiring::rules(args.enemies);
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
-    // On a screen the player's keys end it.
-    let mut stop = if on_screen {
-        Arc::default()
-    } else {
-        stop_flag()?
-    };
+    stop::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
-    let back = kept
-        .as_deref()
-        .and_then(|kept| returned(kept, session(), &stop));
+    let back = kept.as_deref().and_then(|kept| returned(kept, session()));
     let client = match back {
         Some(client) => client,
         None => wiring::dial(&ticket, session(), None)?,
@@ -224,10 +228,9 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         };
         eprintln!("no view: a bot plays in your place; Ctrl-C ends it");
         client = unseen;
-        stop = stop_flag()?;
     }
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
-    while bot.ended().is_none() && !stop.load(Ordering::Relaxed) {
+    while bot.ended().is_none() && !stop::asked() {
         bot.advance(Hands::On);
         thread::sleep(PAUSE);
     }
@@ -246,21 +249,25 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     finish(bot.ended(), args.enemies)
 }
 
-/// The ticket whose line stands first on standard input.
+/// The ticket whose line stands first on standard input; what was copied with empty lines before it is as good.
 fn paste() -> Result<Ticket, Failure> {
     if std::io::stdin().is_terminal() {
         eprintln!("paste the invite's line, then press Enter:");
     }
-    let mut line = String::new();
-    let stdin = std::io::stdin().lock();
-    stdin
-        .take(PASTED_BYTES_MAX)
-        .read_line(&mut line)
-        .map_err(|source| Failure::System {
+    let mut line = Vec::new();
+    let mut stdin = std::io::stdin().lock().take(PASTED_BYTES_MAX);
+    while line.trim_ascii().is_empty() {
+        line.clear();
+        let read = stdin.read_until(b'\n', &mut line);
+        let read = read.map_err(|source| Failure::System {
             doing: "cannot read an invite from standard input",
             source,
         })?;
-    Ok(line.parse()?)
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&line).trim().parse()?)
 }
 
 /// Where the newest ticket to return with is kept: the ticket file's name and `.rejoin`.
@@ -272,15 +279,11 @@ fn beside_ticket(ticket: &Path) -> PathBuf {
 
 /// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
 /// no use any more.
-fn returned(
-    kept: &Path,
-    session: SessionConfig<Game, GameShow>,
-    stop: &AtomicBool,
-) -> Option<Client<Game, GameShow>> {
+fn returned(kept: &Path, session: SessionConfig<Game, GameShow>) -> Option<Client<Game, GameShow>> {
     let ticket = Ticket::load(kept).ok()?;
     let mut client = wiring::dial(&ticket, session, None).ok()?;
     while client.session.authority().is_none() {
-        if client.advance(|_| Pad::default()).is_err() || stop.load(Ordering::Relaxed) {
+        if client.advance(|_| Pad::default()).is_err() || stop::asked() {
             return None;
         }
         thread::sleep(PAUSE);
@@ -303,34 +306,4 @@ fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failur
         }
         Some(ended) => Err(ended.into()),
     }
-}
-
-fn no_signals(source: std::io::Error) -> Failure {
-    Failure::System {
-        doing: "cannot listen for the signal to stop",
-        source,
-    }
-}
-
-/// Becomes true when this process is asked to end. Asked a second time, the process ends at once.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(no_signals)?;
-    let mut signal = runtime
-        .block_on(async { StopSignal::listen() })
-        .map_err(no_signals)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = stop.clone();
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(signal.requested());
-            raised.store(true, Ordering::Relaxed);
-            runtime.block_on(signal.requested());
-            std::process::exit(130);
-        })
-        .map_err(no_signals)?;
-    Ok(stop)
 }

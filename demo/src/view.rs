@@ -13,6 +13,7 @@ use twinstep_client::stats::SessionStats;
 
 use crate::cli::{Failure, ViewArgs};
 use crate::feed::Feed;
+use crate::stop;
 use crate::terminal::{self, TerminalOptions};
 use crate::window::{self, Backend, NoWindow};
 
@@ -97,6 +98,9 @@ pub(crate) enum Shown {
 /// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
 /// output. Takes over the calling thread, which must be the process's first one.
 pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Failure> {
+    if view != View::Nowhere {
+        stop::listen()?;
+    }
     let summary = match view {
         View::Window(backend) => match window::run(feed, options(backend, args)) {
             Ok(summary) => summary,

@@ -33,6 +33,7 @@ use twinstep_client::client::Ended;
 
 use crate::feed::{Feed, Note};
 use crate::game::Command;
+use crate::stop;
 use crate::view::Summary;
 use controls::control;
 pub use draw::{SIZE_MIN, draw};
@@ -41,6 +42,7 @@ pub use keys::{Act, Hands, Keys};
 pub use round::Round;
 pub use scene::{Member, Reel, Scene, Thing};
 use screen::Screen;
+pub(crate) use screen::give_back;
 
 /// The feed is advanced at least so often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -144,7 +146,7 @@ impl View {
                     _ => {}
                 }
             }
-            if self.quits {
+            if self.quits || stop::asked() {
                 return Ok(None);
             }
         }

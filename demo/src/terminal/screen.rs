@@ -1,11 +1,12 @@
 //! [`Screen`]: the terminal, borrowed, and always given back as it was.
 //!
-//! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread), the terminal
+//! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread, a signal), the terminal
 //! leaves raw mode and the alternate screen before anything else is printed. What other threads say when they
 //! panic meanwhile is kept and printed afterwards, so that it does not tear the picture.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -25,12 +26,15 @@ use super::TerminalError;
 /// What other threads said meanwhile; more is dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
+/// The terminal is to be given back; and it was asked to tell of releases.
+static IS_BORROWED: AtomicBool = AtomicBool::new(false);
+static IS_KITTY: AtomicBool = AtomicBool::new(false);
+
 /// A terminal in raw mode on its alternate screen, until dropped.
 pub(super) struct Screen {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
     /// Whether key releases are told.
     pub(super) releases: bool,
-    kitty: bool,
     hook_before: PanicHook,
     kept: Arc<Mutex<Vec<String>>>,
 }
@@ -45,15 +49,16 @@ impl Screen {
             return Err(TerminalError::NoTerminal);
         }
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        IS_BORROWED.store(true, Ordering::Relaxed);
         enable_raw_mode()?;
         let kitty = terminal::supports_keyboard_enhancement().unwrap_or(false);
+        IS_KITTY.store(kitty, Ordering::Relaxed);
         let kept = Arc::default();
         // From here on the drop gives everything back, whatever fails.
         let screen = Screen {
             terminal,
             releases: kitty || cfg!(windows),
-            kitty,
-            hook_before: watch_panics(kitty, &kept),
+            hook_before: watch_panics(&kept),
             kept,
         };
         execute!(
@@ -73,13 +78,13 @@ impl Screen {
 }
 
 /// Puts a hook before the one that was there, and hands that one out.
-fn watch_panics(kitty: bool, kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
+fn watch_panics(kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
     let owner = thread::current().id();
     let before: PanicHook = Arc::from(panic::take_hook());
     let (kept, inner) = (Arc::clone(kept), Arc::clone(&before));
     panic::set_hook(Box::new(move |info| {
         if thread::current().id() == owner {
-            give_back(kitty);
+            give_back();
             inner(info);
             return;
         }
@@ -94,7 +99,7 @@ fn watch_panics(kitty: bool, kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
 impl Drop for Screen {
     fn drop(&mut self) {
         if !thread::panicking() {
-            give_back(self.kitty);
+            give_back();
             let before = Arc::clone(&self.hook_before);
             panic::set_hook(Box::new(move |info| before(info)));
         }
@@ -105,10 +110,13 @@ impl Drop for Screen {
     }
 }
 
-/// Best effort: there is nobody left to tell of a failure.
-fn give_back(kitty: bool) {
+/// Gives the terminal back, if it is borrowed; from any thread. Best effort: there is nobody left to tell of a failure.
+pub(crate) fn give_back() {
+    if !IS_BORROWED.swap(false, Ordering::Relaxed) {
+        return;
+    }
     let mut out = io::stdout();
-    if kitty {
+    if IS_KITTY.load(Ordering::Relaxed) {
         let _ = execute!(out, PopKeyboardEnhancementFlags);
     }
     let _ = execute!(out, DisableFocusChange, LeaveAlternateScreen, cursor::Show);

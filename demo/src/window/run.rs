@@ -23,6 +23,7 @@ use super::settings::Keeper;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use crate::feed::Feed;
+use crate::stop;
 use crate::view::Summary;
 use crate::wiring;
 
@@ -217,14 +218,14 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
             Vec::new()
         });
         if let Some((ended, _)) = over.take_if(|(_, since)| {
-            closes(began - *since, pressed) || is_quit_requested()
+            closes(began - *since, pressed) || is_quit_requested() || stop::asked()
         }) {
             break Some(ended);
         }
         for wish in &wishes {
             fulfil(*wish, &mut stage);
         }
-        if wishes.contains(&Wish::Quit) || is_quit_requested() {
+        if wishes.contains(&Wish::Quit) || is_quit_requested() || stop::asked() {
             break None;
         }
         next_frame().await;
