@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_server::host::JournalFileError;
 
 use crate::cli::{Failure, ReplayArgs};
 use crate::feed::{Clock, Feed, Playback};
@@ -31,11 +30,10 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let file = std::fs::read(path).map_err(|source| JournalFileError::Unreadable {
+    std::fs::read(path).map_err(|source| Failure::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
-    Ok(file)
+    })
 }
 
 fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {

@@ -80,6 +80,13 @@ pub(crate) struct NameArgs {
     pub(crate) names: Vec<Name>,
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
+            .to_owned()
+    })
+}
+
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() {
@@ -113,10 +120,10 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
     /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
-    #[arg(long, value_name = "ADDR", requires = "key_file")]
+    #[arg(long, value_name = "ADDR", value_parser = address, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
     /// What the others dial, if it is another address than that of --listen
-    #[arg(long, value_name = "ADDR", requires = "listen")]
+    #[arg(long, value_name = "ADDR", value_parser = address, requires = "listen")]
     pub(crate) public: Option<SocketAddr>,
     /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
     #[arg(long, value_name = "FILE", requires = "listen")]
@@ -131,10 +138,10 @@ pub(crate) struct PlayArgs {
 #[command(group = ArgGroup::new("kept").args(["journal", "take_over"]).multiple(true))]
 pub(crate) struct ServeArgs {
     /// Where to listen, such as 0.0.0.0:7777
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// What players dial, if it is another address
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) public: Option<SocketAddr>,
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -167,10 +174,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
     pub(crate) spectator_delay: u32,
     /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) admin: Option<SocketAddr>,
     /// Take over the match of the server on this machine whose --admin address this is; its players follow
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["journal", "new_match"])]
+    #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["journal", "new_match"])]
     pub(crate) take_over: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) policies: PolicyArgs,
@@ -179,10 +186,10 @@ pub(crate) struct ServeArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
     /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7777")]
+    #[arg(long, value_name = "ADDR", value_parser = address, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
     /// What players dial [default: this machine's address on its network]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) public: Option<SocketAddr>,
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -213,7 +220,7 @@ pub(crate) struct TicketArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
     /// What the player dials: the server's --public address, or else its --listen address
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) server: SocketAddr,
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]

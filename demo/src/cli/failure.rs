@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use twinstep_client::client::{Ended, StartError};
+use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
@@ -23,7 +24,7 @@ pub enum Failure {
         reason: String,
     },
     /// A key file.
-    #[error("{0}\n(`powderkeg key FILE` makes one)")]
+    #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] KeyError),
     /// A ticket.
     #[error("{0}")]
@@ -50,6 +51,17 @@ pub enum Failure {
     )]
     Invites {
         /// Which folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A journal that cannot be read.
+    #[error(
+        "cannot read the journal {path}: {source}; expected a file that `serve --journal`, `host --journal` or F9 while \
+         playing has written"
+    )]
+    Unreadable {
+        /// Which file.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
@@ -106,12 +118,23 @@ fn arena_hint(enemies: Option<u16>) -> String {
     format!("tried here: {here}; an arena needs its number of enemies, by --enemies")
 }
 
+fn key_hint(error: &KeyError) -> &'static str {
+    match error {
+        KeyError::Exists { .. } => "",
+        KeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
+        _ => "\n(`powderkeg key FILE` makes one)",
+    }
+}
+
 fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
     match error {
         ReplayError::Mismatch {
             code: CloseCode::WrongRules,
             ..
         } => format!("\n({})", arena_hint(enemies)),
+        ReplayError::Journal(JournalError::NotAJournal | JournalError::Torn { offset: 0 }) => {
+            "\n(`serve --journal`, `host --journal` and F9 while playing write journals)".to_owned()
+        }
         _ => String::new(),
     }
 }
