@@ -2,129 +2,19 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use common::{Folder, Process, address, succeed, within};
 
-fn powderkeg(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
-    // No window, even where there is a display.
-    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .env_remove("RUST_LOG")
-        // No window, also where there is a display.
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY");
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    let output = powderkeg(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
-    output
-}
-
-/// A process that does not outlive its test.
-struct Process(Child);
-
-impl Process {
-    fn start(args: &[&str]) -> Process {
-        Process(powderkeg(args).spawn().unwrap())
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.0.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-
-    /// How it ended, and what it said.
-    fn end(mut self) -> (ExitStatus, String) {
-        within(|| self.has_ended());
-        let mut said = String::new();
-        let mut out = self.0.stdout.take().unwrap();
-        out.read_to_string(&mut said).unwrap();
-        (self.0.wait().unwrap(), said)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-fn within(mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < PATIENCE, "nothing came of it");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A folder of one test's own, gone afterwards, with a key in it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn with_a_key(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        let folder = Folder(path);
-        run(&["key", &folder.file("key")]);
-        folder
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn ticket(&self, server: &str, player: &str) -> String {
-        let file = self.file(player);
-        let key = self.file("key");
-        run(&[
-            "ticket",
-            "--key-file",
-            &key,
-            "--server",
-            server,
-            "--player",
-            player,
-            "--out",
-            &file,
-        ]);
-        file
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod common;
 
 /// The first address on this machine that is said.
-fn address(said: impl Read + Send + 'static) -> String {
-    let mut lines = BufReader::new(said).lines().map_while(Result::ok);
-    let address = lines.find_map(|line| {
-        let (_, rest) = line.split_once("127.0.0.1:")?;
-        let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        Some(format!("127.0.0.1:{port}"))
-    });
+fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {
+    let address = lines.find_map(|line| address(&line));
     listen_on(lines);
     address.expect("it says where it listens")
 }
@@ -160,7 +50,7 @@ fn a_ticket_in_a_file_is_its_owners_alone() {
             "--player",
             "eve",
         ];
-        String::from_utf8(run(&[&task[..], more].concat()).stdout).unwrap()
+        succeed(&[&task[..], more].concat())
     };
     assert!(
         of(&[]).starts_with("twinstep-ticket-"),
@@ -175,7 +65,7 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     let folder = Folder::with_a_key("killed");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
-    let address = address(server.0.stderr.take().unwrap());
+    let address = address_in(server.log());
     let ticket = folder.ticket(&address, "anna");
     let kept = format!("{ticket}.rejoin");
 
@@ -190,13 +80,10 @@ fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     within(|| fs::read_to_string(&kept).unwrap() != held);
     std::thread::sleep(Duration::from_millis(500));
     second.signal("TERM");
-    let (status, said) = second.end();
-    assert!(
-        status.success() && said.contains("played to tick"),
-        "{said}"
-    );
+    let (well, said) = second.end();
+    assert!(well && said.contains("played to tick"), "{said}");
     server.signal("TERM");
-    assert!(server.end().0.success());
+    assert!(server.end().0);
 }
 
 /// Row 73: the match survives the host's own window if it was told to, until the last one has left.
@@ -218,18 +105,15 @@ fn a_match_outlives_the_game_of_its_host_until_everybody_has_left() {
         "--link",
         "lan",
     ]);
-    let out = host.0.stdout.take().unwrap();
-    let address = address(out);
+    let out = BufReader::new(host.0.stdout.take().unwrap());
+    let address = address_in(out.lines().map_while(Result::ok));
     let ticket = folder.ticket(&address, "guest");
     let guest = Process::start(&["join", &ticket, "--bot"]);
     std::thread::sleep(Duration::from_secs(6));
     assert!(!host.has_ended(), "the guest plays on");
     guest.signal("TERM");
-    let (status, said) = guest.end();
-    assert!(
-        status.success() && said.contains("played to tick"),
-        "{said}"
-    );
+    let (well, said) = guest.end();
+    assert!(well && said.contains("played to tick"), "{said}");
     within(|| host.has_ended());
     assert!(host.0.wait().unwrap().success());
 }
@@ -239,7 +123,7 @@ fn a_server_that_is_asked_twice_ends_at_once() {
     let folder = Folder::with_a_key("twice");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
-    let address = address(server.0.stderr.take().unwrap());
+    let address = address_in(server.log());
     // Somebody who does not answer any more holds an orderly end up.
     let ticket = folder.ticket(&address, "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
@@ -274,22 +158,14 @@ fn a_server_hands_its_match_over_to_another_one() {
     let port = admin.local_addr().unwrap().to_string();
     drop(admin);
     let mut old = at(&port, &["--journal", &journals]);
-    let mut log = BufReader::new(old.0.stderr.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    let listening = log
-        .find(|line| line.contains("Powderkeg is served"))
-        .unwrap();
-    let (_, address) = listening.split_once("127.0.0.1:").unwrap();
-    let address: String = address.chars().take_while(char::is_ascii_digit).collect();
-    let ticket = folder.ticket(&format!("127.0.0.1:{address}"), "anna");
+    let mut log = old.log();
+    let served = log.find(|line| line.contains("Powderkeg is served"));
+    let ticket = folder.ticket(&address(&served.unwrap()).unwrap(), "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
     within(|| Path::new(&format!("{ticket}.rejoin")).exists());
 
     let mut new = at("127.0.0.1:0", &["--take-over", &port]);
-    let mut log = BufReader::new(new.0.stderr.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
+    let mut log = new.log();
     // Its clock stands still until who played is back.
     let mut followed = false;
     let pause = log.find(|line| {
@@ -299,14 +175,11 @@ fn a_server_hands_its_match_over_to_another_one() {
     println!("{}", pause.expect("it says how long"));
     assert!(followed, "the player follows");
     listen_on(log);
-    assert!(old.end().0.success());
+    assert!(old.end().0);
     std::thread::sleep(Duration::from_millis(500));
     player.signal("TERM");
-    let (status, said) = player.end();
-    assert!(
-        status.success() && said.contains("played to tick"),
-        "{said}"
-    );
+    let (well, said) = player.end();
+    assert!(well && said.contains("played to tick"), "{said}");
     new.signal("TERM");
-    assert!(new.end().0.success());
+    assert!(new.end().0);
 }

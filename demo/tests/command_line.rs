@@ -1,60 +1,12 @@
 //! The program as it is typed: what it does, and what it says when it cannot.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
-fn powderkeg(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
-    // No window, even where there is a display.
-    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .env_remove("RUST_LOG")
-        // No window, also where there is a display.
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY");
-    command
-}
+use common::{Folder, Process, address, powderkeg, refused, run};
 
-fn run(args: &[&str]) -> Output {
-    powderkeg(args).output().unwrap()
-}
-
-/// Runs what cannot work: it exits with 2 and says all of these words.
-fn refused(args: &[&str], words: &[&str]) {
-    let output = run(args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?} should say {word:?}: {said}");
-    }
-}
-
-/// A folder of one test's own, gone afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod common;
 
 #[test]
 fn a_flag_that_is_wrong_is_named() {
@@ -69,18 +21,21 @@ fn a_flag_that_is_wrong_is_named() {
     );
     refused(&["bots", "--players", "9"], &["--players", "9"]);
     refused(&["bots", "--log", "a=b=c"], &["--log"]);
-    refused(&["serve", "--listen", "here"], &["--listen", "here"]);
+    refused(
+        &["serve", "--listen", "here"],
+        &["--listen", "here", "a port in numbers"],
+    );
     refused(&["--bots", "7", "--seats", "2"], &["--bots", "at most 8"]);
+    refused(&["--name", "A", "--name", "B"], &["--name", "--seats 1"]);
     refused(&["dance"], &["dance"]);
 }
 
 #[test]
 fn files_that_are_no_good_are_named_with_what_to_do() {
-    let folder = Folder::new("files");
+    let folder = Folder::with_a_key("files");
     let (missing, text) = (folder.file("missing"), folder.file("text"));
     fs::write(&text, "hello").unwrap();
     let key = folder.file("key");
-    assert!(run(&["key", &key]).status.success());
     refused(&["key", &key], &[&key, "never overwritten"]);
 
     let serve = |key: &str| {
@@ -90,6 +45,10 @@ fn files_that_are_no_good_are_named_with_what_to_do() {
         );
     };
     serve(&missing);
+    let nowhere = folder.file("nowhere/key");
+    let output = run(&["key", &nowhere]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("makes one"), "it was just tried: {said}");
     serve(&text);
     refused(&["join", &missing], &[&missing, "ticket"]);
     refused(&["join", &text], &["expected a ticket"]);
@@ -116,9 +75,8 @@ fn files_that_are_no_good_are_named_with_what_to_do() {
 
 #[test]
 fn a_port_in_use_is_said_so() {
-    let folder = Folder::new("port");
+    let folder = Folder::with_a_key("port");
     let key = folder.file("key");
-    assert!(run(&["key", &key]).status.success());
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     refused(
@@ -208,75 +166,43 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     );
     refused(
         &["replay", &folder.file("missing")],
-        &["cannot read the journal"],
+        &["cannot read the journal", "--journal", "F9"],
     );
     fs::write(folder.file("text"), "hello").unwrap();
-    refused(&["replay", &folder.file("text")], &["another kind of file"]);
+    refused(
+        &["replay", &folder.file("text")],
+        &["another kind of file", "write journals"],
+    );
 }
 
 /// Runs a server and a player who joins by a ticket, and ends the server as an operator does.
 #[cfg(unix)]
 #[test]
 fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
-    let folder = Folder::new("serve");
+    let folder = Folder::with_a_key("serve");
     let key = folder.file("key");
-    assert!(run(&["key", &key]).status.success());
-    let mut server = powderkeg(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let log = BufReader::new(server.stderr.take().unwrap());
-    let mut lines = log.lines().map_while(Result::ok);
-    let address = lines
-        .find_map(|line| {
-            let (_, rest) = line.split_once("127.0.0.1:")?;
-            let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            Some(format!("127.0.0.1:{port}"))
-        })
-        .expect("the server says where it listens");
-
-    let issued = run(&[
-        "ticket",
-        "--key-file",
-        &key,
-        "--server",
-        &address,
-        "--player",
-        "anna",
-    ]);
-    assert!(issued.status.success());
-    let ticket = folder.file("anna.ticket");
-    fs::write(&ticket, issued.stdout).unwrap();
-    let player = powderkeg(&["join", &ticket, "--bot"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
+    let mut lines = server.log();
+    let at = lines.find_map(|line| address(&line));
+    let ticket = folder.ticket(&at.expect("the server says where it listens"), "anna");
+    let player = Process::start(&["join", &ticket, "--bot"]);
     let let_in = lines.any(|line| line.contains("anna"));
     assert!(let_in, "the server says who joins");
     // Long enough to play a little; whatever the machine's load, the session is at least told why.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    let ended = Command::new("kill")
-        .arg(server.id().to_string())
-        .status()
-        .unwrap();
-    assert!(ended.success());
+    server.signal("TERM");
     for _ in lines {}
-    assert!(server.wait().unwrap().success());
-
-    let output = player.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{output:?}");
-    assert!(said.contains("played to tick"), "{said}");
+    assert!(server.end().0);
+    let (well, said) = player.end();
+    assert!(well && said.contains("played to tick"), "{said}");
     assert!(said.contains("the server is shutting down"), "{said}");
 }
 
 /// What a journal is to survive can be said of one that is taken over, too, and of nothing else.
 #[test]
 fn durability_goes_with_a_journal_and_with_a_take_over() {
-    let folder = Folder::new("durability");
-    let key = folder.file("match.key");
-    assert!(run(&["key", &key]).status.success());
+    let folder = Folder::with_a_key("durability");
+    let key = folder.file("key");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     let kept = ["--durability", "power", "--on-journal-failure", "go-on"];
     let nobody = ["--take-over", "127.0.0.1:9"];

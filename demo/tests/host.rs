@@ -2,85 +2,23 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-fn powderkeg(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
-    // No window, even where there is a display.
-    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .env_remove("RUST_LOG")
-        // No window, also where there is a display.
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY");
-    command
-}
+use common::{Folder, Process, powderkeg, refused, run};
 
-/// A process that does not outlive its test.
-struct Process(Child);
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod common;
 
-impl Process {
-    fn start(args: &[&str]) -> Process {
-        Process(powderkeg(args).spawn().unwrap())
-    }
-
-    /// A process that is given these words to read.
-    fn told(args: &[&str], words: &str) -> Process {
-        let mut child = powderkeg(args).stdin(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(words.as_bytes()).unwrap();
-        Process(child)
-    }
-
-    fn stop(&self) {
-        let id = self.0.id().to_string();
-        let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Whether it ended well, and what it said.
-    fn end(mut self) -> (bool, String) {
-        let mut said = String::new();
-        let mut out = self.0.stdout.take().unwrap();
-        out.read_to_string(&mut said).unwrap();
-        (self.0.wait().unwrap().success(), said)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A process that is given these words to read.
+fn told(args: &[&str], words: &str) -> Process {
+    let mut child = powderkeg(args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(words.as_bytes()).unwrap();
+    Process(child)
 }
 
 /// A match that is being hosted, and what the host was told.
@@ -114,18 +52,19 @@ fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_mat
     }
     let join = ["--bot", "--enemies", "12"];
     let anna = Process::start(&[&["join", &files[0], "--name", "Anna"], &join[..]].concat());
-    let line = fs::read_to_string(&files[1]).unwrap();
-    let bert = Process::told(
+    // As it may come out of a letter.
+    let line = format!("\n  \r\n {}", fs::read_to_string(&files[1]).unwrap());
+    let bert = told(
         &[&["join", "-", "--name", "Bert"], &join[..]].concat(),
         &line,
     );
     std::thread::sleep(Duration::from_secs(4));
     for friend in [anna, bert] {
-        friend.stop();
+        friend.signal("TERM");
         let (well, said) = friend.end();
         assert!(well && said.contains("played to tick"), "{said}");
     }
-    host.stop();
+    host.signal("TERM");
     assert!(host.end().0);
     assert!(!PathBuf::from(&files[2]).exists(), "worthless now");
     assert!(PathBuf::from(format!("{}.rejoin", files[0])).exists());
@@ -145,34 +84,27 @@ fn an_invite_for_two_lets_two_players_in_at_one_screen() {
     let file = format!("{invites}/player-2.invite");
     let two = Process::start(&["join", &file, "--bot", "--enemies", "12"]);
     std::thread::sleep(Duration::from_secs(3));
-    two.stop();
+    two.signal("TERM");
     assert!(two.end().0);
-    host.stop();
+    host.signal("TERM");
     assert!(host.end().0);
     let journal = fs::read_dir(&journals).unwrap().next().unwrap().unwrap();
     let journal = journal.path().to_str().unwrap().to_owned();
-    let told = powderkeg(&["replay", &journal, "--enemies", "12", "--verify"]).output();
-    let told = String::from_utf8(told.unwrap().stdout).unwrap();
+    let told = run(&["replay", &journal, "--enemies", "12", "--verify"]);
+    let told = String::from_utf8(told.stdout).unwrap();
     let of_two = told.lines().filter(|line| line.ends_with("player-2"));
     assert_eq!(of_two.count(), 2, "{told}");
-}
-
-fn refused(output: &Output, words: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(words), "expected {words:?}: {said}");
 }
 
 #[test]
 fn what_cannot_be_hosted_or_joined_is_said() {
     let folder = Folder::new("host-not");
-    let run = |args: &[&str]| powderkeg(args).output().unwrap();
-    refused(&run(&["join", "-"]), "expected a ticket");
+    refused(&["join", "-"], &["expected a ticket"]);
     let too_few = ["host", "--players", "1", "--seats", "2"];
-    refused(&run(&too_few), "--players");
-    refused(&run(&["play", "--name", "\u{200b}"]), "--name");
+    refused(&too_few, &["--players"]);
+    refused(&["play", "--name", "\u{200b}"], &["--name"]);
     let file = folder.file("file");
     fs::write(&file, "").unwrap();
     let at = ["host", "--listen", "127.0.0.1:0", "--invites"];
-    refused(&run(&[&at[..], &[&file]].concat()), "--invites");
+    refused(&[&at[..], &[&file]].concat(), &["--invites"]);
 }

@@ -7,10 +7,11 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::{Folder, Process, powderkeg};
 use powderkeg::bots::{BotClient, Hands};
 use powderkeg::game::{Game, Sticks};
 use powderkeg::wiring;
@@ -18,6 +19,9 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Replay, Survey};
 use twinstep_core::{Mwc, PlayerId};
 use twinstep_udp::Ticket;
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod common;
 
 const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -31,70 +35,18 @@ fn number(name: &str, default: u32) -> u32 {
     said.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// A folder of one test's own, gone afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("the server's log and journal stay in {}", self.0.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
-
-/// A server process, which dies with its test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn powderkeg(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
-    // No window, even where there is a display.
-    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .env_remove("RUST_LOG")
-        // No window, also where there is a display.
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY");
-    command
-}
-
 struct Match {
     folder: Folder,
     address: String,
-    server: Server,
+    server: Process,
 }
 
 impl Match {
     fn start() -> Match {
-        let folder = Folder::new("kill");
+        let folder = Folder::with_a_key("kill");
         let free = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
         drop(free);
-        let made = powderkeg(&["key", &folder.file("key")]).output().unwrap();
-        assert!(made.status.success(), "{made:?}");
         let server = serve(&folder, &address);
         Match {
             folder,
@@ -111,26 +63,15 @@ impl Match {
     }
 
     fn bot(&self, n: usize) -> BotClient {
-        let issued = powderkeg(&[
-            "ticket",
-            "--key-file",
-            &self.folder.file("key"),
-            "--server",
-            &self.address,
-            "--player",
-            &format!("bot-{n}"),
-        ]);
-        let issued = { issued }.output().unwrap();
-        let path = self.folder.file(&format!("{n}.ticket"));
-        fs::write(&path, issued.stdout).unwrap();
-        let ticket = Ticket::load(path).unwrap();
+        let ticket = self.folder.ticket(&self.address, &format!("bot-{n}"));
+        let ticket = Ticket::load(ticket).unwrap();
         let rules = wiring::rules(None);
         let client = wiring::client(&ticket, &rules, None).unwrap();
         BotClient::new(client, rules, Sticks::Keys, Mwc::seed(n as u64))
     }
 }
 
-fn serve(folder: &Folder, address: &str) -> Server {
+fn serve(folder: &Folder, address: &str) -> Process {
     let log = fs::File::options()
         .create(true)
         .append(true)
@@ -147,10 +88,11 @@ fn serve(folder: &Folder, address: &str) -> Server {
         "--seed",
         "7",
     ])
+    .stdout(Stdio::null())
     .stderr(log)
     .spawn()
     .unwrap();
-    Server(child)
+    Process(child)
 }
 
 /// Advances all clients until `done`; how long that took.

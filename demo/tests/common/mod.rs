@@ -1,0 +1,151 @@
+//! The program as a process: typed, listened to, signalled, and gone with its test.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing takes longer, but on a machine that is no good.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program with these arguments. It opens no window, even where there is a display; it reads nothing; what it says
+/// is for the test; and no file of whoever runs the test is touched.
+pub(crate) fn powderkeg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
+    for name in ["DISPLAY", "WAYLAND_DISPLAY", "RUST_LOG"] {
+        command.env_remove(name);
+    }
+    for name in ["HOME", "XDG_CONFIG_HOME", "APPDATA"] {
+        command.env(name, std::env::temp_dir().join("powderkeg-nobody"));
+    }
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs it to its end, whatever that is.
+pub(crate) fn run(args: &[&str]) -> Output {
+    powderkeg(args).output().unwrap()
+}
+
+/// Runs what works.
+pub(crate) fn succeed(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs what cannot work: it exits with 2 and says all of these words.
+pub(crate) fn refused(args: &[&str], words: &[&str]) {
+    let output = run(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} should say {word:?}: {said}");
+    }
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Process(pub(crate) Child);
+
+impl Process {
+    pub(crate) fn start(args: &[&str]) -> Process {
+        Process(powderkeg(args).spawn().unwrap())
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
+    /// The lines of its log, as they come.
+    pub(crate) fn log(&mut self) -> impl Iterator<Item = String> + Send + use<> {
+        let log = BufReader::new(self.0.stderr.take().unwrap());
+        log.lines().map_while(Result::ok)
+    }
+
+    /// Waits for its end; whether it ended well, and what it said.
+    pub(crate) fn end(mut self) -> (bool, String) {
+        within(|| self.has_ended());
+        let mut said = String::new();
+        if let Some(mut out) = self.0.stdout.take() {
+            out.read_to_string(&mut said).unwrap();
+        }
+        (self.0.wait().unwrap().success(), said)
+    }
+}
+
+/// Waits until it is done.
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+pub(crate) fn within(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "nothing came of it");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The address on this machine that a line names, if it does.
+pub(crate) fn address(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("127.0.0.1:")?;
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some(format!("127.0.0.1:{port}"))
+}
+
+/// A folder of one test's own. It is gone afterwards, unless the test fails: then it tells more.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("powderkeg-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// With a key in it.
+    pub(crate) fn with_a_key(name: &str) -> Folder {
+        let folder = Folder::new(name);
+        succeed(&["key", &folder.file("key")]);
+        folder
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A ticket of this folder's key, in a file of the player's name.
+    pub(crate) fn ticket(&self, server: &str, player: &str) -> String {
+        let (file, key) = (self.file(player), self.file("key"));
+        let task = ["ticket", "--key-file", &key, "--server", server];
+        succeed(&[&task[..], &["--player", player, "--out", &file]].concat());
+        file
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("what the test wrote stays in {}", self.0.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
