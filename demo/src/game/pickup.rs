@@ -129,6 +129,14 @@ mod tests {
         put_item(&mut game, Item::Health, at);
         game.step();
         assert_eq!(player(&game).health, rules().tuning.player_health);
+        // However much that is.
+        let mut rules = rules().clone();
+        rules.tuning.player_health = i16::MAX;
+        let mut game = with_player(solo(rules));
+        let at = player(&game).at;
+        put_item(&mut game, Item::Health, at);
+        game.step();
+        assert_eq!(player(&game).health, i16::MAX);
     }
 
     #[test]

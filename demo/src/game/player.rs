@@ -170,7 +170,10 @@ impl Player {
     }
 
     pub(super) fn heal(&mut self, tuning: &Tuning) {
-        self.health = (self.health + tuning.heal).min(tuning.player_health);
+        self.health = self
+            .health
+            .saturating_add(tuning.heal)
+            .min(tuning.player_health);
     }
 
     fn walk(&mut self, pad: &Pad, now: Tick, rules: &Rules, crates: &[Crate]) {
