@@ -1,7 +1,7 @@
 //! Whether a window can be opened here, asked before one is: which display there is, whether it answers, and whether
 //! the libraries are there that are loaded at run time. What is missing is named with the package that brings it.
 
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use macroquad::miniquad::conf::LinuxBackend;
@@ -141,17 +141,23 @@ fn loads(_: &str) -> bool {
 fn answers(display: &str) -> Result<(), String> {
     let (host, number) = display_parts(display).ok_or("expected host:number, such as :0")?;
     if !host.is_empty() && host != "unix" {
-        let port = 6_000 + number;
-        let mut places = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| error.to_string())?;
-        let place = places.next().ok_or("the host has no address")?;
-        return match TcpStream::connect_timeout(&place, PATIENCE) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        };
+        let places = (host, 6_000 + number).to_socket_addrs();
+        return any_answers(places.map_err(|error| error.to_string())?);
     }
     local(number)
+}
+
+/// Whether somebody listens at one of a host's addresses: `localhost` has one of each family, and a server may listen
+/// at either.
+fn any_answers(places: impl Iterator<Item = SocketAddr>) -> Result<(), String> {
+    let mut why = "the host has no address".to_owned();
+    for place in places {
+        match TcpStream::connect_timeout(&place, PATIENCE) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = format!("{place}: {error}"),
+        }
+    }
+    Err(why)
 }
 
 fn display_parts(display: &str) -> Option<(&str, u16)> {
@@ -234,6 +240,19 @@ mod tests {
         )
         .unwrap_err();
         assert!(error.to_string().contains("libegl1"), "{error}");
+    }
+
+    #[test]
+    fn a_host_answers_if_any_of_its_addresses_does() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let answers = listener.local_addr().unwrap();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let deaf = silent.local_addr().unwrap();
+        drop(silent);
+        assert_eq!(any_answers([deaf, answers].into_iter()), Ok(()));
+        let error = any_answers([deaf].into_iter()).unwrap_err();
+        assert!(error.starts_with(&deaf.to_string()), "{error}");
+        assert!(any_answers(std::iter::empty()).is_err());
     }
 
     #[test]
