@@ -1,9 +1,11 @@
 //! The loop around a [`Stage`]: the window, its clock, its files.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use glam::{Vec2, vec2};
@@ -111,18 +113,17 @@ where
         ..macroquad::conf::Conf::default()
     };
     // Without a driver the library panics; here that is an answer like others.
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let hook = Rc::new(RefCell::new(Some(hook)));
-    let back = Rc::clone(&hook);
+    let is_open = Rc::new(Cell::new(false));
+    let opens = Rc::clone(&is_open);
+    let quiet = Quiet::begin();
     let opened = panic::catch_unwind(AssertUnwindSafe(|| {
         macroquad::Window::from_config(conf, async move {
-            restore(&back);
+            opens.set(true);
+            quiet.end();
             play().await;
         });
     }));
-    let is_open = hook.borrow().is_none();
-    restore(&hook);
+    let is_open = is_open.get();
     match opened {
         Ok(()) => Ok(()),
         // What goes wrong once it is open is a fault of ours.
@@ -131,11 +132,39 @@ where
     }
 }
 
-type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
+thread_local! {
+    /// Whether a panic of this thread says nothing.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
 
-fn restore(hook: &RefCell<Option<Hook>>) {
-    if let Some(hook) = hook.borrow_mut().take() {
-        panic::set_hook(hook);
+/// While it lives, panics of the thread that made it say nothing. Those of all others, such as a match in this process,
+/// are told as ever.
+struct Quiet {
+    /// It ends on the thread where it began.
+    _here: PhantomData<*const ()>,
+}
+
+impl Quiet {
+    fn begin() -> Quiet {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let told = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if !IS_QUIET.get() {
+                    told(info);
+                }
+            }));
+        });
+        IS_QUIET.set(true);
+        Quiet { _here: PhantomData }
+    }
+
+    fn end(self) {}
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        IS_QUIET.set(false);
     }
 }
 
@@ -310,5 +339,21 @@ mod tests {
         assert!(!closes(shown(0), true), "this key was meant for the match");
         assert!(!closes(shown(5_000), false) && closes(shown(5_000), true));
         assert!(closes(CLOSING_MAX, false));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about threads")]
+    fn only_the_thread_that_opens_the_window_is_quiet() {
+        let is_quiet = || std::thread::spawn(|| IS_QUIET.get()).join().unwrap();
+        let quiet = Quiet::begin();
+        assert!(IS_QUIET.get() && !is_quiet());
+        // Whether the window opens, or is refused by a panic.
+        quiet.end();
+        assert!(!IS_QUIET.get());
+        let refused = panic::catch_unwind(|| {
+            let _quiet = Quiet::begin();
+            panic!("refused");
+        });
+        assert!(refused.is_err() && !IS_QUIET.get());
     }
 }
