@@ -1,18 +1,22 @@
 //! [`Scene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures can
 //! be made, and looked at by tests, without a window or a match.
 
+mod member;
+mod thing;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
 use twinstep_client::stats::SessionStats;
-use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::feed::{Companion, Feed, Rates};
-use crate::game::{
-    Cue, Enemy, Game, Item, Kind, Phase, Player, Prop, Rules, ShowKey, Stage, Weapon, angle_of,
-};
+use crate::feed::{Feed, Rates};
+use crate::game::{Cue, Kind, Phase, Prop, Rules, ShowKey};
+use member::member;
+pub(crate) use member::{Member, item_name, weapon_name};
+pub(crate) use thing::{Look, Thing};
+use thing::{facing, look};
 
 /// What has gone is remembered for so long.
 const MEMORY: Duration = Duration::from_millis(1_500);
@@ -50,82 +54,6 @@ pub(crate) struct Scene {
     /// Ten seconds of numbers, the oldest first.
     pub(crate) plots: Vec<Sample>,
     pub(crate) replay: Option<Reel>,
-}
-
-/// Something in the arena.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Thing {
-    pub(crate) key: ShowKey,
-    /// In units.
-    pub(crate) at: Vec2,
-    /// Radians, counter-clockwise from +x.
-    pub(crate) angle: f32,
-    pub(crate) look: Look,
-}
-
-/// What is peculiar to one of its kind, now.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Look {
-    Plain,
-    Player {
-        /// Nothing can hurt it.
-        is_safe: bool,
-        has_shield: bool,
-        /// 0 ..= 1.
-        health: f32,
-    },
-    Enemy {
-        /// How far it has woken, 0 ..= 1.
-        woken: f32,
-        /// It drops something when it dies.
-        carries: bool,
-    },
-    /// A barrel or crate.
-    Prop {
-        /// Its fuse burns.
-        is_lit: bool,
-        /// It was thrown: how much of its way it has flown, 0 ..= 1.
-        aloft: Option<f32>,
-    },
-    /// A shot over everything: how much of its way it has flown, 0 ..= 1.
-    Lobbed(f32),
-    /// A pick-up that is about to vanish.
-    Fading,
-}
-
-/// A player of the team.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Member {
-    pub(crate) id: PlayerId,
-    pub(crate) name: String,
-    pub(crate) is_local: bool,
-    pub(crate) is_here: bool,
-    pub(crate) is_late: bool,
-    pub(crate) link: Option<LinkQuality>,
-    pub(crate) is_ready: bool,
-    pub(crate) is_out: bool,
-    pub(crate) has_shield: bool,
-    /// 0 ..= 1; 0 is dead.
-    pub(crate) health: f32,
-    pub(crate) weapon: Weapon,
-    /// None: never empty.
-    pub(crate) ammo: Option<u16>,
-    /// How far the next dash is, 0 ..= 1.
-    pub(crate) dash: f32,
-    pub(crate) kills: u32,
-    pub(crate) score: u32,
-    pub(crate) lives: u32,
-}
-
-impl Member {
-    /// Its name, and that it is who looks at it.
-    pub(crate) fn name_here(&self) -> String {
-        if self.is_local && self.name != "you" {
-            format!("{} (you)", self.name)
-        } else {
-            self.name.clone()
-        }
-    }
 }
 
 /// The boss of the last wave.
@@ -389,126 +317,4 @@ impl Scene {
 fn find(things: &[Thing], key: ShowKey) -> Option<&Thing> {
     let at = things.binary_search_by(|thing| thing.key.cmp(&key)).ok()?;
     things.get(at)
-}
-
-/// Where an enemy looks: the simulation has no need of it.
-fn facing(kind: Kind, at: Vec2, last: Option<&Thing>, game: &Game, now: Duration) -> f32 {
-    let seconds = now.as_secs_f32() % 1_000.0;
-    match kind {
-        Kind::Gunner => {
-            let alive = game.players.values().filter(|player| player.is_alive());
-            let nearest = alive
-                .map(|player| player.at - at)
-                .min_by(|a, b| a.length().total_cmp(&b.length()));
-            nearest
-                .filter(|way| *way != Vec2::ZERO)
-                .map_or(0.0, angle_of)
-        }
-        Kind::Urchin => seconds * 0.6,
-        Kind::Spinner => seconds * 4.0,
-        Kind::Boss => seconds * 0.35,
-        Kind::Sapper => 0.0,
-        Kind::Charger => {
-            let moved = last.map_or(Vec2::ZERO, |last| at - last.at);
-            if moved.length() > 0.01 {
-                angle_of(moved)
-            } else {
-                last.map_or(0.0, |last| last.angle)
-            }
-        }
-    }
-}
-
-fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> Look {
-    let found = match key {
-        ShowKey::Player { id, .. } => game.players.get(&id).map(|player| Look::Player {
-            is_safe: !player.is_vulnerable(tick),
-            has_shield: player.has_shield,
-            health: f32::from(player.health.max(0)) / f32::from(rules.tuning.player_health.max(1)),
-        }),
-        ShowKey::Enemy { slot, .. } => game.enemies.get(usize::from(slot)).map(|enemy: &Enemy| {
-            let age = tick.0.saturating_sub(enemy.born.0) as f32;
-            Look::Enemy {
-                woken: (age / rules.tuning.enemy_waking_ticks.max(1) as f32).min(1.0),
-                carries: enemy.carries.is_some(),
-            }
-        }),
-        ShowKey::Barrel { n, .. } => {
-            let barrel = game.barrels.get(usize::from(n));
-            barrel.map(|barrel| Look::Prop {
-                is_lit: barrel.stage == Stage::Lit,
-                aloft: game.aloft(Prop::Barrel(n), tick),
-            })
-        }
-        ShowKey::Crate { n, .. } => Some(Look::Prop {
-            is_lit: false,
-            aloft: game.aloft(Prop::Crate(n), tick),
-        }),
-        ShowKey::Shot { owner, n, weapon } if weapon.is_lobbed() => {
-            let shot = game
-                .shots
-                .iter()
-                .find(|shot| shot.owner == owner && shot.key.n == n);
-            shot.map(|shot| {
-                let age = tick.0.saturating_sub(shot.born.0) as f32;
-                Look::Lobbed((age / (shot.ends.0 - shot.born.0).max(1) as f32).min(1.0))
-            })
-        }
-        ShowKey::Pickup { key, .. } => {
-            let pickup = game.pickups.iter().find(|pickup| pickup.key == key);
-            pickup
-                .filter(|pickup| pickup.ends.0.saturating_sub(tick.0) < 180)
-                .map(|_| Look::Fading)
-        }
-        _ => None,
-    };
-    found.unwrap_or(Look::Plain)
-}
-
-fn member(
-    id: PlayerId,
-    player: &Player,
-    companion: Option<&Companion>,
-    tick: Tick,
-    rules: &Rules,
-) -> Member {
-    let rest = rules.tuning.dash_rest_ticks.max(1) as f32;
-    Member {
-        id,
-        name: companion.map_or_else(|| format!("player {}", id.0 + 1), |one| one.name.clone()),
-        is_local: companion.is_some_and(|one| one.is_local),
-        is_here: companion.is_none_or(|one| one.is_here) && !player.is_away,
-        is_late: companion.is_some_and(|one| one.is_late),
-        link: companion.and_then(|one| one.link),
-        is_ready: player.is_ready,
-        is_out: player.is_out,
-        has_shield: player.has_shield,
-        health: f32::from(player.health.max(0)) / f32::from(rules.tuning.player_health.max(1)),
-        weapon: player.weapon,
-        ammo: player.weapon.ammo().map(|_| player.ammo),
-        dash: 1.0 - (player.dash_rest(tick) as f32 / rest).min(1.0),
-        kills: player.kills,
-        score: player.score,
-        lives: player.life,
-    }
-}
-
-/// The words for a pick-up.
-pub(crate) fn item_name(item: Item) -> &'static str {
-    match item {
-        Item::Weapon(weapon) => weapon_name(weapon),
-        Item::Health => "health",
-        Item::Shield => "shield",
-        Item::Life => "extra life",
-    }
-}
-
-/// The words for a weapon.
-pub(crate) fn weapon_name(weapon: Weapon) -> &'static str {
-    match weapon {
-        Weapon::Blaster => "Blaster",
-        Weapon::Scatter => "Scatter",
-        Weapon::Lance => "Lance",
-        Weapon::Thumper => "Thumper",
-    }
 }
