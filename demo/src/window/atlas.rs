@@ -1,6 +1,9 @@
 //! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture is one draw call.
 //!
 //! Invariant: entries do not touch; each has a border of nothing, which filtering may reach into.
+//!
+//! Pixels that nobody sees cost as much as others where they are blended by a processor; so each entry knows the box of
+//! those that can be seen, its *ink*, and no more of it is drawn.
 
 use glam::{Vec2, vec2};
 
@@ -61,6 +64,8 @@ pub(crate) struct Entry {
     pub(crate) from: Vec2,
     pub(crate) to: Vec2,
     pub(crate) size: Vec2,
+    /// From where to where there is something to be seen, 0 ..= 1 of the size.
+    pub(crate) ink: [Vec2; 2],
 }
 
 /// Everything that can be drawn, as one picture.
@@ -109,6 +114,7 @@ impl Atlas {
                 from: from / side as f32,
                 to: (from + size) / side as f32,
                 size,
+                ink: canvas.ink().map(|(x, y)| vec2(x as f32, y as f32) / size),
             });
         }
         Atlas {

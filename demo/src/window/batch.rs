@@ -58,14 +58,26 @@ impl Batch {
         self.corners.len() / 4
     }
 
-    fn quad(&mut self, at: [Vec2; 4], entry: Entry, tint: Tint) {
+    /// All of an entry that can be seen: it begins at `corner` and reaches along `x` and `y`.
+    fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: Entry, tint: Tint) {
+        let [from, to] = entry.ink;
+        let at = |part: Vec2| corner + x * part.x + y * part.y;
+        let whole = entry.to - entry.from;
+        self.quad(
+            [
+                at(from),
+                at(vec2(to.x, from.y)),
+                at(to),
+                at(vec2(from.x, to.y)),
+            ],
+            [entry.from + whole * from, entry.from + whole * to],
+            tint,
+        );
+    }
+
+    fn quad(&mut self, at: [Vec2; 4], [from, to]: [Vec2; 2], tint: Tint) {
         let color = tint.premultiplied();
-        let uv = [
-            entry.from,
-            vec2(entry.to.x, entry.from.y),
-            entry.to,
-            vec2(entry.from.x, entry.to.y),
-        ];
+        let uv = [from, vec2(to.x, from.y), to, vec2(from.x, to.y)];
         self.corners.extend(
             at.into_iter()
                 .zip(uv)
@@ -90,16 +102,7 @@ impl Batch {
             (vec2(cos, -sin) * half.x, vec2(sin, cos) * half.y)
         };
         let entry = self.atlas.sprite(sprite);
-        self.quad(
-            [
-                middle - x - y,
-                middle + x - y,
-                middle + x + y,
-                middle - x + y,
-            ],
-            entry,
-            tint,
-        );
+        self.entry(middle - x - y, x * 2.0, y * 2.0, entry, tint);
     }
 
     /// A round sprite, not turned.
@@ -109,11 +112,14 @@ impl Batch {
 
     /// A filled box.
     pub(crate) fn fill(&mut self, rect: Rect, tint: Tint) {
-        let mut entry = self.atlas.sprite(Sprite::White);
-        // Its middle, so that no filter reaches its edge.
-        let middle = (entry.from + entry.to) * 0.5;
-        (entry.from, entry.to) = (middle, middle);
-        self.quad(rect.corners(), entry, tint);
+        let white = self.white();
+        self.quad(rect.corners(), white, tint);
+    }
+
+    /// The middle of the white, so that no filter reaches its edge.
+    fn white(&self) -> [Vec2; 2] {
+        let entry = self.atlas.sprite(Sprite::White);
+        [(entry.from + entry.to) * 0.5; 2]
     }
 
     /// A line.
@@ -124,18 +130,33 @@ impl Batch {
             return;
         }
         let side = way.perp() * (width * 0.5 / length);
-        let mut entry = self.atlas.sprite(Sprite::White);
-        let middle = (entry.from + entry.to) * 0.5;
-        (entry.from, entry.to) = (middle, middle);
+        let white = self.white();
         self.quad(
             [from - side, to - side, to + side, from + side],
-            entry,
+            white,
             tint,
         );
     }
 
     /// A sprite in nine parts, whose corners keep their size of `border` pixels.
     pub(crate) fn nine(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
+        self.parts_of_nine(sprite, rect, border, tint, |_, _| true);
+    }
+
+    /// The lower and the right edge of one, where all else of it is covered.
+    pub(crate) fn nine_below(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
+        let at_edge = |row, column| row == 2 || column == 2;
+        self.parts_of_nine(sprite, rect, border, tint, at_edge);
+    }
+
+    fn parts_of_nine(
+        &mut self,
+        sprite: Sprite,
+        rect: Rect,
+        border: f32,
+        tint: Tint,
+        wanted: fn(usize, usize) -> bool,
+    ) {
         let entry = self.atlas.sprite(sprite);
         let border = border.min(rect.size.x * 0.5).min(rect.size.y * 0.5);
         let part = 0.34;
@@ -156,12 +177,8 @@ impl Batch {
             entry.to.y,
         ];
         for row in 0..3 {
-            for column in 0..3 {
-                let part = Entry {
-                    from: vec2(us[column], vs[row]),
-                    to: vec2(us[column + 1], vs[row + 1]),
-                    size: Vec2::ZERO,
-                };
+            for column in (0..3).filter(|column| wanted(row, *column)) {
+                let part = [vec2(us[column], vs[row]), vec2(us[column + 1], vs[row + 1])];
                 let (from, to) = (vec2(xs[column], ys[row]), vec2(xs[column + 1], ys[row + 1]));
                 if from.x < to.x && from.y < to.y {
                     self.quad(
@@ -191,15 +208,8 @@ impl Batch {
                     libm::roundf(at.x + pen - before),
                     libm::roundf(at.y + below - entry.size.y),
                 );
-                self.quad(
-                    Rect {
-                        at: corner,
-                        size: entry.size,
-                    }
-                    .corners(),
-                    entry,
-                    tint,
-                );
+                let (width, height) = (entry.size.x, entry.size.y);
+                self.entry(corner, Vec2::X * width, Vec2::Y * height, entry, tint);
             }
             pen += text::advance(size, self.atlas.scale, letter);
         }
@@ -217,7 +227,13 @@ mod tests {
         let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
         for angle in [0.0, 0.7, 3.0] {
             batch.clear();
-            batch.sprite(Sprite::Glow, vec2(10.0, 20.0), vec2(4.0, 2.0), angle, WHITE);
+            batch.sprite(
+                Sprite::White,
+                vec2(10.0, 20.0),
+                vec2(4.0, 2.0),
+                angle,
+                WHITE,
+            );
             let middle = batch.corners.iter().map(|corner| corner.at).sum::<Vec2>() / 4.0;
             assert!(middle.distance(vec2(10.0, 20.0)) < 1e-4);
             let width = batch.corners[0].at.distance(batch.corners[1].at);
@@ -234,7 +250,32 @@ mod tests {
             WHITE,
         );
         let right = (batch.corners[1].at + batch.corners[2].at) * 0.5;
-        assert!(right.distance(vec2(0.0, -4.0)) < 1e-4, "{right}");
+        let ink = batch.atlas.sprite(Sprite::Shot).ink[1].x * 2.0 - 1.0;
+        assert!(right.distance(vec2(0.0, -4.0 * ink)) < 1e-4, "{right}");
+    }
+
+    #[test]
+    fn only_the_ink_of_a_sprite_is_drawn_and_it_stays_where_it_was() {
+        let mut batch = Batch::new(Atlas::new(1.0, ColorMode::Safe));
+        let entry = batch.atlas.sprite(Sprite::PlayerHull);
+        let [from, to] = entry.ink;
+        assert!(
+            from.min_element() > 0.05 && from.cmplt(to).all(),
+            "{from} {to}"
+        );
+        batch.sprite(
+            Sprite::PlayerHull,
+            vec2(50.0, 60.0),
+            vec2(20.0, 10.0),
+            0.0,
+            WHITE,
+        );
+        let [first, _, last, _] = &batch.corners[..] else {
+            panic!("one quad")
+        };
+        let place = |part: Vec2| vec2(30.0, 50.0) + vec2(40.0, 20.0) * part;
+        assert!(first.at.distance(place(from)) < 1e-4 && last.at.distance(place(to)) < 1e-4);
+        assert_eq!(first.uv, entry.from + (entry.to - entry.from) * from);
     }
 
     #[test]

@@ -19,16 +19,16 @@ pub(crate) const QUADS_PER_CALL: usize = 16_000;
 /// What the window is to be opened with: vertices and indices of a draw call.
 pub(crate) const CALL_CAPACITY: (usize, usize) = (QUADS_PER_CALL * 4 + 1, QUADS_PER_CALL * 6 + 1);
 
+/// Corners are in pixels already: no model is turned.
 const VERTEX: &str = "#version 100
 attribute vec3 position;
 attribute vec2 texcoord;
 attribute vec4 color0;
 varying lowp vec4 color;
 varying highp vec2 uv;
-uniform mat4 Model;
 uniform mat4 Projection;
 void main() {
-    gl_Position = Projection * Model * vec4(position, 1);
+    gl_Position = Projection * vec4(position, 1);
     color = color0 / 255.0;
     uv = texcoord;
 }";

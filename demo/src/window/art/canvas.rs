@@ -20,6 +20,9 @@ pub(crate) const fn veil(value: f32, alpha: f32) -> Ink {
     [value, value, value, alpha]
 }
 
+/// Covers up to this, of 255, are not seen.
+const FAINTEST: u8 = 4;
+
 /// A picture in the making.
 pub(crate) struct Canvas {
     pub(crate) width: usize,
@@ -89,6 +92,19 @@ impl Canvas {
                 *below = part + *below * (1.0 - above[3]);
             }
         }
+    }
+
+    /// The box of all pixels that can be seen: its upper left corner, and the one beyond its lower right. Where there
+    /// is none it is empty.
+    pub(crate) fn ink(&self) -> [(usize, usize); 2] {
+        let (mut from, mut to) = ((self.width, self.height), (0, 0));
+        for y in 0..self.height {
+            for x in (0..self.width).filter(|x| self.bytes(*x, y)[3] > FAINTEST) {
+                from = (from.0.min(x), from.1.min(y));
+                to = (to.0.max(x + 1), to.1.max(y + 1));
+            }
+        }
+        [(from.0.min(to.0), from.1.min(to.1)), to]
     }
 
     /// As bytes, premultiplied, the top row first.

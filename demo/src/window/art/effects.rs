@@ -83,7 +83,8 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             );
         }
         Sprite::Bullet => {
-            canvas.glow(|at| disc(at, Vec2::ZERO, 0.50), 0.46, veil(0.8, 0.55));
+            // A narrow halo: there are thousands of them.
+            canvas.glow(|at| disc(at, Vec2::ZERO, 0.56), 0.32, veil(0.8, 0.55));
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.60), |_| gray(0.80));
             canvas.fill(|at| disc(at, Vec2::ZERO, 0.36), |_| gray(1.0));
         }

@@ -19,191 +19,112 @@ use canvas::Canvas;
 use super::palette::ColorMode;
 pub(crate) use glyphs::{BASE, CAP, GLYPHS, Glyph, glyph};
 
-/// What can be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Sprite {
+/// The sprites, each with its size at scale 1 in pixels, width and height.
+macro_rules! sprites {
+    ($($(#[$about:meta])* $name:ident: $width:literal x $height:literal,)*) => {
+        /// What can be drawn.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Sprite {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Sprite {
+            /// All, in the order of the enum.
+            pub(crate) const ALL: [Sprite; [$(Sprite::$name),*].len()] = [$(Sprite::$name),*];
+
+            /// Pixels at scale 1: width and height.
+            pub(crate) const fn pixels(self) -> (usize, usize) {
+                match self {
+                    $(Sprite::$name => ($width, $height),)*
+                }
+            }
+        }
+    };
+}
+
+sprites! {
     /// One opaque colour: for boxes and lines.
-    White,
+    White: 4 x 4,
     /// A rounded box, to be drawn in nine parts.
-    Panel,
+    Panel: 24 x 24,
     /// The outline of one.
-    Frame,
+    Frame: 24 x 24,
     /// A wall's top, in nine parts.
-    Wall,
+    Wall: 32 x 32,
     /// A plate of the floor.
-    Plate,
-    PlayerHull,
-    PlayerTrim,
+    Plate: 64 x 64,
+    PlayerHull: 72 x 72,
+    PlayerTrim: 72 x 72,
     /// An enemy whole: hull and trim in one.
-    Gunner,
-    Urchin,
-    Spinner,
-    Sapper,
-    Charger,
-    GunnerHull,
-    GunnerTrim,
-    UrchinHull,
-    UrchinTrim,
-    SpinnerHull,
-    SpinnerTrim,
-    SapperHull,
-    SapperTrim,
-    ChargerHull,
-    ChargerTrim,
-    BossHull,
-    BossTrim,
-    Barrel,
-    BarrelTrim,
-    Crate,
-    CrateTrim,
+    Gunner: 64 x 64,
+    Urchin: 64 x 64,
+    Spinner: 64 x 64,
+    Sapper: 64 x 64,
+    Charger: 64 x 64,
+    GunnerHull: 64 x 64,
+    GunnerTrim: 64 x 64,
+    UrchinHull: 64 x 64,
+    UrchinTrim: 64 x 64,
+    SpinnerHull: 64 x 64,
+    SpinnerTrim: 64 x 64,
+    SapperHull: 64 x 64,
+    SapperTrim: 64 x 64,
+    ChargerHull: 64 x 64,
+    ChargerTrim: 64 x 64,
+    BossHull: 208 x 208,
+    BossTrim: 208 x 208,
+    Barrel: 56 x 56,
+    BarrelTrim: 56 x 56,
+    Crate: 56 x 56,
+    CrateTrim: 56 x 56,
     /// What all pick-ups stand in.
-    Capsule,
-    IconBlaster,
-    IconScatter,
-    IconLance,
-    IconThumper,
-    IconHeart,
-    IconShield,
-    IconLife,
-    IconSkull,
-    IconDash,
-    IconPad,
-    IconKeys,
-    IconBot,
-    IconReady,
-    Crosshair,
-    Pointer,
+    Capsule: 56 x 56,
+    IconBlaster: 32 x 32,
+    IconScatter: 32 x 32,
+    IconLance: 32 x 32,
+    IconThumper: 32 x 32,
+    IconHeart: 32 x 32,
+    IconShield: 32 x 32,
+    IconLife: 32 x 32,
+    IconSkull: 32 x 32,
+    IconDash: 32 x 32,
+    IconPad: 32 x 32,
+    IconKeys: 32 x 32,
+    IconBot: 32 x 32,
+    IconReady: 32 x 32,
+    Crosshair: 40 x 40,
+    Pointer: 24 x 24,
     /// A soft disc of light.
-    Glow,
+    Glow: 64 x 64,
     /// A soft disc of dark.
-    Shadow,
+    Shadow: 64 x 64,
     /// A thin circle.
-    Ring,
+    Ring: 96 x 96,
     /// A very thin one: how far something reaches.
-    Reach,
+    Reach: 224 x 224,
     /// A wide, soft circle: the front of a blast.
-    Wave,
+    Wave: 96 x 96,
     /// A dashed circle: ghosts of the authority.
-    Dashes,
+    Dashes: 72 x 72,
     /// A long streak, facing +x.
-    Streak,
-    Smoke,
-    Shard,
+    Streak: 64 x 12,
+    Smoke: 48 x 48,
+    Shard: 12 x 12,
     /// A star of a muzzle.
-    Flash,
+    Flash: 48 x 48,
     /// A player's shot.
-    Shot,
+    Shot: 40 x 14,
     /// A heavy one.
-    Bolt,
+    Bolt: 72 x 16,
     /// A lobbed shell.
-    Shell,
+    Shell: 24 x 24,
     /// An enemy's bullet.
-    Bullet,
+    Bullet: 24 x 24,
     /// A bubble around who cannot be hurt.
-    Bubble,
+    Bubble: 96 x 96,
 }
 
 impl Sprite {
-    /// All, in the order of the enum.
-    pub(crate) const ALL: [Sprite; 59] = {
-        use Sprite::*;
-        [
-            White,
-            Panel,
-            Frame,
-            Wall,
-            Plate,
-            PlayerHull,
-            PlayerTrim,
-            Gunner,
-            Urchin,
-            Spinner,
-            Sapper,
-            Charger,
-            GunnerHull,
-            GunnerTrim,
-            UrchinHull,
-            UrchinTrim,
-            SpinnerHull,
-            SpinnerTrim,
-            SapperHull,
-            SapperTrim,
-            ChargerHull,
-            ChargerTrim,
-            BossHull,
-            BossTrim,
-            Barrel,
-            BarrelTrim,
-            Crate,
-            CrateTrim,
-            Capsule,
-            IconBlaster,
-            IconScatter,
-            IconLance,
-            IconThumper,
-            IconHeart,
-            IconShield,
-            IconLife,
-            IconSkull,
-            IconDash,
-            IconPad,
-            IconKeys,
-            IconBot,
-            IconReady,
-            Crosshair,
-            Pointer,
-            Glow,
-            Shadow,
-            Ring,
-            Reach,
-            Wave,
-            Dashes,
-            Streak,
-            Smoke,
-            Shard,
-            Flash,
-            Shot,
-            Bolt,
-            Shell,
-            Bullet,
-            Bubble,
-        ]
-    };
-
-    /// Pixels at scale 1: width and height.
-    pub(crate) const fn pixels(self) -> (usize, usize) {
-        use Sprite::*;
-        match self {
-            White => (4, 4),
-            Panel | Frame => (24, 24),
-            Wall => (32, 32),
-            Plate => (64, 64),
-            PlayerHull | PlayerTrim => (72, 72),
-            Gunner | Urchin | Spinner | Sapper | Charger | GunnerHull | GunnerTrim | UrchinHull
-            | UrchinTrim | SpinnerHull | SpinnerTrim | SapperHull | SapperTrim | ChargerHull
-            | ChargerTrim => (64, 64),
-            BossHull | BossTrim => (208, 208),
-            Barrel | BarrelTrim | Crate | CrateTrim | Capsule => (56, 56),
-            IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
-            | IconLife | IconSkull | IconDash | IconPad | IconKeys | IconBot | IconReady => {
-                (32, 32)
-            }
-            Crosshair => (40, 40),
-            Pointer => (24, 24),
-            Glow | Shadow => (64, 64),
-            Ring | Wave | Bubble => (96, 96),
-            Reach => (224, 224),
-            Dashes => (72, 72),
-            Streak => (64, 12),
-            Smoke => (48, 48),
-            Shard => (12, 12),
-            Flash => (48, 48),
-            Shot => (40, 14),
-            Bolt => (72, 16),
-            Shell | Bullet => (24, 24),
-        }
-    }
-
     /// Of which layers it is made, and the colour of the upper one; none: it is drawn by itself.
     pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
         use Sprite::*;

@@ -14,6 +14,8 @@ const LIT_SEAM: Tint = Tint::new(0x1c_25_2f);
 const SEAM: Tint = Tint::new(0x23_2d_39);
 const DARK_SEAM: Tint = Tint::new(0x0a_0e_13);
 const BEYOND: Tint = Tint::new(0x06_08_0c);
+/// From fewer pixels per unit, seams have no lit edge and no spawn is marked: a crowd is hard enough to read.
+const DETAIL_ZOOM: f32 = 18.0;
 
 pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     let (camera, rules) = (picture.camera, &picture.scene.rules);
@@ -49,7 +51,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     }
     batch.end_plain();
     for spawn in &rules.spawns {
-        if camera.sees(*spawn, 1.0) {
+        if zoom >= DETAIL_ZOOM && camera.sees(*spawn, 1.0) {
             batch.disc(Sprite::Dashes, camera.to_screen(*spawn), zoom * 0.9, SEAM);
         }
     }
@@ -65,7 +67,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
                 at: rect.at + vec2(shade * 0.4, shade),
                 size: rect.size,
             };
-            batch.nine(Sprite::Panel, shadow, zoom * 0.4, Tint::new(0).alpha(0.45));
+            batch.nine_below(Sprite::Panel, shadow, zoom * 0.4, Tint::new(0).alpha(0.45));
             batch.nine(Sprite::Wall, rect, zoom * 0.55, WHITE);
         }
     }
@@ -97,6 +99,7 @@ fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
     let (left, right) = (-half.x, half.x);
     let (low, high) = (-half.y, half.y);
     let shift = vec2(line, line);
+    let is_lit = camera.zoom() >= DETAIL_ZOOM;
     for n in 1..count.x as i32 {
         let x = left + n as f32 * PLATE;
         let (from, to) = (
@@ -104,7 +107,9 @@ fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
             camera.to_screen(vec2(x, low)),
         );
         batch.line(from, to, line, DARK_SEAM);
-        batch.line(from + shift, to + shift, line, LIT_SEAM);
+        if is_lit {
+            batch.line(from + shift, to + shift, line, LIT_SEAM);
+        }
     }
     for n in 1..count.y as i32 {
         let y = low + n as f32 * PLATE;
@@ -113,6 +118,8 @@ fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
             camera.to_screen(vec2(right, y)),
         );
         batch.line(from, to, line, DARK_SEAM);
-        batch.line(from + shift, to + shift, line, LIT_SEAM);
+        if is_lit {
+            batch.line(from + shift, to + shift, line, LIT_SEAM);
+        }
     }
 }
