@@ -17,10 +17,12 @@ use super::scene::{Scene, Thing, item_name};
 use super::sound::Sound;
 use crate::game::{Cue, Item, ShowKey, direction};
 
-const FIRE: Tint = Tint::new(0xff_b3_47);
+pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
 const SMOKE: Tint = Tint::new(0x3a_3d_42);
 const WOOD: Tint = Tint::new(0xa8_7a_48);
+/// Words rise from so far above where they belong, in units: names are below.
+const FLOAT_HEIGHT: f32 = 1.8;
 
 /// Where streaks go.
 struct Spray {
@@ -362,7 +364,7 @@ fn words(
     };
     match cue {
         Cue::Scored { player, points } => {
-            let at = subject.map_or(Vec2::ZERO, |thing| thing.at) + vec2(0.0, 0.9);
+            let at = subject.map_or(Vec2::ZERO, |thing| thing.at) + vec2(0.0, FLOAT_HEIGHT);
             effects.expect_score(id, at, player, points);
         }
         Cue::Took { player, item } => {
@@ -370,7 +372,7 @@ fn words(
                 effects.float(
                     now,
                     id,
-                    thing.at + vec2(0.0, 1.0),
+                    thing.at + vec2(0.0, FLOAT_HEIGHT),
                     item_name(item).to_owned(),
                     item_tint(item, mode),
                 );
@@ -390,7 +392,13 @@ fn words(
             }
         }
         Cue::PlayerDied(who) => effects.line(now, Some(id), format!("{} died", name(who)), BAD),
-        Cue::Ready(who) => effects.line(now, Some(id), format!("{} is ready", name(who)), GOOD),
+        Cue::Ready(who) => {
+            let words = match name(who) {
+                name if name == "you" => "you are ready".to_owned(),
+                name => format!("{name} is ready"),
+            };
+            effects.line(now, Some(id), words, GOOD);
+        }
         Cue::Countdown => say(effects, "GET READY", "the first wave is coming", WARN),
         Cue::WaveBegan(wave) if usize::from(wave) == scene.rules.waves.len() => {
             say(effects, "BOSS", "the last wave", BAD);

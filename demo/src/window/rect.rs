@@ -28,6 +28,14 @@ impl Rect {
         }
     }
 
+    /// The box around a point, so far to each side.
+    pub(crate) fn around(middle: Vec2, half: Vec2) -> Rect {
+        Rect {
+            at: middle - half,
+            size: half * 2.0,
+        }
+    }
+
     pub(crate) fn middle(&self) -> Vec2 {
         self.at + self.size * 0.5
     }
@@ -94,7 +102,6 @@ impl Rect {
         at.cmpge(self.at).all() && at.cmplt(self.at + self.size).all()
     }
 
-    #[cfg(test)]
     pub(crate) fn holds(&self, other: &Rect) -> bool {
         let slack = Vec2::splat(0.01);
         other.at.cmpge(self.at - slack).all()
@@ -103,7 +110,6 @@ impl Rect {
                 .all()
     }
 
-    #[cfg(test)]
     pub(crate) fn overlaps(&self, other: &Rect) -> bool {
         let slack = Vec2::splat(0.01);
         (self.at + self.size).cmpgt(other.at + slack).all()

@@ -12,8 +12,7 @@ use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::bursts::item_tint;
-use crate::window::palette::{ACCENT, BAD, ColorMode, GOOD, INK, PANEL, Tint, WARN, WHITE};
-use crate::window::rect::Rect;
+use crate::window::palette::{ACCENT, BAD, ColorMode, GOOD, INK, Tint, WARN, WHITE};
 use crate::window::scene::{Look, Thing};
 use crate::window::text;
 
@@ -31,14 +30,6 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
             .filter(seen)
         {
             one(batch, picture, thing);
-        }
-    }
-    if picture.screens.title {
-        return;
-    }
-    for thing in things.iter().filter(seen) {
-        if let ShowKey::Player { .. } = thing.key {
-            label(batch, picture, thing);
         }
     }
 }
@@ -401,46 +392,5 @@ fn shot(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, weapon: Weapon,
                 hot,
             );
         }
-    }
-}
-
-/// A player's name and health, over it.
-fn label(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing) {
-    let ShowKey::Player { id, .. } = thing.key else {
-        return;
-    };
-    let Look::Player { health, .. } = thing.look else {
-        return;
-    };
-    let Some(member) = picture.scene.team.iter().find(|member| member.id == id) else {
-        return;
-    };
-    let camera = picture.camera;
-    let (at, zoom, scale) = (camera.to_screen(thing.at), camera.zoom(), batch.atlas.scale);
-    let above = zoom * 1.05 + 4.0 * scale;
-    let width = (zoom * 1.5).max(26.0 * scale);
-    let bar = Rect::new(
-        at.x - width * 0.5,
-        at.y - above,
-        width,
-        (3.0 * scale).max(2.0),
-    );
-    if health < 1.0 {
-        batch.fill(bar, PANEL.alpha(0.8));
-        let mut left = bar;
-        left.size.x *= health;
-        batch.fill(left, if health < 0.4 { BAD } else { GOOD });
-    }
-    if picture.settings.names {
-        let words = text::fitted(Type::Small, scale, &member.name, zoom * 4.5);
-        let width = text::width(Type::Small, scale, &words);
-        let tint = picture.settings.colors.player(id.index());
-        let corner = vec2(at.x - width * 0.5, bar.at.y - 4.0 * scale);
-        batch.text(
-            corner,
-            Type::Small,
-            tint.alpha(if member.is_local { 0.6 } else { 0.95 }),
-            &words,
-        );
     }
 }

@@ -3,12 +3,14 @@
 use glam::{Vec2, vec2};
 
 use super::Picture;
+use super::hud;
 use crate::game::{Kind, ShowKey};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::effects::FLOAT;
 use crate::window::palette::{INK, Tint};
+use crate::window::rect::Rect;
 use crate::window::text;
 
 pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
@@ -56,6 +58,10 @@ pub(super) fn crosshair(batch: &mut Batch, at: Vec2) {
 fn pointers(batch: &mut Batch, picture: &Picture<'_>) {
     let (camera, scale) = (picture.camera, batch.atlas.scale);
     let inside = picture.screen.shrunk(26.0 * scale);
+    let covered: Vec<Rect> = hud::covered(picture, scale)
+        .into_iter()
+        .map(|one| one.shrunk(-16.0 * scale))
+        .collect();
     for thing in &picture.scene.things {
         let tint = match thing.key {
             ShowKey::Player { id, .. } => picture.settings.colors.player(id.index()),
@@ -69,6 +75,7 @@ fn pointers(batch: &mut Batch, picture: &Picture<'_>) {
         }
         let at = camera.to_screen(thing.at);
         let edge = at.clamp(inside.at, inside.at + inside.size);
+        let edge = beside(edge, &covered, inside);
         let way = at - edge;
         let angle = libm::atan2f(-way.y, way.x);
         batch.sprite(
@@ -79,5 +86,45 @@ fn pointers(batch: &mut Batch, picture: &Picture<'_>) {
             Tint::new(0).alpha(0.6),
         );
         batch.sprite(Sprite::Pointer, edge, Vec2::splat(9.5 * scale), angle, tint);
+    }
+}
+
+/// The nearest place at the side of a box that covers `at`, still inside; else `at` itself.
+fn beside(at: Vec2, covered: &[Rect], inside: Rect) -> Vec2 {
+    let Some(over) = covered.iter().find(|one| one.contains(at)) else {
+        return at;
+    };
+    let sides = [
+        vec2(over.right(), at.y),
+        vec2(over.at.x, at.y),
+        vec2(at.x, over.bottom()),
+        vec2(at.x, over.at.y),
+    ];
+    let free = sides.into_iter().filter(|side| inside.contains(*side));
+    let distance = |side: &Vec2| side.distance_squared(at);
+    free.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        .unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_goes_beside_what_is_written_and_stays_on_the_screen() {
+        let inside = Rect::new(10.0, 10.0, 600.0, 300.0);
+        let covered = [Rect::new(0.0, 0.0, 150.0, 200.0)];
+        assert_eq!(
+            beside(vec2(10.0, 180.0), &covered, inside),
+            vec2(10.0, 200.0)
+        );
+        assert_eq!(
+            beside(vec2(140.0, 10.0), &covered, inside),
+            vec2(150.0, 10.0)
+        );
+        assert_eq!(
+            beside(vec2(300.0, 10.0), &covered, inside),
+            vec2(300.0, 10.0)
+        );
     }
 }

@@ -5,6 +5,7 @@ use glam::{Vec2, vec2};
 
 use super::Picture;
 use super::actors::weapon_icon;
+use super::netgraph;
 use super::ui::{Align, Ui};
 use crate::game::Phase;
 use crate::window::art::Sprite;
@@ -15,6 +16,54 @@ use crate::window::rect::Rect;
 use crate::window::scene::{Member, weapon_name};
 use crate::window::text;
 
+/// Widths and heights, in pixels of the design.
+const LINES_WIDTH: f32 = 300.0;
+const TEAM_WIDTH: f32 = 176.0;
+const TEAM_ROW: f32 = 34.0;
+const WEAPON_SIZE: (f32, f32) = (250.0, 66.0);
+
+/// What of the screen is written on while playing, so that nothing of the arena is told below it.
+pub(super) fn covered(picture: &Picture<'_>, scale: f32) -> Vec<Rect> {
+    let scene = picture.scene;
+    if !matches!(
+        scene.phase,
+        Phase::Countdown | Phase::Wave | Phase::Lull | Phase::Endless
+    ) {
+        return Vec::new();
+    }
+    let inside = picture.screen.shrunk(14.0 * scale);
+    let (left, right) = (inside.at.x, inside.right());
+    let others = scene.team.iter().filter(|member| !member.is_local).count();
+    let head = 64.0 * scale;
+    let mut boxes = vec![
+        Rect::new(
+            left,
+            inside.at.y,
+            TEAM_WIDTH * scale,
+            head + TEAM_ROW * scale * others as f32,
+        ),
+        Rect::new(right - 100.0 * scale, inside.at.y, 100.0 * scale, head),
+        inside
+            .middle_part(vec2(180.0 * scale, inside.size.y))
+            .cut_top(head),
+    ];
+    let (width, height) = (WEAPON_SIZE.0 * scale, WEAPON_SIZE.1 * scale);
+    let weapons = [left, right - width];
+    let seats = scene.team.iter().filter(|member| member.is_local).count();
+    for x in weapons.into_iter().take(seats) {
+        boxes.push(Rect::new(x, inside.bottom() - height, width, height));
+    }
+    if scene.stats.is_some() {
+        let (width, height) = (150.0 * scale, 20.0 * scale);
+        let corner = vec2(right - width, inside.bottom() - height);
+        boxes.push(Rect::new(corner.x, corner.y, width, height));
+        if picture.screens.netgraph {
+            boxes.push(netgraph::place(picture.screen, scale));
+        }
+    }
+    boxes
+}
+
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let mut left = ui.inside();
     let scale = ui.scale;
@@ -24,13 +73,16 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     lives(ui, picture, top);
     let mut rest = left;
     if let Some(boss) = picture.scene.boss {
-        let band = rest
+        let band = left
             .cut_top(34.0 * scale)
             .middle_part(vec2(460.0 * scale, 30.0 * scale));
         boss_bar(ui, picture, band, boss.health, boss.stage);
-    } else {
-        rest.cut_top(6.0 * scale);
+        // Where it would lie over them, the columns at both sides begin below it.
+        if band.at.x < rest.at.x + LINES_WIDTH * scale {
+            rest = left;
+        }
     }
+    rest.cut_top(6.0 * scale);
     let locals: Vec<&Member> = picture
         .scene
         .team
@@ -42,14 +94,14 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         if picture.scene.replay.is_some() {
             120.0
         } else {
-            66.0
+            WEAPON_SIZE.1
         } * scale,
     );
     if picture.scene.replay.is_some() {
         bottom.cut_bottom(54.0 * scale);
     }
     for (n, member) in locals.iter().enumerate().take(2) {
-        let width = 250.0 * scale;
+        let width = WEAPON_SIZE.0 * scale;
         let rect = if n == 0 {
             bottom.cut_left(width)
         } else {
@@ -299,12 +351,12 @@ fn link(ui: &mut Ui<'_>, picture: &Picture<'_>, bottom: Rect) {
 fn team(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
     let scale = ui.scale;
     let mut column = rest;
-    let mut column = column.cut_left(176.0 * scale);
+    let mut column = column.cut_left(TEAM_WIDTH * scale);
     for member in picture.scene.team.iter().filter(|member| !member.is_local) {
         if column.size.y < 40.0 * scale {
             return;
         }
-        let mut row = column.cut_top(34.0 * scale);
+        let mut row = column.cut_top(TEAM_ROW * scale);
         row.cut_bottom(6.0 * scale);
         let tint = picture.settings.colors.player(member.id.index());
         let alive = member.health > 0.0 && member.is_here;
@@ -365,7 +417,7 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &Member) {
 /// What happened, at the right edge, the newest below.
 fn lines(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
     let mut column = rest;
-    let mut column = column.cut_right(300.0 * ui.scale);
+    let mut column = column.cut_right(LINES_WIDTH * ui.scale);
     if picture.screens.netgraph {
         column.cut_bottom(column.size.y * 0.55);
     }

@@ -128,23 +128,37 @@ fn one(ui: &mut Ui<'_>, picture: &Picture<'_>, row: Rect, member: &Member) {
 /// What to do now, at the bottom.
 fn call(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let scale = ui.scale;
-    let own = picture.scene.team.iter().find(|member| member.is_local);
-    let key = picture.settings.keys.name(Act::Ready);
-    let words = match own {
-        Some(own) if own.is_ready => format!("waiting for the others · {key} takes it back"),
-        Some(_) => format!("press {key} when you are ready · shoot at the crates meanwhile"),
-        None => "taking a seat ...".to_owned(),
+    let keys = &picture.settings.keys;
+    let seats: Vec<&Member> = picture
+        .scene
+        .team
+        .iter()
+        .filter(|member| member.is_local)
+        .collect();
+    let (first, second) = (keys.name(Act::Ready), keys.name(Act::SecondReady));
+    let words = match seats[..] {
+        [] => "taking a seat ...".to_owned(),
+        [own] if own.is_ready => format!("waiting for the others · {first} takes it back"),
+        [_] => format!("press {first} when you are ready · shoot at the crates meanwhile"),
+        [one, two, ..] => match (one.is_ready, two.is_ready) {
+            (true, true) => format!("waiting for the others · {first} or {second} takes it back"),
+            (true, false) => format!("{} is not ready yet: press {second}", two.name),
+            (false, true) => format!("{} is not ready yet: press {first}", one.name),
+            (false, false) => {
+                format!(
+                    "{}: press {first} when ready · {}: press {second}",
+                    one.name, two.name
+                )
+            }
+        },
     };
+    let is_ready = !seats.is_empty() && seats.iter().all(|member| member.is_ready);
     let line = ui
         .inside()
         .cut_bottom(40.0 * scale)
         .middle_part(vec2(560.0 * scale, 36.0 * scale));
     ui.panel(line);
-    let tint = if own.is_some_and(|own| own.is_ready) {
-        GOOD
-    } else {
-        WARN
-    };
+    let tint = if is_ready { GOOD } else { WARN };
     ui.text(
         line.shrunk(10.0 * scale),
         Align::Middle,

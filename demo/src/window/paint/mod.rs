@@ -2,7 +2,7 @@
 //! picture from the same scene, and no window needed.
 //!
 //! ```text
-//!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ ghosts          the arena, through the camera
+//!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera
 //!   hud │ lobby │ outcome ─▶ netgraph, reel ─▶ title, settings, help, closing ─▶ pointer   boxes, in pixels
 //! ```
 
@@ -13,6 +13,7 @@ mod floor;
 mod ghosts;
 mod help;
 mod hud;
+mod labels;
 mod lobby;
 mod netgraph;
 mod options;
@@ -28,6 +29,7 @@ pub(crate) use reel::bar_box as reel_bar;
 use super::batch::Batch;
 use super::camera::Camera;
 use super::effects::Effects;
+use super::palette::Tint;
 use super::rect::Rect;
 use super::scene::Scene;
 use super::screens::{Overlay, Screens};
@@ -56,6 +58,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     floor::paint(batch, picture);
     actors::paint(batch, picture);
     effects::paint(batch, picture);
+    labels::paint(batch, picture);
     if picture.screens.ghosts {
         ghosts::paint(batch, picture);
     }
@@ -76,6 +79,10 @@ pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
         if is_free && picture.screens.netgraph && picture.scene.stats.is_some() {
             netgraph::paint(&mut ui, picture);
         }
+    }
+    if picture.screens.overlay.is_some() {
+        // The match goes on behind it, and steps back.
+        ui.batch.fill(picture.screen, Tint::new(0).alpha(0.45));
     }
     match picture.screens.overlay {
         Some(Overlay::Help) => help::paint(&mut ui, picture),

@@ -64,10 +64,11 @@ const PLOTS: [Plot; 6] = [
     },
 ];
 
-pub(super) fn netgraph_box(ui: &Ui<'_>) -> Rect {
-    let mut inside = ui.inside();
-    inside.cut_bottom(52.0 * ui.scale);
-    let size = vec2(372.0, 330.0) * ui.scale;
+/// Its box, in a window.
+pub(super) fn place(screen: Rect, scale: f32) -> Rect {
+    let mut inside = screen.shrunk(14.0 * scale);
+    inside.cut_bottom(52.0 * scale);
+    let size = vec2(388.0, 330.0) * scale;
     let mut column = inside.cut_right(size.x);
     column.cut_bottom(size.y)
 }
@@ -76,7 +77,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
     let scale = ui.scale;
-    let rect = netgraph_box(ui);
+    let rect = place(ui.screen, scale);
     ui.panel(rect);
     let mut inside = rect.shrunk(12.0 * scale);
     let mut head = inside.cut_top(18.0 * scale);
@@ -96,10 +97,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let height = inside.size.y / 3.0;
     for pair in PLOTS.chunks(2) {
         let mut row = inside.cut_top(height);
-        let half = (row.size.x - 10.0 * scale) * 0.5;
+        let half = (row.size.x - 22.0 * scale) * 0.5;
         for one in pair {
             let mut cell = row.cut_left(half);
-            row.cut_left(10.0 * scale);
+            row.cut_left(22.0 * scale);
             cell.cut_bottom(5.0 * scale);
             plot(ui, one, &scene.plots, cell);
         }
