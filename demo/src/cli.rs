@@ -113,19 +113,23 @@ fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
 }
 
 fn frames(args: &FramesArgs) -> Result<ExitCode, Failure> {
-    match (window::measure(args.frames, args.with_server)?, args.report) {
-        (None, _) => {
-            return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?);
-        }
-        (Some(pace), Format::Text) => println!("{pace}"),
-        (Some(pace), Format::Json) => {
+    let Some(pace) = window::measure(args.frames, args.with_server)? else {
+        return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?);
+    };
+    match args.report {
+        Format::Text => println!("{pace}"),
+        Format::Json => {
             println!(
                 "{}",
                 serde_json::to_string_pretty(&pace).expect("numbers and names")
             );
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let shortfall = pace.shortfall();
+    if let Some(why) = &shortfall {
+        eprintln!("error: {why}");
+    }
+    Ok(ExitCode::from(u8::from(shortfall.is_some())))
 }
 
 fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {

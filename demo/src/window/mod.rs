@@ -15,7 +15,8 @@
 //! | `screens`, `settings`, `input`, `sound` | overlays, keys and gamepads, what is heard |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `proof`, `png` | pictures for documents, and whether they show what they should |
-//! | `pace`, `xvfb` | frame times; a display where there is none |
+//! | `pace` | frame times |
+//! | `studio`, `xvfb` | a window of one known size; a display where there is none |
 //!
 //! Invariants: a picture is a pure function of scene and effects; what is held in a frame is in that frame's picture;
 //! no file is loaded, and no library is needed to build.
@@ -43,6 +44,7 @@ mod settings;
 mod shots;
 mod sound;
 mod stage;
+mod studio;
 mod text;
 mod xvfb;
 
@@ -51,6 +53,7 @@ pub(crate) use pace::measure;
 pub(crate) use probe::{NoWindow, display};
 pub(crate) use run::{Options, run};
 pub use shots::ShotsError;
-pub(crate) use shots::{SIZE as SHOT_SIZE, shots};
+pub(crate) use shots::shots;
+pub(crate) use studio::SIZE as SHOT_SIZE;
 pub use xvfb::NoDisplay;
 pub(crate) use xvfb::run_again;

@@ -7,34 +7,103 @@
 //! The match is recorded first, so that what is measured is the view alone: no server, bots or network. The whole arena
 //! is in the picture, so nothing of it is left out. With a server the same arena is played live by one player and three
 //! bots, all in this thread.
+//!
+//! Invariant: numbers of a picture that shows less than what was asked for are told with what is missing, and are no
+//! success.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use macroquad::prelude::next_frame;
 use serde::Serialize;
+use twinstep_core::Tick;
 
 use super::gpu::Gpu;
 use super::input::Board;
-use super::probe::{self, NoWindow};
-use super::run::{self, Options};
-use super::shots::{SIZE, ShotsError};
+use super::run;
+use super::scene::Scene;
+use super::shots::ShotsError;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
+use super::studio::in_window;
 use crate::feed::{Clock, Feed, Line, Live, Playback};
-use crate::game::{Pad, Rules};
+use crate::game::{Pad, Rules, ShowKey};
 use crate::game_show::GameShow;
 use crate::rehearsal::{Rehearsal, Setup};
 
-/// What is to be drawn.
-const ENEMIES: u16 = 300;
-const BULLETS: usize = 2_000;
-const PLAYERS: usize = 8;
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Load {
+    players: f64,
+    enemies: f64,
+    bullets: f64,
+}
+
+impl Load {
+    /// What is to be drawn.
+    const RECORDED: Load = Load {
+        players: 8.0,
+        enemies: 300.0,
+        bullets: 2_000.0,
+    };
+    /// The same with a server and three bots in this thread.
+    const LIVE: Load = Load {
+        players: 4.0,
+        ..Load::RECORDED
+    };
+
+    fn of(scene: &Scene) -> Load {
+        let mut load = Load::default();
+        for thing in &scene.things {
+            match thing.key {
+                ShowKey::Player { .. } => load.players += 1.0,
+                ShowKey::Enemy { .. } => load.enemies += 1.0,
+                ShowKey::Bullet { .. } => load.bullets += 1.0,
+                _ => {}
+            }
+        }
+        load
+    }
+
+    fn add_part(&mut self, other: Load, of: f64) {
+        self.players += other.players / of;
+        self.enemies += other.enemies / of;
+        self.bullets += other.bullets / of;
+    }
+
+    /// Whether nothing is missing. A player may be dead for a moment.
+    fn reaches(&self, asked: &Load) -> bool {
+        self.players > asked.players - 0.05
+            && self.enemies >= asked.enemies
+            && self.bullets >= asked.bullets
+    }
+}
+
+/// `8 players, 300 enemies, 2000 bullets`.
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Load {
+            players,
+            enemies,
+            bullets,
+        } = self;
+        write!(
+            f,
+            "{players:.0} players, {enemies:.0} enemies, {bullets:.0} bullets"
+        )
+    }
+}
+
+/// Beyond what is asked for, so that what is drawn does not fall below it: some enemies are dead, and bullets that end
+/// are missed until others are fired.
+const SPARE_ENEMIES: u16 = 16;
+const SPARE_BULLETS: u32 = 40;
 /// So many frames go by before the first one counts.
 const WARM_UP: u32 = 30;
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// A match that has not enough bullets after so long has them never.
-const RECORDED_MAX: u32 = 60 * 60;
+const CROWDED_MAX: u32 = 60 * 60;
 
 /// What was measured. Times are of the wall, in ms.
 #[derive(Clone, Debug, Serialize)]
@@ -52,28 +121,37 @@ pub(crate) struct Pace {
     /// What all threads of the process took for a frame, on average: it does not grow when others use the machine. None:
     /// it is not told here.
     cpu_ms_mean: Option<f64>,
-    players_mean: f64,
-    enemies_mean: f64,
-    bullets_mean: f64,
+    /// What the pictures were to show at least.
+    asked: Load,
+    /// What they showed, on average.
+    drawn: Load,
     quads_mean: f64,
+    /// The pictures showed less than was asked for: the times are those of an easier task.
+    falls_short: bool,
 }
 
-impl std::fmt::Display for Pace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Pace {
+    /// What to say when this is not what was asked for.
+    pub(crate) fn shortfall(&self) -> Option<String> {
+        self.falls_short.then(|| {
+            format!(
+                "the load fell short: {} were asked for, {} were drawn; these times say nothing about what was asked",
+                self.asked, self.drawn
+            )
+        })
+    }
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = match self.with_server {
             true => "with server and 3 bots in this thread",
             false => "a recorded match, no server",
         };
         writeln!(
             f,
-            "{} frames at {}x{}, {with}: {:.0} players, {:.0} enemies, {:.0} bullets, {:.0} quads",
-            self.frames,
-            self.width,
-            self.height,
-            self.players_mean,
-            self.enemies_mean,
-            self.bullets_mean,
-            self.quads_mean
+            "{} frames at {}x{}, {with}: {}, {:.0} quads",
+            self.frames, self.width, self.height, self.drawn, self.quads_mean
         )?;
         write!(
             f,
@@ -90,63 +168,44 @@ impl std::fmt::Display for Pace {
 /// Measures so many frames; `None`: there is no display.
 ///
 /// # Errors
-/// There is a display, and no window on it.
+/// There is a display, and no window of this size on it.
 pub(crate) fn measure(frames: u32, with_server: bool) -> Result<Option<Pace>, ShotsError> {
-    let backend = match probe::display() {
-        Ok(backend) => backend,
-        Err(NoWindow::NoDisplay) => return Ok(None),
-        Err(why) => return Err(ShotsError::Window(why.to_string())),
-    };
-    let options = Options {
-        backend,
-        size: SIZE,
-        fullscreen: false,
-        mute: true,
-        waits: false,
-    };
-    let feed = if with_server { live() } else { recorded() };
-    let done = std::rc::Rc::new(std::cell::RefCell::new(None));
-    let told = std::rc::Rc::clone(&done);
-    run::open(options, move || async move {
-        let gpu = Gpu::new().map_err(|error| ShotsError::Window(error.to_string()));
-        *told.borrow_mut() = Some(match gpu {
-            Ok(gpu) => Ok(draw(gpu, feed, frames, with_server).await),
-            Err(error) => Err(error),
-        });
+    in_window(move |gpu| async move {
+        let (asked, feed) = match with_server {
+            true => (Load::LIVE, live(&Load::LIVE)),
+            false => (Load::RECORDED, recorded(&Load::RECORDED, frames)),
+        };
+        Ok(draw(gpu, feed, frames, &asked).await)
     })
-    .map_err(|why| ShotsError::Window(why.to_string()))?;
-    match done.take() {
-        Some(done) => done.map(Some),
-        None => Err(ShotsError::Window("the window was closed".to_owned())),
-    }
 }
 
-fn rules() -> Arc<Rules> {
-    // Some are always dead, or just coming.
-    let mut rules = Rules::arena(ENEMIES * 11 / 10);
+fn rules(asked: &Load) -> Arc<Rules> {
+    let mut rules = Rules::arena(asked.enemies as u16 + SPARE_ENEMIES);
+    // Walls end bullets: half as large ones leave enough of them.
+    for wall in &mut rules.walls {
+        wall.half *= 0.5;
+    }
     let tuning = &mut rules.tuning;
-    // Bullets fly longer than in the game, until there are enough of them; and nobody dies.
+    // As many bullets as are asked for and no more: beyond it enemies hold their fire.
+    tuning.bullets_max = asked.bullets as u32 + SPARE_BULLETS;
+    // They fly until they meet something; and nobody dies.
     tuning.bullet_ticks = 460;
-    tuning.player_health = i16::MAX;
-    (tuning.enemy_arrival_ticks, tuning.enemy_return_ticks) = (120, 20);
+    tuning.player_health = 30_000;
+    (tuning.enemy_arrival_ticks, tuning.enemy_return_ticks) = (120, 10);
     Arc::new(rules)
 }
 
-fn live() -> Feed {
-    let rules = rules();
-    let mut line = Rehearsal::new(&Setup::new(Arc::clone(&rules), 1));
-    crowd(&mut line);
+fn live(asked: &Load) -> Feed {
+    let (mut line, rules) = match_of(asked);
+    crowd(&mut line, &rules);
     Feed::live(Live::new(line, GameShow, None), rules)
 }
 
-fn recorded() -> Feed {
-    let rules = rules();
-    let mut line = Rehearsal::new(&Setup {
-        bots: PLAYERS - 1,
-        ..Setup::new(Arc::clone(&rules), 1)
-    });
-    let crowded = crowd(&mut line);
-    for _ in 0..60 * 20 {
+/// A crowded match, long enough for so many frames.
+fn recorded(asked: &Load, frames: u32) -> Feed {
+    let (mut line, rules) = match_of(asked);
+    let crowded = crowd(&mut line, &rules);
+    for _ in 0..WARM_UP + frames {
         step(&mut line);
     }
     let journal = line.journal().to_vec();
@@ -155,11 +214,21 @@ fn recorded() -> Feed {
     Feed::playback(playback, Clock::frames(FRAME))
 }
 
-/// Plays until there are enough bullets; the tick.
-fn crowd(line: &mut Rehearsal) -> twinstep_core::Tick {
-    for _ in 0..RECORDED_MAX {
+/// One player with bots, who have just come.
+fn match_of(asked: &Load) -> (Rehearsal, Arc<Rules>) {
+    let rules = rules(asked);
+    let setup = Setup {
+        bots: asked.players as usize - 1,
+        ..Setup::new(Arc::clone(&rules), 1)
+    };
+    (Rehearsal::new(&setup), rules)
+}
+
+/// Plays until as many bullets fly as there may be; the tick.
+fn crowd(line: &mut Rehearsal, rules: &Rules) -> Tick {
+    for _ in 0..CROWDED_MAX {
         step(line);
-        if line.truth().bullets.len() >= BULLETS {
+        if line.truth().bullets.len() >= rules.tuning.bullets_max as usize {
             break;
         }
     }
@@ -171,14 +240,14 @@ fn step(line: &mut Rehearsal) {
     let _ = line.advance(&|_| Pad::default());
 }
 
-async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, with_server: bool) -> Pace {
+async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
     let size = run::window_size();
     let mut stage = Stage::new(feed, Speaker::silent(), size);
     stage.screens.title = false;
     stage.follows = false;
     let board = Board::default();
     let (mut whole, mut staged) = (Vec::new(), Vec::new());
-    let mut sums = [0.0; 4];
+    let (mut drawn, mut quads_mean) = (Load::default(), 0.0);
     let mut last = now();
     let mut cpu = None;
     for frame in 0..WARM_UP + frames {
@@ -201,30 +270,28 @@ async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, with_server: bool) -> Pace 
         if frame >= WARM_UP {
             staged.push(painted - began);
             whole.push(ended - last);
-            for (sum, value) in sums.iter_mut().zip(load(&stage)) {
-                *sum += value / f64::from(frames);
-            }
+            drawn.add_part(Load::of(&stage.scene), f64::from(frames));
+            quads_mean += stage.batch.quads() as f64 / f64::from(frames);
         }
         last = ended;
     }
     let cpu_ms_mean = cpu
         .zip(cpu_ms())
         .map(|(before, after)| (after - before) / f64::from(frames));
-    let [players_mean, enemies_mean, bullets_mean, quads_mean] = sums;
     Pace {
         frames,
         width: size.x as u32,
         height: size.y as u32,
-        with_server,
+        with_server: *asked == Load::LIVE,
         frame_ms_p50: quantile(&mut whole, 0.50),
         frame_ms_p99: quantile(&mut whole, 0.99),
         stage_ms_p50: quantile(&mut staged, 0.50),
         stage_ms_p99: quantile(&mut staged, 0.99),
         cpu_ms_mean,
-        players_mean,
-        enemies_mean,
-        bullets_mean,
+        asked: *asked,
+        drawn,
         quads_mean,
+        falls_short: !drawn.reaches(asked),
     }
 }
 
@@ -237,21 +304,6 @@ fn cpu_ms() -> Option<f64> {
     let mut words = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || words.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) * TICK_MS)
-}
-
-fn load(stage: &Stage) -> [f64; 4] {
-    use crate::game::ShowKey;
-    let mut counts = [0.0; 4];
-    for thing in &stage.scene.things {
-        match thing.key {
-            ShowKey::Player { .. } => counts[0] += 1.0,
-            ShowKey::Enemy { .. } => counts[1] += 1.0,
-            ShowKey::Bullet { .. } => counts[2] += 1.0,
-            _ => {}
-        }
-    }
-    counts[3] = stage.batch.quads() as f64;
-    counts
 }
 
 fn quantile(times: &mut [Duration], part: f64) -> f64 {
@@ -272,6 +324,54 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_recorded_match_shows_what_is_asked_for() {
+        // A part of it, made in the same way: a whole one takes its time.
+        let asked = Load {
+            enemies: 60.0,
+            bullets: 300.0,
+            ..Load::RECORDED
+        };
+        let frames = 40;
+        let mut feed = recorded(&asked, frames);
+        let mut scene = Scene::new(feed.rules().clone());
+        let mut drawn = Load::default();
+        for frame in 0..WARM_UP + frames {
+            feed.advance(&[]).expect("a recorded match goes on");
+            scene.gather(&feed, false);
+            if frame >= WARM_UP {
+                drawn.add_part(Load::of(&scene), f64::from(frames));
+            }
+        }
+        assert!(drawn.reaches(&asked), "{drawn}");
+        assert!(
+            drawn.bullets <= asked.bullets + f64::from(SPARE_BULLETS),
+            "{drawn}"
+        );
+    }
+
+    #[test]
+    fn a_load_that_lacks_anything_falls_short() {
+        let asked = Load::RECORDED;
+        assert!(asked.reaches(&asked));
+        for lacks in [
+            Load {
+                players: 7.0,
+                ..asked
+            },
+            Load {
+                enemies: 299.0,
+                ..asked
+            },
+            Load {
+                bullets: 1_535.0,
+                ..asked
+            },
+        ] {
+            assert!(!lacks.reaches(&asked), "{lacks}");
+        }
+    }
 
     #[test]
     fn a_quantile_is_one_of_the_times() {

@@ -14,24 +14,24 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick};
 
 use super::art::Sprite;
 use super::atlas::Type;
+use super::bursts::FIRE;
 use super::gpu::Gpu;
 use super::input::Board;
 use super::palette::{BAD, FAINT, GOOD, INK, Tint};
-use super::probe::{self, NoWindow};
+use super::probe::NoWindow;
 use super::proof::{self, Sight, Unseen};
-use super::run::{self, Options};
+use super::run;
 use super::scene::Thing;
 use super::screens::Overlay;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
+use super::studio::{SIZE, in_window};
 use super::xvfb::NoDisplay;
 use crate::feed::{Feed, Live};
 use crate::game::{Bot, Command, Heading, Kind, Pad, Phase, Rules, ShowKey, Sticks};
 use crate::game_show::GameShow;
 use crate::rehearsal::{Rehearsal, Setup};
 
-/// The size of a picture, in pixels.
-pub(crate) const SIZE: (u16, u16) = (1_280, 720);
 /// Frames per second of the script.
 const FPS: f32 = 60.0;
 /// A moment that has not come after so many frames is not waited for any longer.
@@ -47,6 +47,19 @@ pub enum ShotsError {
     /// There is a display, and no window on it.
     #[error("{0}")]
     Window(String),
+    /// The display gives the window another size.
+    #[error(
+        "the window is {width} by {height} pixels and stays so, and {} by {} are needed; without DISPLAY and \
+         WAYLAND_DISPLAY, Xvfb is used",
+        SIZE.0,
+        SIZE.1
+    )]
+    Size {
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+    },
     /// The folder or a file cannot be written.
     #[error("cannot write {path}: {why}")]
     File {
@@ -61,6 +74,12 @@ pub enum ShotsError {
     /// The script waited for something that did not happen.
     #[error("the moment of {0} did not come within the script; choose another --seed")]
     Moment(&'static str),
+}
+
+impl From<NoWindow> for ShotsError {
+    fn from(why: NoWindow) -> ShotsError {
+        ShotsError::Window(why.to_string())
+    }
 }
 
 /// What a picture is of.
@@ -149,9 +168,12 @@ const SCRIPTS: [Script; 10] = [
         plays: true,
         frames: 420,
         when: |stage, _| {
-            is_alive(stage) && seen(stage, is_enemy) >= 3 && seen(stage, is_bullet) >= 6
+            is_alive(stage)
+                && is_clear(stage)
+                && seen(stage, is_enemy) >= 5
+                && seen(stage, is_bullet) >= 14
         },
-        after: 24,
+        after: 0,
         shows: &[
             Sight::Words("WAVE", Type::Head, INK, [480, 0, 800, 70]),
             Sight::Words("SCORE", Type::Small, FAINT, [0, 0, 120, 60]),
@@ -167,8 +189,10 @@ const SCRIPTS: [Script; 10] = [
         pilot: Pilot::Bot,
         plays: true,
         frames: 600,
-        when: |stage, _| is_alive(stage) && stage.scene.phase == Phase::Wave && blast_seen(stage),
-        after: 8,
+        when: |stage, _| {
+            is_alive(stage) && is_clear(stage) && seen(stage, is_enemy) >= 2 && blast_seen(stage)
+        },
+        after: 5,
         shows: &[
             Sight::Color(Tint::new(0xff_b3_47), 600, WHOLE),
             Sight::Color(Tint::new(0x56_b4_e9), 40, WHOLE),
@@ -184,7 +208,11 @@ const SCRIPTS: [Script; 10] = [
         plays: true,
         frames: 600,
         when: |stage, before| {
-            is_alive(stage) && stage.scene.phase == Phase::Wave && tossed(stage, before)
+            // With enemies left: else the wave ends before the picture is taken.
+            is_alive(stage)
+                && is_clear(stage)
+                && stage.scene.enemies_left >= 2
+                && tossed(stage, before)
         },
         after: 10,
         shows: &[
@@ -235,7 +263,10 @@ const SCRIPTS: [Script; 10] = [
         plays: true,
         frames: 420,
         when: |stage, _| {
-            seen(stage, |key| key.kind() == Some(Kind::Boss)) == 1 && seen(stage, is_bullet) >= 16
+            is_alive(stage)
+                && is_clear(stage)
+                && seen(stage, |key| key.kind() == Some(Kind::Boss)) == 1
+                && seen(stage, is_bullet) >= 24
         },
         after: 0,
         shows: &[
@@ -269,7 +300,7 @@ const SCRIPTS: [Script; 10] = [
         plays: true,
         frames: 60,
         when: |stage, _| matches!(stage.scene.phase, Phase::Lost | Phase::Won),
-        after: 150,
+        after: 200,
         shows: &[
             Sight::Words("DEFEAT", Type::Title, BAD, [380, 60, 900, 320]),
             Sight::Words("again?", Type::Small, FAINT, [800, 200, 1_000, 420]),
@@ -319,11 +350,19 @@ fn is_alive(stage: &Stage) -> bool {
     stage.scene.locals().len() == 1
 }
 
-/// A blast's front is in the picture.
+/// A wave is on, and no word lies across the arena.
+fn is_clear(stage: &Stage) -> bool {
+    stage.scene.phase == Phase::Wave && stage.effects.banner.is_none()
+}
+
+/// A blast's front is in the picture, and still young.
 fn blast_seen(stage: &Stage) -> bool {
     let mut particles = stage.effects.particles.seen(stage.scene.now);
     particles.any(|seen| {
-        seen.sprite == Sprite::Wave && seen.half.x > 1.2 && stage.camera.sees(seen.at, -4.0)
+        seen.sprite == Sprite::Wave
+            && seen.tint.rgb == FIRE.rgb
+            && (2.0..4.0).contains(&seen.half.x)
+            && stage.camera.sees(seen.at, -4.0)
     })
 }
 
@@ -343,36 +382,15 @@ fn tossed(stage: &Stage, before: &[Thing]) -> bool {
 /// # Errors
 /// No display, no folder, or a moment that did not come.
 pub(crate) fn shots(out: &Path, seed: u64) -> Result<Option<Vec<PathBuf>>, ShotsError> {
-    let backend = match probe::display() {
-        Ok(backend) => backend,
-        Err(NoWindow::NoDisplay) => return Ok(None),
-        Err(why) => return Err(ShotsError::Window(why.to_string())),
-    };
     std::fs::create_dir_all(out).map_err(|error| ShotsError::File {
         path: out.to_owned(),
         why: error.to_string(),
     })?;
-    let options = Options {
-        backend,
-        size: SIZE,
-        fullscreen: false,
-        mute: true,
-        waits: false,
-    };
-    let done = std::rc::Rc::new(std::cell::RefCell::new(None));
-    let (told, folder) = (std::rc::Rc::clone(&done), out.to_owned());
-    run::open(options, move || async move {
-        *told.borrow_mut() = Some(take_all(&folder, seed).await);
-    })
-    .map_err(|why| ShotsError::Window(why.to_string()))?;
-    match done.take() {
-        Some(done) => done.map(Some),
-        None => Err(ShotsError::Window("the window was closed".to_owned())),
-    }
+    let folder = out.to_owned();
+    in_window(move |gpu| take_all(gpu, folder, seed))
 }
 
-async fn take_all(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
-    let mut gpu = Gpu::new().map_err(|error| ShotsError::Window(error.to_string()))?;
+async fn take_all(mut gpu: Gpu, out: PathBuf, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     let mut paths = Vec::new();
     for (n, script) in SCRIPTS.iter().enumerate() {
         let mut stage = played(script, seed)?;
