@@ -11,6 +11,7 @@
 //! | `ours`, `peer_ggrs` | four players each, in memory, packets 8 ticks one way |
 //! | `subjects` | what is measured: those parties, and clones, digests, rebuilds alone |
 //! | `measure`, `allocations` | subjects take turns; medians; exact counts |
+//! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
@@ -18,6 +19,7 @@
 //! claims (that "a rebuild at every turn" is one, that "no rebuild" is none, on both sides).
 
 mod allocations;
+mod frames;
 mod journal;
 mod measure;
 mod ours;
@@ -44,7 +46,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Measures frames, rebuilds, match, packets and state beside ggrs, in under a minute.
+    /// Measures frames, rebuilds, match, packets and state beside ggrs, in some two minutes; and pictures of the demo, if it is
+    /// built.
     Quick {
         /// Writes markdown tables instead of plain text.
         #[arg(long)]

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use twinstep_core::packet::OUTER_BYTES;
 
+use crate::frames;
 use crate::measure::{BLOCK_LAPS, Bench, Effort, Part, Place, Reading, Results};
 use crate::ours;
 use crate::peer_ggrs::{Checksums, Codec, PREDICTION_WINDOW, Party};
@@ -48,7 +49,7 @@ pub(crate) fn run(format: Format, date: Option<&str>, out: &mut impl Write) -> f
     let alone: Vec<(&Alone, AlonePlaces)> = alone.iter().zip(alone_places).collect();
     head(format, date, &load_before, results.timer_ns, out)?;
     for table in [
-        frames(&cases, &results),
+        session_frames(&cases, &results),
         allocations(&cases, &results),
         simulated_again(&cases),
         rebuilds(&alone, &results),
@@ -59,6 +60,14 @@ pub(crate) fn run(format: Format, date: Option<&str>, out: &mut impl Write) -> f
         states(&alone, &results),
     ] {
         table.write(format, out)?;
+    }
+    match frames::table() {
+        Ok(table) => table.write(format, out)?,
+        Err(why) => {
+            let line = format!("Pictures of Powderkeg: skipped. {why}");
+            list(format, [line.as_str()].into_iter(), out)?;
+            writeln!(out)?;
+        }
     }
     foot(format, out)
 }
@@ -106,7 +115,7 @@ fn head(
     writeln!(out)
 }
 
-fn frames(cases: &[(&Case, CasePlaces)], results: &Results) -> Table {
+fn session_frames(cases: &[(&Case, CasePlaces)], results: &Results) -> Table {
     let mut table = Table::new(
         "One client's frame, ns",
         "read what came, advance, write what is due; k: ticks in a turn. At k=2, the action preset, every other frame \
