@@ -135,6 +135,12 @@ impl<C: Wire> CueLedger<C> {
         self.open.len()
     }
 
+    /// The earliest tick that one of them was started for. Costs a look at each.
+    #[must_use]
+    pub fn open_since(&self) -> Option<Tick> {
+        self.open.iter().map(|open| open.started).min()
+    }
+
     /// The next event, oldest first.
     pub fn poll(&mut self) -> Option<CueEvent<C>> {
         self.events.pop_front()

@@ -311,6 +311,9 @@ pub struct SessionStats {
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
+    /// The earliest tick that an open cue was started for; one that the authority has passed by more than a rebuild
+    /// takes would never be settled.
+    pub cues_open_since: Option<u32>,
     /// Bytes sent, with all headers.
     pub up: ByteCounts,
     /// Packets and bytes received, with all headers.

@@ -182,7 +182,9 @@ impl BotClient {
     fn settled(&self, end: Tick) -> bool {
         let stats = self.stats();
         let fates = stats.commands_executed + stats.commands_refused;
-        stats.authority_tick >= end.0 && stats.commands_sent == fates && stats.cues_open == 0
+        // Cues of what is predicted beyond the end are none of the run's: enemies do not rest.
+        let passed = stats.cues_open_since.is_none_or(|since| since > end.0);
+        stats.authority_tick >= end.0 && stats.commands_sent == fates && passed
     }
 }
 
@@ -197,6 +199,8 @@ struct Row {
 /// What a client had counted when it was settled, or when the patience ended.
 struct Last {
     stats: SessionStats,
+    /// Open cues that were started before the play ended, and after.
+    cues_open: (u64, u64),
     digest: Option<u64>,
     /// The server's digest of the client's authority tick.
     server_digest: Option<u64>,
@@ -331,8 +335,14 @@ fn settle(clock: &Clock, server: &Running<Game>, rows: &mut [Row]) -> Result<(),
                 let world = row.bot.client.session.authority();
                 let digest = world.and_then(|world| world.digest().ok());
                 let tick = world.map_or(Tick(0), |world| world.tick());
+                let stats = row.bot.stats();
+                let old = stats.cues_open_since.is_some_and(|since| since <= end.0);
                 row.last = Some(Last {
-                    stats: row.bot.stats(),
+                    cues_open: match old {
+                        true => (stats.cues_open, 0),
+                        false => (0, stats.cues_open),
+                    },
+                    stats,
                     digest,
                     server_digest: server.inspect(move |game| game.digest_at(tick))?,
                 });
@@ -384,10 +394,10 @@ fn report(
                 rtt_ms_p50: now.rtt_ms_p50,
                 pdiff_p95: now.pdiff_p95 / PLAYER_RADIUS,
                 pdiff_moved_p95: now.pdiff_moved_p95 / PLAYER_RADIUS,
-                cues_started: now.cues_started,
+                cues_started: now.cues_started - last.cues_open.1,
                 cues_confirmed: now.cues_confirmed,
                 cues_cancelled: now.cues_cancelled,
-                cues_open: now.cues_open,
+                cues_open: last.cues_open.0,
                 bytes_up_per_s: up.total(),
                 bytes_down_per_s: down.total(),
                 packets_up_per_s: up.packets(),

@@ -39,10 +39,11 @@ fn a_right_guess_starts_at_once_and_is_confirmed_once() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(5), &boom());
     assert_eq!(words(&mut ledger), ["0 start t5"]);
+    assert_eq!(ledger.open_since(), Some(Tick(5)));
     ledger.confirmed(Tick(5), &boom());
     ledger.settle(Tick(6));
     assert_eq!(words(&mut ledger), ["0 yes t5"]);
-    assert_eq!(ledger.open(), 0);
+    assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
 #[test]

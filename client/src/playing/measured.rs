@@ -53,5 +53,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.cues_confirmed = totals.confirmed;
         stats.cues_cancelled = totals.cancelled;
         stats.cues_open = view.cues.open() as u64;
+        stats.cues_open_since = view.cues.open_since().map(|tick| tick.0);
     }
 }
