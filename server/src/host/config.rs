@@ -16,7 +16,7 @@ use crate::game::StartError;
 /// What a host starts from.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The game's id, [`Simulation::NAME`]: tickets of other games do not fit.
+    /// The game's id, [`Simulation::NAME`](twinstep_core::Simulation::NAME): tickets of other games do not fit.
     pub game: String,
     /// Where the socket is bound; port 0 takes a free one.
     pub listen: SocketAddr,
@@ -26,7 +26,7 @@ pub struct HostConfig {
     pub keys: Vec<Key>,
     /// Where used tickets are written down, beside the key file. Needed wherever a key outlives the process.
     pub consumed_file: Option<PathBuf>,
-    /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`].
+    /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`](super::used_tickets).
     pub used_tickets: Vec<u64>,
     /// Where incident files go; without it, beside each match's journal.
     pub incidents: Option<PathBuf>,

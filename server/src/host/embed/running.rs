@@ -55,7 +55,7 @@ impl<S: Simulation> Running<S> {
         self.ticket_for(identity, 1)
     }
 
-    /// A ticket for someone who watches; there must be room for [`spectators`](Server::spectators).
+    /// A ticket for someone who watches; there must be room for [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
     /// A name out of range.
