@@ -16,14 +16,15 @@ fn on_a_perfect_link_still_players_are_guessed_right() {
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 3);
     // What is thrown is guessed by cheap geometry and may be off; nothing else is.
-    let other = |rig: &Rig<Game>, i| {
-        let timeline = rig.stats(i).timeline;
-        timeline.rebuilds - timeline.by_outcome
-    };
-    let before: Vec<u64> = (0..4).map(|i| other(&rig, i)).collect();
+    let stats = |rig: &Rig<Game>, i| rig.stats(i).timeline;
+    let before: Vec<_> = (0..4).map(|i| stats(&rig, i)).collect();
     rig.run(SECOND * 20);
     for (i, before) in before.into_iter().enumerate() {
-        assert_eq!(other(&rig, i), before, "client {i}");
+        let after = stats(&rig, i);
+        let thrown = after.by_outcome - before.by_outcome;
+        assert_eq!(after.rebuilds - before.rebuilds, thrown, "client {i}");
+        let again = after.resim_ticks - before.resim_ticks;
+        assert!(again <= 16 * thrown, "client {i}: {again} ticks again");
         assert_eq!(rig.stats(i).stall_ms, 0.0);
     }
     assert!(rig.game.stats().outcomes > 0, "fuses are lit by enemies");
