@@ -65,6 +65,18 @@ impl Default for Link {
 }
 
 impl Link {
+    /// A link between the same two ends over another path: its sequences begin anew, and what was measured of the old
+    /// path is the first guess of the new one.
+    #[must_use]
+    pub fn anew(&self) -> Link {
+        Link {
+            rtt: self.rtt,
+            deviation: self.deviation,
+            missing: self.missing,
+            ..Link::default()
+        }
+    }
+
     /// The sequence that the next packet will have; the first is 1.
     #[must_use]
     pub fn next_seq(&self) -> u32 {

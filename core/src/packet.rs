@@ -164,6 +164,14 @@ impl core::ops::AddAssign for ByteCounts {
     }
 }
 
+impl core::ops::Add for ByteCounts {
+    type Output = ByteCounts;
+    fn add(mut self, other: ByteCounts) -> ByteCounts {
+        self += other;
+        self
+    }
+}
+
 impl core::ops::Sub for ByteCounts {
     type Output = ByteCounts;
     fn sub(self, earlier: ByteCounts) -> ByteCounts {
