@@ -130,6 +130,14 @@ impl Token {
     pub(crate) fn servers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.0.server_addresses.iter().flatten().copied()
     }
+
+    /// The same token, to be dialled at this address alone. What the server checks is inside the seal, and stays.
+    pub(crate) fn led_to(&self, server: SocketAddr) -> Token {
+        let mut token = self.0.clone();
+        token.server_addresses = [None; 32];
+        token.server_addresses[0] = Some(server);
+        Token(token)
+    }
 }
 
 /// The server's half, for one key.

@@ -178,6 +178,8 @@ impl ServerEndpoint {
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
     pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+        // A process that stood still hears first what came meanwhile: it counts as heard now, not as long ago.
+        self.pass_time(now);
         self.counters.datagrams += 1;
         if datagram.len() > DATAGRAM_MAX {
             self.counters.oversize += 1;
@@ -195,16 +197,10 @@ impl ServerEndpoint {
         }
     }
 
-    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms; cost: a microsecond a
-    /// session.
+    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket
+    /// was [handled](Self::handle); cost: a microsecond a session.
     pub fn advance(&mut self, now: Duration) {
-        let elapsed = now.saturating_sub(self.now);
-        self.now += elapsed;
-        self.now_unix += elapsed;
-        for protocol in &mut self.gates {
-            protocol.gate.advance(elapsed);
-        }
-
+        self.pass_time(now);
         let mut silent = Vec::new();
         for (&id, session) in &self.sessions {
             let gate = &mut self.gates[session.gate].gate;
@@ -329,6 +325,18 @@ impl ServerEndpoint {
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
         self.by_address.len() + self.challenged.len()
+    }
+
+    fn pass_time(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.now);
+        if elapsed.is_zero() {
+            return;
+        }
+        self.now += elapsed;
+        self.now_unix += elapsed;
+        for protocol in &mut self.gates {
+            protocol.gate.advance(elapsed);
+        }
     }
 
     fn handle_request(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], protocol: u64) {

@@ -201,6 +201,18 @@ impl Ticket {
         self.token.servers()
     }
 
+    /// The same ticket, to be dialled at the `n`th of its addresses alone (counted around), so that one that is dead
+    /// holds up no other.
+    #[must_use]
+    pub fn led_to(&self, n: usize) -> Ticket {
+        let servers: Vec<SocketAddr> = self.servers().collect();
+        let mut ticket = self.clone();
+        if let Some(server) = servers.get(n % servers.len().max(1)) {
+            ticket.token = self.token.led_to(*server);
+        }
+        ticket
+    }
+
     pub(crate) fn token(&self) -> &Token {
         &self.token
     }

@@ -168,7 +168,11 @@ impl Io {
                         self.obey(order);
                     }
                 }
-                _ = beat.tick() => self.pass_time(),
+                _ = beat.tick() => {
+                    // First what came, or a process that stood still would take its own silence for that of others.
+                    self.receive(&mut buffer);
+                    self.pass_time();
+                }
             }
             self.hear_events();
             self.transmit();
