@@ -46,6 +46,7 @@ use crate::tempo::Tempo;
 use crate::up::{self, Asked};
 
 mod answers;
+mod callers;
 mod care;
 mod clock;
 mod company;
@@ -134,6 +135,7 @@ pub struct Match<S: Simulation> {
     seats: Vec<Seat<S>>,
     identities: Vec<(String, PlayerId)>,
     peers: Vec<Peer>,
+    callers: Vec<callers::Caller>,
     standings: Standings,
     watched: spectators::Watched,
     views_of_spectators: Views,
@@ -209,6 +211,7 @@ impl<S: Simulation> Match<S> {
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             identities: Vec::new(),
             peers: Vec::new(),
+            callers: Vec::new(),
             standings: Standings::default(),
             watched: spectators::Watched::default(),
             views_of_spectators: Views::default(),
@@ -344,10 +347,19 @@ impl<S: Simulation> Match<S> {
     /// Bytes sent to a session, with all headers, by kind.
     #[must_use]
     pub fn bytes_down(&self, peer: PeerId) -> Option<ByteCounts> {
-        self.peers
-            .iter()
-            .find(|p| p.id == peer)
-            .map(|p| p.bytes_down)
+        let session = self.peers.iter().find(|p| p.id == peer);
+        let caller = self.is_caller(peer).then(ByteCounts::default);
+        session.map(|p| p.bytes_down).or(caller)
+    }
+
+    /// Bytes sent to an identity over all its sessions (also to one that watches), with all headers, by kind. The 256
+    /// that are away for the shortest time are remembered.
+    #[must_use]
+    pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
+        let own = self.peers.iter().filter(|p| p.identity == identity);
+        own.fold(self.standings.bytes_down(identity), |sum, peer| {
+            sum + peer.bytes_down_in_all()
+        })
     }
 
     /// The players of a session.
@@ -363,7 +375,9 @@ impl<S: Simulation> Match<S> {
     /// How far a session has come; `None`: there is no such session.
     #[must_use]
     pub fn stage(&self, peer: PeerId) -> Option<Stage> {
-        self.peers.iter().find(|p| p.id == peer).map(|p| p.stage)
+        let session = self.peers.iter().find(|p| p.id == peer);
+        let caller = self.is_caller(peer).then_some(Stage::Greeting);
+        session.map(|p| p.stage).or(caller)
     }
 
     /// By how many ticks a session's authority trails the server, as its client tells (seed row 45).
@@ -375,7 +389,7 @@ impl<S: Simulation> Match<S> {
             .map(|p| self.world.tick() - p.view)
     }
 
-    /// Sessions, whatever their stage.
+    /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.peers.len()

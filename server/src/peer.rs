@@ -29,7 +29,7 @@ const TELLINGS: usize = 256;
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// A ticket to return with is due when a session plays, and every so often from then on.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
-/// Pauses for one player are summed up over this time.
+/// Pauses for one player are summed up over this time, and one return in it counts as a sign of life.
 const MINUTE: Duration = Duration::from_secs(60);
 /// Identities whose standing is remembered while they are away.
 const STANDINGS_MAX: usize = 256;
@@ -72,11 +72,14 @@ pub(crate) struct Standing {
     strikes: u32,
     strikes_since: Duration,
     joined_at: Option<Duration>,
+    excused_at: Option<Duration>,
     held: Held,
     /// Until when it may not return, and why.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders of which it has not heard: player, whether a claim, sequence.
     untold: Vec<(PlayerId, bool, u32)>,
+    /// What was sent to its earlier sessions.
+    bytes_down: ByteCounts,
 }
 
 impl Standing {
@@ -144,8 +147,10 @@ impl Standings {
             players,
             refusals,
             mut standing,
+            bytes_down,
             ..
         } = peer;
+        standing.bytes_down += bytes_down;
         standing.untold = refusals
             .iter()
             .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
@@ -211,6 +216,14 @@ impl Standings {
                 standing,
             },
         );
+    }
+
+    /// What was sent to the earlier sessions of an identity that is away.
+    pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.fold(ByteCounts::default(), |sum, away| {
+            sum + away.standing.bytes_down
+        })
     }
 
     /// Why an identity may not come yet, if it may not. Who was kicked does not watch either.
@@ -337,6 +350,11 @@ impl Peer {
         peer
     }
 
+    /// What was sent to this identity, now and in earlier sessions.
+    pub(crate) fn bytes_down_in_all(&self) -> ByteCounts {
+        self.standing.bytes_down + self.bytes_down
+    }
+
     /// Whether it only watches: it has no seat.
     pub(crate) fn is_spectator(&self) -> bool {
         self.players.is_empty()
@@ -423,6 +441,16 @@ impl Peer {
         let may = !self.standing.joined_at.is_some_and(lately);
         if may {
             self.standing.joined_at = Some(now);
+        }
+        may
+    }
+
+    /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.
+    pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < MINUTE;
+        let may = !self.standing.excused_at.is_some_and(lately);
+        if may {
+            self.standing.excused_at = Some(now);
         }
         may
     }

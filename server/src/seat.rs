@@ -65,8 +65,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
     /// match while its silence is excused.
     pub(crate) given: Tick,
-    /// The last change of the roster that concerned this player.
-    pub(crate) changed: Option<Tick>,
+    /// When this player returned last, after it had been dropped.
+    pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
     /// Before this sequence a command may be a later one than expected.
     gaps_until: u32,
@@ -111,7 +111,7 @@ impl<S: Simulation> Seat<S> {
             next_batch: 0,
             awaited_from: u32::MAX,
             given: Tick(0),
-            changed: None,
+            returned: None,
             next_seq: 0,
             gaps_until: 0,
             claims_from: 0,

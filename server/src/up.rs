@@ -9,6 +9,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{ANSWERS_MAX, COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
 use twinstep_core::frame::Answer;
 use twinstep_core::lane::LaneAck;
+use twinstep_core::link::Link;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{WIRE_VERSION, batches, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
@@ -44,6 +45,38 @@ pub(crate) struct Standing {
     /// When that turn is due, and how long it is.
     pub(crate) due: Duration,
     pub(crate) turn_length: Duration,
+}
+
+/// What somebody says whose identity has another session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// That it takes its seats over.
+    Hello(Box<Hello>),
+    /// That it goes.
+    Leave,
+    /// Nothing that matters yet.
+    Other,
+}
+
+/// Reads whether a packet begins a session.
+pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
+    let mut packet = Reader::new(bytes);
+    let first = packet.u8()?;
+    Link::default().read(Duration::ZERO, &mut packet)?;
+    match kind(first) {
+        up::HELLO if first & up::LANE_ACK == 0 => {
+            let hello = Hello::read(&mut packet)?;
+            if hello.wire == WIRE_VERSION {
+                packet.end()?;
+            }
+            Ok(Greeting::Hello(Box::new(hello)))
+        }
+        up::LEAVE => {
+            packet.end()?;
+            Ok(Greeting::Leave)
+        }
+        _ => Ok(Greeting::Other),
+    }
 }
 
 /// Reads one packet of `peer`, whose seats are among `seats`.

@@ -36,7 +36,9 @@ impl<S: Simulation> Match<S> {
                 .filter(|change| drops || *change == RosterChange::Returned)
             {
                 self.sealer.change(player, change);
-                seat.changed = Some(next);
+                if change == RosterChange::Returned {
+                    seat.returned = Some(next);
+                }
             }
             let presence = self.world.presence(player);
             let held = self.peers.iter().any(|p| p.players.contains(&player));
@@ -54,6 +56,7 @@ impl<S: Simulation> Match<S> {
     /// Lets joiners in who caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
+        self.look_after_callers(now);
         let oldest = self.history.first();
         let cadence = self.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);

@@ -159,6 +159,9 @@ impl<S: Simulation> Match<S> {
             peer.progress_at += slip;
             peer.since += slip;
         }
+        for caller in &mut self.callers {
+            caller.since += slip;
+        }
     }
 
     /// Whom the match must wait for before it may seal what is due.

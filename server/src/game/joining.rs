@@ -68,6 +68,15 @@ impl<S: Simulation> Match<S> {
                 self.company.wish(*player, name);
             }
             peer.resumed = resumed;
+            if resumed && peer.may_be_excused(now) {
+                // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
+                for player in &peer.players {
+                    if self.world.presence(*player) == Presence::Present {
+                        let seat = &mut self.seats[player.index()];
+                        seat.given = seat.given.max(self.world.tick());
+                    }
+                }
+            }
             // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
             // batches before that too.
             let m = if resumed {
@@ -149,7 +158,6 @@ impl<S: Simulation> Match<S> {
             self.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);
-            seat.changed = Some(next);
             // Seed row 21: the turns until then are sealed without it.
             seat.awaited_from = turn + u32::from(self.config.command_delay);
             self.joined = true;

@@ -18,22 +18,14 @@ type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 const REPORTS_MAX: usize = 16;
 
 impl<S: Simulation> Match<S> {
-    /// A session of `seats` local players begins. The same identity gets the same players as before, and
-    /// takes them over from a session that still holds them. Who was removed stays out for a while: 30 s for being too
-    /// slow, 60 s for strikes, and for the match if it was kicked.
-    ///
-    /// # Errors
-    /// Why not; nothing was changed then.
-    pub fn connect(
+    /// A session begins, and takes its players over from a session that still holds them.
+    pub(super) fn enter(
         &mut self,
         now: Duration,
         peer: PeerId,
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        if let Some(code) = self.closed {
-            return Err(code);
-        }
         if let Some(code) = self.standings.barred(now, identity, seats == 0) {
             return Err(code);
         }
@@ -42,9 +34,7 @@ impl<S: Simulation> Match<S> {
         } else {
             self.assign(identity, seats)?
         };
-        // Who plays may watch too: each takes over its own kind only.
-        let taken = |p: &Peer| p.identity == identity && p.is_spectator() == (seats == 0);
-        if let Some(at) = self.peers.iter().position(taken) {
+        if let Some(at) = self.session_of(identity, seats == 0) {
             self.close_peer(at, CloseCode::TakenOver);
         }
         for player in &players {
@@ -142,6 +132,7 @@ impl<S: Simulation> Match<S> {
 
     /// The transport of a session is gone. Its players keep their seats until they are dropped.
     pub fn disconnect(&mut self, peer: PeerId) {
+        self.forget_caller(peer);
         if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
             self.standings.keep(self.now, self.peers.remove(at));
         }
@@ -161,6 +152,9 @@ impl<S: Simulation> Match<S> {
         }
         while !self.peers.is_empty() {
             self.close_peer(0, code);
+        }
+        while !self.callers.is_empty() {
+            self.dismiss(0, code);
         }
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
@@ -195,6 +189,8 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
         self.peers[at].bar(self.now, code);
+        let identity = self.peers[at].identity.clone();
+        self.dismiss_callers_of(&identity, code);
         for player in self.peers[at].players.clone() {
             for refused in self.seats[player.index()].purge() {
                 self.peers[at].refuse(refused.player, refused.claim, refused.seq);
@@ -207,9 +203,15 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
         let peer = self.peers.remove(at);
+        self.say_closed(peer.id, code);
+        self.standings.keep(self.now, peer);
+    }
+
+    /// A transport is told that it is over.
+    pub(super) fn say_closed(&mut self, peer: PeerId, code: CloseCode) {
         // Said a few times, because nobody will be there to say it again.
         for _ in 0..3 {
-            self.outbox.packet(peer.id, 16, |buffer| {
+            self.outbox.packet(peer, 16, |buffer| {
                 let mut packet = Writer::new(buffer);
                 packet
                     .u8(down::CLOSED)
@@ -218,15 +220,15 @@ impl<S: Simulation> Match<S> {
                 Some(packet.len())
             });
         }
-        self.outbox.push(Item::Closed(peer.id, code));
-        self.standings.keep(self.now, peer);
+        self.outbox.push(Item::Closed(peer, code));
     }
 
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
     /// protocol is counted, and closes the session when there are too many.
     pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
         self.now = self.now.max(now);
-        let Some(at) = self.peers.iter().position(|p| p.id == peer) else {
+        let session = self.peers.iter().position(|p| p.id == peer);
+        let Some(at) = session.or_else(|| self.hear_caller(self.now, peer, bytes)) else {
             return;
         };
         let standing = self.standing(now);

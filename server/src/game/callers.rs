@@ -1,0 +1,154 @@
+//! Who dials while another session of the same identity lives: nothing changes hands before it speaks.
+//!
+//! ```text
+//!  connect ─▶ the identity has a session? ── no ──▶ Greeting, as ever
+//!                       │ yes
+//!                       ▼
+//!                    a caller ── hello that fits ──▶ takes over: the old session is closed, this one greets
+//!                       └─ nothing for 30 s, too many callers, the transport gone ──▶ forgotten
+//! ```
+//!
+//! A client whose server was silent dials by another path and goes on hearing the old one. Whichever answers first wins,
+//! and the client says which by greeting, or not. Invariant: so both ends agree on one session, and an attempt that its
+//! client gave up costs the session that it has nothing.
+
+use super::*;
+
+/// Callers of one identity: a client dials by at most so many paths at once. One more replaces the oldest.
+const CALLERS_MAX: usize = 3;
+
+/// A transport of an identity that has a session.
+pub(super) struct Caller {
+    id: PeerId,
+    identity: String,
+    seats: usize,
+    pub(super) since: Duration,
+}
+
+impl<S: Simulation> Match<S> {
+    /// A session of `seats` local players begins. The same identity gets the same players as before. If it has a session
+    /// already, that one goes on until this one says hello, and is taken over then. Who was removed stays out for a
+    /// while: 30 s for being too slow, 60 s for strikes, and for the match if it was kicked.
+    ///
+    /// # Errors
+    /// Why not; nothing was changed then.
+    pub fn connect(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        identity: &str,
+        seats: usize,
+    ) -> Result<(), CloseCode> {
+        if let Some(code) = self.closed {
+            return Err(code);
+        }
+        if self.session_of(identity, seats == 0).is_none() {
+            return self.enter(now, peer, identity, seats);
+        }
+        let own = |caller: &Caller| caller.identity == identity;
+        if self.callers.iter().filter(|caller| own(caller)).count() == CALLERS_MAX
+            && let Some(oldest) = self.callers.iter().position(own)
+        {
+            self.dismiss(oldest, CloseCode::TakenOver);
+        }
+        self.callers.push(Caller {
+            id: peer,
+            identity: identity.to_owned(),
+            seats,
+            since: now,
+        });
+        Ok(())
+    }
+
+    /// The session of an identity: who plays may watch too, and each is one of these.
+    pub(super) fn session_of(&self, identity: &str, watches: bool) -> Option<usize> {
+        let is = |p: &Peer| p.identity == identity && p.is_spectator() == watches;
+        self.peers.iter().position(is)
+    }
+
+    pub(super) fn is_caller(&self, peer: PeerId) -> bool {
+        self.callers.iter().any(|caller| caller.id == peer)
+    }
+
+    /// Hears a caller; its place among the sessions, if it has taken its seats over.
+    pub(super) fn hear_caller(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        bytes: &[u8],
+    ) -> Option<usize> {
+        let at = self.callers.iter().position(|caller| caller.id == peer)?;
+        let heard = match up::greeting(bytes) {
+            Ok(heard) => heard,
+            Err(_) => {
+                self.stats.malformed += 1;
+                self.strike_caller(now, at);
+                return None;
+            }
+        };
+        match heard {
+            up::Greeting::Hello(hello) => {
+                if let Some(code) = self.hello.refusal(&hello) {
+                    self.dismiss(at, code);
+                    return None;
+                }
+            }
+            // Its greeting was lost: whoever was on the way back leaves.
+            up::Greeting::Leave => {
+                let caller = &self.callers[at];
+                match self.session_of(&caller.identity, caller.seats == 0) {
+                    Some(session) => self.leave(session, CloseCode::Left),
+                    None => self.dismiss(at, CloseCode::Left),
+                }
+                return None;
+            }
+            up::Greeting::Other => return None,
+        }
+        let Caller {
+            identity, seats, ..
+        } = self.callers.remove(at);
+        if let Err(code) = self.enter(now, peer, &identity, seats) {
+            self.say_closed(peer, code);
+            return None;
+        }
+        self.peers.iter().position(|p| p.id == peer)
+    }
+
+    /// A caller broke the protocol: the bound is the identity's.
+    fn strike_caller(&mut self, now: Duration, at: usize) {
+        let caller = &self.callers[at];
+        let session = self.session_of(&caller.identity, caller.seats == 0);
+        match session {
+            None => self.dismiss(at, CloseCode::Strikes),
+            Some(session) if self.peers[session].strike(now) => {
+                self.leave(session, CloseCode::Strikes);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Forgets a caller whose transport is gone.
+    pub(super) fn forget_caller(&mut self, peer: PeerId) {
+        self.callers.retain(|caller| caller.id != peer);
+    }
+
+    /// Closes all callers of an identity, which is removed.
+    pub(super) fn dismiss_callers_of(&mut self, identity: &str, code: CloseCode) {
+        while let Some(at) = self.callers.iter().position(|c| c.identity == identity) {
+            self.dismiss(at, code);
+        }
+    }
+
+    /// Closes the callers that say nothing.
+    pub(super) fn look_after_callers(&mut self, now: Duration) {
+        let waits = |caller: &Caller| now.saturating_sub(caller.since) > JOIN_TIME_MAX;
+        while let Some(at) = self.callers.iter().position(waits) {
+            self.dismiss(at, CloseCode::JoinTooSlow);
+        }
+    }
+
+    pub(super) fn dismiss(&mut self, at: usize, code: CloseCode) {
+        let caller = self.callers.remove(at);
+        self.say_closed(caller.id, code);
+    }
+}
