@@ -1,9 +1,21 @@
 //! A session on a transport, with a clock: what a game holds. The edge of this crate.
 //!
 //! A client whose server falls silent, restarts or moves returns by itself: the server hands down a ticket now and
-//! then, and the newest of them opens a new transport under the same session. Meanwhile the game goes on as far as the
-//! prediction may lead, and [`Event`](crate::Event)s tell what happens.
+//! then, and with these other transports are dialled. Meanwhile the game goes on as far as the prediction may lead, and
+//! [`Event`](crate::Event)s tell what happens.
+//!
+//! ```text
+//!              silent            the old path speaks: attempts are dropped, nothing was lost
+//!  transport ━━━━━━━━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄━━━━━━━━━━━━━━━━▶
+//!  attempts            └─ dial ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘
+//!                                  an attempt connects first: the session goes on over it, the old path is closed
+//! ```
+//!
+//! Invariant: make before break. The session has one transport that it speaks over, and leaves it only for one that is
+//! connected. It says hello there at once and never goes back, and the server leaves the old one at that hello: so both
+//! ends agree.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use twinstep_core::Simulation;
@@ -16,7 +28,7 @@ use twinstep_udp::{
 };
 
 use crate::picture::{Hidden, Show};
-use crate::rejoin::{Advice, Rejoin, SILENCE};
+use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Closed, Session, SessionConfig};
 
 /// The load of this machine is measured over this time.
@@ -49,14 +61,32 @@ pub enum Ended {
     Transport(CloseReason),
 }
 
-/// Opens a transport with a ticket, at a time of the client's clock and one since the unix epoch. What is left of the
-/// attempt before comes along, since its socket may serve again.
+/// The server says nothing.
+const SILENT: Ended = Ended::Transport(CloseReason::TimedOut);
+
+/// Opens a transport with a ticket, at a time of the client's clock and one since the unix epoch. What is left of an
+/// attempt with that ticket that came to nothing comes along, since its socket may serve again.
 type Dial<T> = Box<
     dyn FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError> + Send + Sync,
 >;
 
 /// Takes a newer ticket.
 type Keep = Box<dyn FnMut(&Ticket) + Send + Sync>;
+
+/// A transport that is to become the session's.
+struct Attempt<T> {
+    path: T,
+    ticket: u64,
+    server: Option<SocketAddr>,
+    /// It came to nothing, which was noted.
+    failed: bool,
+}
+
+impl<T: Transport> Attempt<T> {
+    fn is_over(&self) -> bool {
+        matches!(self.path.state(), TransportState::Closed(_))
+    }
+}
 
 /// One client of a match: a [`Session`] on a transport.
 ///
@@ -66,8 +96,8 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     /// The session: its pictures, cues, events, statistics.
     pub session: Session<S, V>,
     transport: T,
-    /// Whether `transport` is an attempt to return.
-    dialled: bool,
+    /// Other paths that are dialled while the server is silent or lost.
+    attempts: Vec<Attempt<T>>,
     dial: Option<Dial<T>>,
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
@@ -77,6 +107,8 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     busy: Duration,
     busy_since: Duration,
     began: Instant,
+    /// When it was advanced last.
+    at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
 
@@ -122,12 +154,13 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         Client {
             session,
             transport,
-            dialled: false,
+            attempts: Vec::new(),
             dial: None,
             rejoin: Rejoin::default(),
             lost: None,
             keep: None,
             began: Instant::now(),
+            at: Duration::ZERO,
             busy: Duration::ZERO,
             busy_since: Duration::ZERO,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
@@ -135,8 +168,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
-    /// the client's clock and one since the unix epoch; it is given what is left of the attempt before, if that came
-    /// to nothing.
+    /// the client's clock and one since the unix epoch; it is given what is left of an attempt with that ticket, if one
+    /// came to nothing. Up to three attempts are on their way at once, each with another ticket or to another address.
     #[must_use]
     pub fn returning(
         mut self,
@@ -173,9 +206,30 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// Playing is over; it says so from then on.
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), Ended> {
         let now = self.now();
+        let played = self.advance_at(now, unix_now(), input);
+        self.measure_load(now);
+        played
+    }
+
+    /// As [`advance`](Client::advance), by the caller's clocks: `now` is any time that only grows, from the same start
+    /// as the time that the transport was made at, `unix` the wall clock since the unix epoch, which tickets expire by.
+    /// The load of this machine is not measured then; tell it by [`Session::note_load`], if it matters.
+    ///
+    /// # Errors
+    /// As [`advance`](Client::advance).
+    pub fn advance_at(
+        &mut self,
+        now: Duration,
+        unix: Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<(), Ended> {
+        self.at = now;
         self.transport.advance(now);
         while let Some(len) = self.transport.poll(&mut self.buffer) {
             self.session.handle(now, &self.buffer[..len]);
+        }
+        for attempt in &mut self.attempts {
+            attempt.path.advance(now);
         }
         if let Some(bytes) = self.session.poll_ticket()
             && let Ok(ticket) = Ticket::from_bytes(&bytes)
@@ -185,9 +239,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             }
             self.rejoin.keep(ticket);
         }
-        let line = self.watch_line(now);
+        let line = self.watch_line(now, unix);
         let played = self.session.advance(now, BUDGET_TICKS, input);
-        self.measure_load(now);
         self.transmit(now);
         played?;
         line
@@ -205,76 +258,134 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Sees whether the server is lost, and returns to it.
-    fn watch_line(&mut self, now: Duration) -> Result<(), Ended> {
-        let state = self.transport.state();
-        if self.rejoin.is_down() {
-            match state {
-                _ if !self.dialled => {}
-                TransportState::Connecting => {}
-                TransportState::Connected => {
-                    self.rejoin.succeed();
-                    return Ok(());
-                }
-                TransportState::Closed(reason) => {
-                    let denied = matches!(reason, CloseReason::Denied | CloseReason::Expired);
-                    self.rejoin.fail(now, denied);
-                }
-            }
-        } else {
-            let Some(lost) = self.lost_line(now, state) else {
+    /// Sees whether the server is lost or found again, and returns to it.
+    fn watch_line(&mut self, now: Duration, unix: Duration) -> Result<(), Ended> {
+        let lost = self.lost_line(now);
+        match lost {
+            None if !self.rejoin.is_down() => return Ok(()),
+            None if self.session.heard_at().is_some() => {
+                self.drop_attempts();
+                self.rejoin.find();
+                self.session.recover(now);
+                self.lost = None;
                 return Ok(());
-            };
-            if self.dial.is_none() || !self.rejoin.can_return() || self.session.closed().is_some() {
-                // Mere silence may end yet; the transport knows how long to wait.
-                return match (lost, state) {
-                    (Ended::Transport(_), TransportState::Connected) => Ok(()),
-                    _ => Err(lost),
-                };
             }
-            tracing::info!(%lost, "the server is lost: dialling again");
-            self.rejoin.lose(now);
-            if lost == Ended::Session(Closed::Server(CloseCode::TooSlow)) {
-                self.rejoin.wait(now);
-            }
-            self.lost = Some(lost);
-            self.dialled = false;
-        }
-        match (self.rejoin.advise(now), &mut self.dial) {
-            (Advice::Dial(ticket), Some(dial)) => {
-                let attempt = self.dialled.then_some(&mut self.transport);
-                match dial(attempt, &ticket, now, unix_now()) {
-                    Ok(transport) => {
-                        self.transport = transport;
-                        self.dialled = true;
-                        self.session.reconnect(now);
-                    }
-                    Err(error) => {
-                        let expired = matches!(error, ConnectError::Ticket(_));
-                        self.rejoin.fail(now, expired);
-                    }
+            // It has answered the dial, and its welcome is on its way.
+            None => return Ok(()),
+            Some(lost) => {
+                if self.dial.is_none()
+                    || !self.rejoin.can_return()
+                    || self.session.closed().is_some()
+                {
+                    return self.end_for(lost);
                 }
+                if self.lost.is_none() {
+                    tracing::info!(%lost, "the server is lost: dialling again");
+                    self.rejoin.lose(now);
+                    self.session.lose(now);
+                    if lost == Ended::Session(Closed::Server(CloseCode::TooSlow)) {
+                        self.rejoin.wait(now);
+                    }
+                    self.lost = Some(lost);
+                }
+            }
+        }
+        let connected = |attempt: &Attempt<T>| attempt.path.state() == TransportState::Connected;
+        if let Some(at) = self.attempts.iter().position(connected) {
+            self.go_on_over(now, at);
+            return Ok(());
+        }
+        for attempt in &mut self.attempts {
+            if attempt.is_over() && !attempt.failed {
+                attempt.failed = true;
+                self.rejoin.fail(now);
+            }
+        }
+        let alive = self.attempts.iter().filter(|attempt| !attempt.is_over());
+        match self.rejoin.advise(now, alive.count()) {
+            Advice::Wait => Ok(()),
+            Advice::Dial(ticket) => {
+                self.dial(now, unix, &ticket);
                 Ok(())
             }
-            (Advice::Wait, _) => Ok(()),
-            (Advice::Dial(_) | Advice::GiveUp, _) => {
-                Err(self.lost.unwrap_or(Ended::Transport(CloseReason::TimedOut)))
+            Advice::GiveUp => self.end_for(self.lost.unwrap_or(SILENT)),
+        }
+    }
+
+    /// The server is lost for good, unless it is only silent: that may end yet, and the transport knows how long to wait.
+    fn end_for(&self, lost: Ended) -> Result<(), Ended> {
+        match self.transport.state() {
+            TransportState::Connected if lost == SILENT => Ok(()),
+            _ => Err(lost),
+        }
+    }
+
+    fn dial(&mut self, now: Duration, unix: Duration, ticket: &Ticket) {
+        let Some(dial) = &mut self.dial else { return };
+        let (id, server) = (ticket.id(), ticket.servers().next());
+        let same = |a: &Attempt<T>| !a.is_over() && (a.ticket, a.server) == (id, server);
+        if self.attempts.iter().any(same) {
+            return;
+        }
+        // To the server a ticket may belong to the address that it was first seen from.
+        let before = self
+            .attempts
+            .iter()
+            .position(|a| a.is_over() && a.ticket == id);
+        let mut before = before.map(|at| self.attempts.swap_remove(at));
+        self.attempts.retain(|attempt| !attempt.is_over());
+        match dial(
+            before.as_mut().map(|before| &mut before.path),
+            ticket,
+            now,
+            unix,
+        ) {
+            Ok(path) => self.attempts.push(Attempt {
+                path,
+                ticket: id,
+                server,
+                failed: false,
+            }),
+            Err(error) => {
+                if matches!(error, ConnectError::Ticket(_)) {
+                    self.rejoin.forget(id);
+                }
+                self.rejoin.fail(now);
             }
         }
     }
 
+    /// The session goes on over an attempt that connected; the path before is closed.
+    fn go_on_over(&mut self, now: Duration, at: usize) {
+        let attempt = self.attempts.swap_remove(at);
+        let mut before = std::mem::replace(&mut self.transport, attempt.path);
+        before.disconnect();
+        self.drop_attempts();
+        self.lost = None;
+        self.session.reconnect(now);
+    }
+
+    fn drop_attempts(&mut self) {
+        for mut attempt in self.attempts.drain(..) {
+            attempt.path.disconnect();
+        }
+    }
+
     /// How the server was lost, if it was.
-    fn lost_line(&self, now: Duration, state: TransportState) -> Option<Ended> {
+    fn lost_line(&self, now: Duration) -> Option<Ended> {
         if let Some(code) = self.session.cut() {
             return Some(Ended::Session(Closed::Server(code)));
         }
-        match state {
+        match self.transport.state() {
             TransportState::Closed(reason) => Some(Ended::Transport(reason)),
             TransportState::Connecting => None,
             TransportState::Connected => {
+                let is_deaf = self.session.is_held_up(now, DEAF) && self.session.is_returning();
+                if is_deaf {
+                    return Some(Ended::Session(Closed::NoWorld));
+                }
                 let heard = self.session.heard_at()?;
-                (now.saturating_sub(heard) >= SILENCE)
-                    .then_some(Ended::Transport(CloseReason::TimedOut))
+                (now.saturating_sub(heard) >= SILENCE).then_some(SILENT)
             }
         }
     }
@@ -291,10 +402,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
 
     /// Says goodbye and closes the transport.
     pub fn leave(&mut self) {
-        let now = self.now();
         self.session.leave();
-        self.transmit(now);
+        self.transmit(self.at);
         self.transport.disconnect();
+        self.drop_attempts();
     }
 }
 

@@ -1,14 +1,15 @@
-//! When a client that lost its server dials again, and with which ticket. No clock and no socket in it.
+//! When a client that lost its server dials again, with which ticket, and where to. No clock and no socket in it.
 //!
 //! ```text
-//!            silent for 0.7 s, closed, or moved
-//!  Up ───────────────────────────────────────▶ Down ── dial ──▶ attempt ── connected ──▶ Up
-//!                                               ▲  after a pause   │ denied, no answer
-//!                                               └──────────────────┘ after 60 s: given up
+//!         silent for 0.7 s, closed, or moved
+//!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at once, each with
+//!   ▲                                            │               another ticket and address
+//!   ├── the old path speaks again ◀──────────────┤
+//!   └── a session on the first attempt that connects           after 60 s: given up
 //! ```
 //!
-//! Invariant: a ticket opens one session, so each attempt uses another one, the newest first; a ticket that was
-//! denied is forgotten, and the others take turns, since one may be tied to an address that is gone.
+//! Invariant: whatever one address does or one ticket is worth, the others get their turn, and nothing but time ends it:
+//! a server that is full now, or an address that is dead, says nothing about the next attempt.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,19 +18,23 @@ use twinstep_udp::Ticket;
 
 /// Tickets that are kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
+/// Attempts that may be on their way at once.
+pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that says nothing for so long is taken to be lost. (It speaks at least ten times a second.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
+/// A server that was reached and sends no welcome and no part of a world for so long is dialled once more. (A world to
+/// join with is handed out once in five seconds, and others may be before.)
+pub(crate) const DEAF: Duration = Duration::from_secs(15);
 /// For how long a client tries to return.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
-/// The pause before the second attempt; it doubles with each one.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
+/// The pause before the second attempt; it doubles with each one, while the attempts before go on.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The pause after the first attempt that failed; it doubles with each one.
+const FAILED_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How long an attempt may take to connect. Within it the request is repeated by the transport.
-const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// The pause after the server said that it lets this player in only later: three attempts, one with each ticket, last
-/// for longer than that.
+/// The pause after the server said that it lets this player in only later: a client tries for twice as long.
 const PAUSE_BARRED: Duration = Duration::from_secs(15);
 
 /// What to do now.
@@ -37,7 +42,7 @@ const PAUSE_BARRED: Duration = Duration::from_secs(15);
 pub(crate) enum Advice {
     /// Nothing.
     Wait,
-    /// Dial with this ticket.
+    /// Dial with this ticket, which leads to one address only.
     Dial(Box<Ticket>),
     /// It took too long, or there is no ticket left.
     GiveUp,
@@ -56,10 +61,8 @@ struct Down {
     since: Duration,
     dial_at: Duration,
     pause: Duration,
-    /// How long the attempt on its way may still take.
-    until: Option<Duration>,
-    /// The ticket of the last attempt.
-    tried: Option<u64>,
+    failed_pause: Duration,
+    dialled: usize,
 }
 
 impl Rejoin {
@@ -81,14 +84,14 @@ impl Rejoin {
         self.down.is_some()
     }
 
-    /// The server is lost since now.
+    /// The server is lost since now, or still is.
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
             since: now,
             dial_at: now,
             pause: PAUSE_FIRST,
-            until: None,
-            tried: None,
+            failed_pause: FAILED_FIRST,
+            dialled: 0,
         });
     }
 
@@ -99,73 +102,66 @@ impl Rejoin {
         }
     }
 
-    /// The attempt, if one is on its way, came to nothing. A ticket that was `denied` is no good any more.
-    pub(crate) fn fail(&mut self, now: Duration, denied: bool) {
-        let Some(down) = &mut self.down else {
-            return;
-        };
-        if down.until.take().is_none() {
-            return;
+    /// An attempt came to nothing: the next one need not wait for it.
+    pub(crate) fn fail(&mut self, now: Duration) {
+        if let Some(down) = &mut self.down {
+            down.dial_at = down.dial_at.min(now + down.failed_pause);
+            down.failed_pause = (down.failed_pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// A ticket is out of date.
+    pub(crate) fn forget(&mut self, ticket: u64) {
+        self.tickets.retain(|kept| kept.id() != ticket);
+    }
+
+    /// The server is heard by a session in its match.
+    pub(crate) fn find(&mut self) {
+        self.down = None;
+    }
+
+    /// What to do now; asked once a frame. `attempts`: how many are on their way.
+    pub(crate) fn advise(&mut self, now: Duration, attempts: usize) -> Advice {
+        let Some(down) = &mut self.down else {
+            return Advice::Wait;
+        };
+        if self.tickets.is_empty() || now.saturating_sub(down.since) >= RETURN_WITHIN {
+            return Advice::GiveUp;
+        }
+        if attempts >= ATTEMPTS_MAX || now < down.dial_at {
+            return Advice::Wait;
+        }
+        // The newest ticket first. Each one leads to the next of its addresses than the one before.
+        let (round, n) = (
+            down.dialled / self.tickets.len(),
+            down.dialled % self.tickets.len(),
+        );
+        let ticket = &self.tickets[self.tickets.len() - 1 - n];
+        down.dialled += 1;
         down.dial_at = now + down.pause;
         down.pause = (down.pause * 2).min(PAUSE_MAX);
-        let id = down.tried;
-        if let Some(at) = self.tickets.iter().position(|t| Some(t.id()) == id)
-            && let Some(tried) = self.tickets.remove(at)
-            && !denied
-        {
-            // The others first.
-            self.tickets.push_front(tried);
-        }
-    }
-
-    /// A session began with the last attempt's ticket, which is thereby used. (Perhaps late: during the pause.)
-    pub(crate) fn succeed(&mut self) {
-        if let Some(id) = self.down.take().and_then(|down| down.tried) {
-            self.tickets.retain(|ticket| ticket.id() != id);
-        }
-    }
-
-    /// What to do now; asked once a frame.
-    pub(crate) fn advise(&mut self, now: Duration) -> Advice {
-        let until = self.down.as_ref().and_then(|down| down.until);
-        if until.is_some_and(|until| now >= until) {
-            self.fail(now, false);
-        }
-        let Some(down) = &mut self.down else {
-            return Advice::Wait;
-        };
-        let Some(ticket) = self.tickets.back() else {
-            return Advice::GiveUp;
-        };
-        if now.saturating_sub(down.since) >= RETURN_WITHIN {
-            return Advice::GiveUp;
-        }
-        if down.until.is_some() || now < down.dial_at {
-            return Advice::Wait;
-        }
-        down.until = Some(now + ATTEMPT);
-        down.tried = Some(ticket.id());
-        Advice::Dial(Box::new(ticket.clone()))
+        Advice::Dial(Box::new(ticket.led_to(round + n)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use twinstep_udp::{Key, TicketSpec};
 
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn ticket() -> Ticket {
+    fn ticket_to(servers: &[SocketAddr]) -> Ticket {
         let spec = TicketSpec {
             game: "test",
             wire_version: 1,
             identity: "anna",
             match_id: 1,
             seats: 1,
-            servers: &["192.0.2.1:7".parse().unwrap()],
+            servers,
             life: Duration::from_secs(600),
             timeout: Duration::from_secs(5),
             now_unix: Duration::from_secs(1_700_000_000),
@@ -173,9 +169,14 @@ mod tests {
         Ticket::issue(&Key::generate(), &spec).unwrap()
     }
 
-    fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<u64> {
-        match rejoin.advise(now) {
-            Advice::Dial(ticket) => Some(ticket.id()),
+    fn ticket() -> Ticket {
+        ticket_to(&["192.0.2.1:7".parse().unwrap()])
+    }
+
+    /// With which ticket, and to which of these addresses, it is dialled now.
+    fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<(u64, SocketAddr)> {
+        match rejoin.advise(now, 0) {
+            Advice::Dial(ticket) => Some((ticket.id(), ticket.servers().next().unwrap())),
             _ => None,
         }
     }
@@ -194,81 +195,112 @@ mod tests {
         rejoin.lose(Duration::ZERO);
         let mut tried = Vec::new();
         for ms in 0..30_000 {
-            tried.extend(dialled(&mut rejoin, ms * MS));
+            tried.extend(dialled(&mut rejoin, ms * MS).map(|(id, _)| id));
         }
         assert_eq!(&tried[..4], [ids[3], ids[2], ids[1], ids[3]]);
         assert!(!tried.contains(&ids[0]), "only three are kept");
     }
 
+    /// Finding A1: only the first public address was dialled.
     #[test]
-    fn pauses_grow_from_a_tenth_of_a_second_to_two_and_end_after_a_minute() {
-        let mut rejoin = Rejoin::default();
-        rejoin.keep(ticket());
-        let began = 5_000 * MS;
-        rejoin.lose(began);
-        let (mut dials, mut gave_up) = (Vec::new(), None);
-        for ms in 5_000..70_000 {
-            match rejoin.advise(ms * MS) {
-                Advice::Dial(_) => {
-                    dials.push(ms);
-                    rejoin.fail(ms * MS, false);
+    fn every_address_of_every_ticket_gets_its_turn() {
+        let addresses: Vec<SocketAddr> = (1..=3)
+            .map(|n| SocketAddr::from(([192, 0, 2, n], 7)))
+            .collect();
+        for tickets in 1..=3 {
+            for count in 1..=3 {
+                let mut rejoin = Rejoin::default();
+                (0..tickets).for_each(|_| rejoin.keep(ticket_to(&addresses[..count])));
+                rejoin.lose(Duration::ZERO);
+                let mut tried = std::collections::BTreeSet::new();
+                let mut dials = 0;
+                for ms in 0..30_000 {
+                    let dial = dialled(&mut rejoin, ms * MS);
+                    dials += usize::from(dial.is_some());
+                    tried.extend(dial);
+                    if dials == tickets * count {
+                        break;
+                    }
                 }
-                Advice::Wait => {}
-                Advice::GiveUp => {
-                    gave_up.get_or_insert(ms);
-                }
+                assert_eq!(tried.len(), tickets * count, "{tickets} of {count}");
             }
         }
-        let pauses: Vec<u32> = dials.windows(2).map(|two| two[1] - two[0]).collect();
-        assert_eq!(&pauses[..6], [100, 200, 400, 800, 1_600, 2_000]);
-        assert!(pauses[6..].iter().all(|pause| *pause == 2_000));
-        assert_eq!(gave_up, Some(65_000));
     }
 
     #[test]
-    fn a_ticket_that_was_denied_or_used_is_not_tried_again() {
+    fn pauses_grow_to_two_seconds_and_end_after_a_minute_whatever_the_attempts_come_to() {
+        for fails in [false, true] {
+            let mut rejoin = Rejoin::default();
+            rejoin.keep(ticket());
+            let began = 5_000 * MS;
+            rejoin.lose(began);
+            let (mut dials, mut gave_up) = (Vec::new(), None);
+            for ms in 5_000..70_000 {
+                match rejoin.advise(ms * MS, 0) {
+                    Advice::Dial(_) => {
+                        dials.push(ms);
+                        if fails {
+                            rejoin.fail(ms * MS);
+                        }
+                    }
+                    Advice::Wait => {}
+                    Advice::GiveUp => {
+                        gave_up.get_or_insert(ms);
+                    }
+                }
+            }
+            let pauses: Vec<u32> = dials.windows(2).map(|two| two[1] - two[0]).collect();
+            let first: &[u32] = match fails {
+                true => &[100, 200, 400, 800, 1_600, 2_000],
+                false => &[1_000, 2_000],
+            };
+            assert_eq!(&pauses[..first.len()], first);
+            assert!(pauses[first.len()..].iter().all(|pause| *pause == 2_000));
+            assert_eq!(gave_up, Some(65_000));
+        }
+    }
+
+    #[test]
+    fn only_a_ticket_that_is_out_of_date_is_forgotten() {
         let mut rejoin = Rejoin::default();
-        let (old, new) = (ticket(), ticket());
-        rejoin.keep(old.clone());
-        rejoin.keep(new.clone());
+        let ticket = ticket();
+        rejoin.keep(ticket.clone());
         rejoin.lose(Duration::ZERO);
-        assert_eq!(dialled(&mut rejoin, Duration::ZERO), Some(new.id()));
-        rejoin.fail(Duration::ZERO, true);
-        assert_eq!(dialled(&mut rejoin, 100 * MS), Some(old.id()));
-        rejoin.succeed();
-        assert!(!rejoin.is_down() && !rejoin.can_return());
+        for ms in [0, 100, 300] {
+            assert!(dialled(&mut rejoin, ms * MS).is_some());
+            rejoin.fail(ms * MS);
+        }
+        rejoin.find();
+        assert!(!rejoin.is_down() && rejoin.can_return());
         rejoin.lose(1_000 * MS);
-        assert_eq!(rejoin.advise(1_000 * MS), Advice::GiveUp);
+        rejoin.forget(ticket.id());
+        assert_eq!(rejoin.advise(1_000 * MS, 0), Advice::GiveUp);
     }
 
     #[test]
     fn who_is_let_in_only_later_tries_again_for_longer_than_it_is_barred() {
         let mut rejoin = Rejoin::default();
-        for _ in 0..TICKETS_KEPT {
-            rejoin.keep(ticket());
-        }
+        rejoin.keep(ticket());
         let mut dials = Vec::new();
         rejoin.lose(Duration::ZERO);
         for ms in 0..60_000 {
             if dialled(&mut rejoin, ms * MS).is_some() {
                 dials.push(ms);
-                rejoin.succeed();
                 rejoin.lose(ms * MS);
                 rejoin.wait(ms * MS);
             }
         }
-        assert_eq!(dials, [0, 15_000, 30_000]);
-        assert_eq!(rejoin.advise(60_000 * MS), Advice::GiveUp);
+        assert_eq!(dials, [0, 15_000, 30_000, 45_000]);
+        assert_eq!(rejoin.advise(60_000 * MS, 0), Advice::GiveUp);
     }
 
     #[test]
-    fn an_attempt_that_hangs_ends_after_two_seconds() {
+    fn no_more_than_three_attempts_are_on_their_way() {
         let mut rejoin = Rejoin::default();
         rejoin.keep(ticket());
         rejoin.lose(Duration::ZERO);
-        assert!(dialled(&mut rejoin, Duration::ZERO).is_some());
-        assert_eq!(rejoin.advise(1_999 * MS), Advice::Wait);
-        assert_eq!(rejoin.advise(2_000 * MS), Advice::Wait, "the pause");
-        assert!(dialled(&mut rejoin, 2_100 * MS).is_some());
+        assert_eq!(rejoin.advise(10_000 * MS, ATTEMPTS_MAX), Advice::Wait);
+        let next = rejoin.advise(10_000 * MS, ATTEMPTS_MAX - 1);
+        assert!(matches!(next, Advice::Dial(_)));
     }
 }

@@ -1,6 +1,9 @@
 //! A session that comes back over a new transport: the same player, the same authority, the same orders.
 //!
 //! ```text
+//! lose ──▶ (the server is dialled; the old path is still heard) ── it speaks again ──▶ recover: nothing happened
+//!   │
+//!   ▼ a new transport is connected
 //! reconnect ──▶ Hello { resume: authority's tick and digest } ──▶ Welcome { resumed }
 //!    link and lanes anew                                            │ true: frames go on from there
 //!    the prediction goes on, up to its bounds                       └ false: a world follows, go on from that
@@ -14,13 +17,50 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Welcome};
 use twinstep_core::world::World;
 
 use crate::picture::Show;
 use crate::session::{Closed, Event, Session, State};
+
+/// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
+const LOADING_PATIENCE: Duration = Duration::from_secs(60);
+
+/// For how long, and how often, the server was lost.
+#[derive(Debug, Default)]
+pub(crate) struct Absence {
+    /// Since when it is.
+    since: Option<Duration>,
+    /// How long it was, added up.
+    away: Duration,
+    /// How often the session came back over another transport.
+    pub(crate) returns: u64,
+    /// How often the server was silent, and then heard again by the same transport.
+    pub(crate) silences: u64,
+}
+
+impl Absence {
+    fn end(&mut self, now: Duration) {
+        if let Some(since) = self.since.take() {
+            self.away += now.saturating_sub(since);
+        }
+    }
+
+    /// For how long the server was lost, so far and at once.
+    pub(crate) fn away(&self, now: Duration) -> Duration {
+        let since = self.since.map(|since| now.saturating_sub(since));
+        self.away + since.unwrap_or_default()
+    }
+}
+
+/// How long a server has been giving nothing to a session that waits for its world.
+#[derive(Debug, Default)]
+pub(crate) struct HeldUp {
+    since: Option<Duration>,
+    /// What had come by then: whether a welcome, and bytes of a world.
+    had: (bool, usize),
+}
 
 /// A session on its way back into its match.
 pub(crate) struct Returning {
@@ -33,7 +73,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// the frames that it still has, or else from its world. Meanwhile inputs are sampled and predicted as far as
     /// their bounds allow. [`Event`]s tell when it begins and ends. A session that is over stays over.
     pub fn reconnect(&mut self, now: Duration) {
+        self.lose(now);
         self.forgo_evidence();
+        self.held_up = HeldUp::default();
         match &mut self.state {
             State::Closed(_) => return,
             State::Joining { welcome, .. } => *welcome = None,
@@ -41,13 +83,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.hello.resume = playing.resumable();
                 self.needed = playing.timeline.authority().tick();
                 self.next_seal = self.needed;
-                if self.returning.is_none() {
-                    self.events.push_back(Event::Reconnecting);
-                }
                 self.returning = Some(Returning { welcome: None });
             }
         }
-        self.link = Link::default();
+        self.link = self.link.anew();
         self.lane_in = LaneReceiver::new(WORLD_BYTES_MAX);
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
         self.run = RunReader::default();
@@ -57,10 +96,58 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.met_at = now;
     }
 
-    /// Whether the session is on its way back into its match.
+    /// The server is not heard any more, and is dialled by another path while the old one goes on being heard. One of
+    /// two follows: [`recover`](Session::recover), or [`reconnect`](Session::reconnect).
+    pub fn lose(&mut self, now: Duration) {
+        if self.playing().is_some() && self.absence.since.is_none() {
+            self.absence.since = Some(now);
+            self.events.push_back(Event::Reconnecting);
+        }
+    }
+
+    /// The server is heard again by the transport that was silent: nothing has happened.
+    pub fn recover(&mut self, now: Duration) {
+        if self.absence.since.is_some() && self.returning.is_none() {
+            self.absence.end(now);
+            self.absence.silences += 1;
+            self.events.push_back(Event::Recovered);
+        }
+    }
+
+    /// Whether the server is lost, or the session on its way back into its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
-        self.returning.is_some()
+        self.returning.is_some() || self.absence.since.is_some()
+    }
+
+    /// Whether the session waits for its welcome or its world, and nothing of them came for so long.
+    #[must_use]
+    pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
+        let since = self.held_up.since;
+        since.is_some_and(|since| now.saturating_sub(since) > patience)
+    }
+
+    /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
+    pub(crate) fn watch_loading(&mut self, now: Duration) {
+        let welcomed = match (&self.state, &self.returning) {
+            (State::Joining { welcome, .. }, _) => welcome.is_some(),
+            (State::Playing(_), Some(returning)) => returning.welcome.is_some(),
+            _ => {
+                self.held_up.since = None;
+                return;
+            }
+        };
+        let bytes = self.lane_in.progress().map_or(0, |p| p.received_bytes);
+        let has = (welcomed, bytes);
+        if self.held_up.since.is_none() || self.held_up.had != has {
+            self.held_up = HeldUp {
+                since: Some(now),
+                had: has,
+            };
+        }
+        if matches!(self.state, State::Joining { .. }) && self.is_held_up(now, LOADING_PATIENCE) {
+            self.close(Closed::NoWorld);
+        }
     }
 
     /// The server ended the transport, but lets this player return: over a new one, by
@@ -73,7 +160,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// When the server was heard last by a session in its match; it speaks at least ten times a second.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
-        let settled = self.playing().is_some() && !self.is_returning();
+        let settled = self.playing().is_some() && self.returning.is_none();
         settled.then(|| self.link.heard_at().unwrap_or(self.met_at))
     }
 
@@ -111,6 +198,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         playing.resume(&welcome);
         self.returning = None;
+        self.absence.end(now);
+        self.absence.returns += 1;
         self.met_at = now;
         self.send_now = true;
         self.events.push_back(Event::Reconnected {
@@ -129,6 +218,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.malformed += 1;
             return;
         };
+        self.absence.end(now);
+        self.absence.returns += 1;
         // Turns that only this client saw, because the server lost power: they did not happen.
         let had = playing.timeline.authority().tick();
         let lost_ticks = had - world.tick();
@@ -156,5 +247,69 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.events.push_back(Event::CommandRefused { seat, seq });
         }
         self.events.push_back(Event::Joined(welcome.seats.to_vec()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrayvec::ArrayVec;
+    use twinstep_core::bounds::PACKET_BYTES_MAX;
+    use twinstep_core::codec;
+    use twinstep_core::lane;
+    use twinstep_core::link::Link;
+    use twinstep_core::packet::{down, message};
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_core::wire::Writer;
+
+    use super::*;
+    use crate::session::SessionConfig;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A server that speaks ten times a second and never sends a world; at `welcome_at` it sends a welcome. When the
+    /// session ended, and why.
+    fn ends(welcome_at: Option<u64>) -> (u64, Closed) {
+        let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
+        let (mut link, mut sender) = (Link::default(), LaneSender::new(REPORT_BYTES_MAX));
+        for n in 0..2_000 {
+            let now = SECOND * n / 10;
+            let mut bytes = [0; PACKET_BYTES_MAX];
+            let mut packet = Writer::new(&mut bytes);
+            packet.u8(down::PLAY).unwrap();
+            if welcome_at == Some(u64::from(n) / 10) && n % 10 == 0 {
+                let welcome = Welcome {
+                    seats: ArrayVec::from_iter([twinstep_core::PlayerId(0)]),
+                    next_seq: ArrayVec::from_iter([0]),
+                    command_delay: 0,
+                    owners_answer: false,
+                    resumed: false,
+                };
+                let mut told = Vec::new();
+                codec::append(&welcome, &mut told).unwrap();
+                sender.push(message::WELCOME, told.into()).unwrap();
+                let mut chunk = [0; lane::FRAME_BYTES_MAX];
+                let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
+                packet.patch(0, down::LANE);
+                link.write(now, &mut packet).unwrap();
+                packet.bytes(&chunk[..len]).unwrap();
+            } else {
+                link.write(now, &mut packet).unwrap();
+            }
+            let len = packet.len();
+            session.handle(now, &bytes[..len]);
+            if let Err(closed) = session.advance(now, 1, |_| Default::default()) {
+                return (now.as_secs(), closed);
+            }
+        }
+        panic!("it waits for ever");
+    }
+
+    /// Finding C7: a server that talked but sent no world kept a client joining for ever.
+    #[test]
+    fn a_join_that_does_not_come_on_ends_after_a_minute_with_a_reason() {
+        assert_eq!(ends(None), (60, Closed::NoWorld));
+        assert_eq!(ends(Some(40)), (100, Closed::NoWorld));
     }
 }

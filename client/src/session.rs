@@ -25,14 +25,14 @@ use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
-use twinstep_core::world::World;
+use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, digest};
 
 use crate::company::Company;
 use crate::cues::CueEvent;
 use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
-use crate::returning::Returning;
+use crate::returning::{Absence, HeldUp, Returning};
 use crate::stats::SessionStats;
 pub use crate::tape::REEL_BYTES_MAX;
 use crate::tape::Tape;
@@ -87,6 +87,13 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) events: VecDeque<Event>,
     /// On its way back into its match.
     pub(crate) returning: Option<Returning>,
+    pub(crate) absence: Absence,
+    pub(crate) held_up: HeldUp,
+    /// The own players that are in the match and not dropped, as the game was told.
+    in_control: PlayerSet,
+    /// Those that are dropped.
+    dropped: PlayerSet,
+    advanced_at: Duration,
     /// When the link began, or was found again.
     pub(crate) met_at: Duration,
     /// The server ended the transport, and lets this player return.
@@ -155,6 +162,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             asked_evidence: None,
             events: VecDeque::new(),
             returning: None,
+            absence: Absence::default(),
+            held_up: HeldUp::default(),
+            in_control: PlayerSet::default(),
+            dropped: PlayerSet::default(),
+            advanced_at: Duration::ZERO,
             met_at: Duration::ZERO,
             cut: None,
             ticket: None,
@@ -198,8 +210,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         budget: u32,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Closed> {
+        self.advanced_at = now;
+        self.watch_loading(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
-        match &mut self.state {
+        let played = match &mut self.state {
             State::Joining { .. } => Ok(()),
             State::Playing(playing) => {
                 let sampled = playing.advance(now, budget, rtt, input);
@@ -219,6 +233,29 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
             }
             State::Closed(closed) => Err(*closed),
+        };
+        self.tell_controls();
+        played
+    }
+
+    /// Tells when an own player is dropped, and when it is back.
+    fn tell_controls(&mut self) {
+        let State::Playing(playing) = &self.state else {
+            return;
+        };
+        let world = playing.timeline.authority();
+        for (seat, player) in playing.timeline.orders().seats().iter().enumerate() {
+            let presence = world.presence(*player);
+            let had = self.in_control.contains(*player);
+            match presence {
+                Presence::Dropped if had => self.events.push_back(Event::ControlsLost { seat }),
+                Presence::Present if !had && self.dropped.contains(*player) => {
+                    self.events.push_back(Event::ControlsBack { seat });
+                }
+                _ => {}
+            }
+            self.in_control.set(*player, presence == Presence::Present);
+            self.dropped.set(*player, presence == Presence::Dropped);
         }
     }
 
@@ -463,6 +500,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             down_packets: self.down_packets,
             down_bytes: self.down_bytes,
             malformed: self.malformed,
+            returns: self.absence.returns,
+            silences: self.absence.silences,
+            away_ms: self.absence.away(self.advanced_at).as_secs_f64() * 1e3,
             ..self.last
         };
         if let Some(playing) = self.playing() {

@@ -322,4 +322,10 @@ pub struct SessionStats {
     pub down_bytes: u64,
     /// Packets that could not be read.
     pub malformed: u64,
+    /// Times this client came back over another transport.
+    pub returns: u64,
+    /// Times the server was silent for so long that it was dialled anew, and then heard again as before.
+    pub silences: u64,
+    /// Time in which the server was silent or lost, from when it was dialled anew, in ms.
+    pub away_ms: f64,
 }

@@ -20,6 +20,11 @@ pub enum Closed {
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
+    /// The server answers, but nothing of its match comes.
+    #[error(
+        "the server answers, but sent no part of its match for a minute: it may be busy with others; try again later"
+    )]
+    NoWorld,
     /// The server came back with another match, in which commands have another delay.
     #[error("the server was started anew with another command delay: join its new match")]
     OtherMatch,
@@ -72,14 +77,28 @@ pub enum Event {
     },
     /// Where the states differed, as text: the tick, then a line for each field with both values.
     Desync(String),
-    /// The server is lost, and dialled again. The prediction goes on as far as its bounds allow.
+    /// The server is silent or lost, and dialled again; a path that is only silent goes on being heard. The prediction
+    /// goes on as far as its bounds allow. One of the next two follows, or the session ends.
     Reconnecting,
-    /// The server is found again.
+    /// The server was only silent: it is heard again as before, and nothing was lost.
+    Recovered,
+    /// The server is found again, over another path.
     Reconnected {
         /// Whether the authority goes on from where it was; else from a world that the server sent.
         resumed: bool,
         /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
         lost_ticks: u32,
+    },
+    /// The server heard nothing of this seat for two seconds: its player is dropped, and what it holds counts for nothing.
+    ControlsLost {
+        /// The seat.
+        seat: usize,
+    },
+    /// What this seat holds counts again. After the first drop that is as soon as the server hears of it; who is dropped
+    /// again and again returns at most once in five seconds.
+    ControlsBack {
+        /// The seat.
+        seat: usize,
     },
 }
 
