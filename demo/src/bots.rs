@@ -20,7 +20,6 @@ use twinstep_core::packet::ByteCounts;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, Tick};
 use twinstep_server::MatchConfig;
-use twinstep_server::PeerId;
 use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
 
@@ -149,9 +148,15 @@ impl BotClient {
     /// What the client counted, until its session was over.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
+        let stats = self.client.session.stats();
         match self.ended {
-            None => self.client.session.stats(),
-            Some(_) => self.kept.0,
+            None => stats,
+            Some(_) => SessionStats {
+                returns: stats.returns,
+                silences: stats.silences,
+                away_ms: stats.away_ms,
+                ..self.kept.0
+            },
         }
     }
 
@@ -192,7 +197,6 @@ impl BotClient {
 struct Row {
     bot: BotClient,
     player: String,
-    peer: PeerId,
     last: Option<Last>,
 }
 
@@ -230,7 +234,6 @@ pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<Report, Failure>
         let player = format!("bot-{}", n + 1);
         let ticket = server.ticket(&player)?;
         rows.push(Row {
-            peer: PeerId(ticket.id()),
             bot: bot(
                 &ticket,
                 rules,
@@ -313,10 +316,11 @@ fn measure(
 }
 
 fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, Failure> {
-    let peers: Vec<PeerId> = rows.iter().map(|row| row.peer).collect();
+    // Of the player, and not of one of its sessions: it may have returned meanwhile.
+    let players: Vec<String> = rows.iter().map(|row| row.player.clone()).collect();
     let down = server.inspect(move |game| {
-        let bytes = peers.iter().map(|peer| game.bytes_down(*peer));
-        bytes.map(Option::unwrap_or_default).collect()
+        let bytes = players.iter().map(|player| game.bytes_down_to(player));
+        bytes.collect()
     })?;
     let clients = rows.iter().map(|row| row.bot.stats()).collect();
     Ok(Moment { at, clients, down })
@@ -404,6 +408,10 @@ fn report(
                 packets_down_per_s: down.packets(),
                 bytes_up_by_kind: up,
                 bytes_down_by_kind: down,
+                returns: now.returns,
+                silences: now.silences,
+                away_ms: now.away_ms,
+                heals: now.heals,
                 ended: row.bot.ended.map(|ended| ended.to_string()),
             })
         })

@@ -22,6 +22,7 @@ use crate::cli::{Failure, JoinArgs, NameArgs, PlayArgs, link};
 use crate::feed::{Feed, Live};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
+use crate::report::line_of;
 use crate::serve::beside;
 use crate::stop;
 use crate::view::{self, Shown, View};
@@ -245,6 +246,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
             stats.commands_sent,
             stats.rtt_ms_p50
         );
+        println!("{}", line_of(&stats));
     }
     finish(bot.ended(), args.enemies)
 }

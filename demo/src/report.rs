@@ -9,7 +9,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use twinstep_client::stats::TimelineStats;
+use twinstep_client::stats::{SessionStats, TimelineStats};
 use twinstep_core::packet::ByteCounts;
 
 /// A run.
@@ -102,8 +102,30 @@ pub struct ClientReport {
     pub bytes_up_by_kind: Kinds,
     /// Bytes that the server sent here a second, by what they are for.
     pub bytes_down_by_kind: Kinds,
+    /// Times it came back over another transport.
+    pub returns: u64,
+    /// Times the server was silent for so long that it was dialled, and then heard again as before.
+    pub silences: u64,
+    /// Time in which the server was silent or lost.
+    pub away_ms: f64,
+    /// Times it differed from the server, and went on from the server's world.
+    pub heals: u64,
     /// Why the session ended before the run did; `null`: it did not.
     pub ended: Option<String>,
+}
+
+/// What a player felt of its line, in words: what stood still, what the server had to guess, how often it was lost.
+#[must_use]
+pub fn line_of(stats: &SessionStats) -> String {
+    format!(
+        "stood still for {:.1} s, {} ticks filled in by the server, lost it {} times for {:.1} s in all ({} returns),          differed {} times",
+        stats.stall_ms / 1e3,
+        stats.fills,
+        stats.silences + stats.returns,
+        stats.away_ms / 1e3,
+        stats.returns,
+        stats.heals
+    )
 }
 
 /// Rebuilds by the difference that caused them.
@@ -330,6 +352,19 @@ impl fmt::Display for Report {
                 }
             )?;
         }
+        for client in &self.clients {
+            if client.silences + client.returns + client.heals > 0 {
+                writeln!(
+                    f,
+                    "{}: lost the server {} times for {:.1} s in all ({} returns), differed {} times",
+                    client.player,
+                    client.silences + client.returns,
+                    client.away_ms / 1e3,
+                    client.returns,
+                    client.heals
+                )?;
+            }
+        }
         match self.faults().as_slice() {
             [] => write!(
                 f,
@@ -397,6 +432,10 @@ mod tests {
                 packets_down_per_s: kinds.packets(),
                 bytes_up_by_kind: kinds,
                 bytes_down_by_kind: kinds,
+                returns: 0,
+                silences: 0,
+                away_ms: 0.0,
+                heals: 0,
                 ended: None,
             }],
         }
@@ -421,6 +460,30 @@ mod tests {
             let faults = report.faults();
             assert!(faults.len() == 1 && faults[0].contains(word), "{faults:?}");
         }
+    }
+
+    /// Finding O11: a summary had no word of 40 s of outage.
+    #[test]
+    fn a_summary_tells_what_the_player_felt_of_the_line() {
+        let mut report = report();
+        assert!(!report.to_string().contains("lost the server"));
+        report.clients[0].returns = 1;
+        report.clients[0].silences = 2;
+        report.clients[0].away_ms = 40_250.0;
+        let told = "bot-1: lost the server 3 times for 40.2 s in all (1 returns)";
+        assert!(report.to_string().contains(told), "{report}");
+        let stats = SessionStats {
+            stall_ms: 39_100.0,
+            fills: 2_400,
+            returns: 1,
+            away_ms: 40_000.0,
+            ..SessionStats::default()
+        };
+        assert_eq!(
+            line_of(&stats),
+            "stood still for 39.1 s, 2400 ticks filled in by the server, lost it 1 times for 40.0 s in all (1 returns), \
+             differed 0 times"
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use twinstep_client::stats::SessionStats;
 
 use crate::cli::{Failure, ViewArgs};
 use crate::feed::Feed;
+use crate::report::line_of;
 use crate::stop;
 use crate::terminal::{self, TerminalOptions};
 use crate::window::{self, Backend, NoWindow};
@@ -129,6 +130,7 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Fai
             stats.cues_started,
             stats.cues_cancelled
         );
+        println!("{}", line_of(stats));
     }
     Ok(Shown::Over(summary.ended))
 }

@@ -89,8 +89,13 @@ pub fn dial(
     session: SessionConfig<Game, GameShow>,
     link: Option<(LinkProfile, u64)>,
 ) -> Result<Client<Game, GameShow>, StartError> {
+    let mut dialled = 0;
     Client::connect_through(ticket, session, move |transport: UdpClient| match link {
-        Some((profile, seed)) => transport.with_conditioner(profile, seed),
+        Some((profile, seed)) => {
+            // Each path has luck of its own.
+            dialled += 1;
+            transport.with_conditioner(profile, seed.wrapping_add(dialled - 1))
+        }
         None => transport,
     })
 }

@@ -286,7 +286,10 @@ fn words(event: &Event) -> Option<String> {
         Event::CommandRefused { .. } => "the order was refused".to_owned(),
         Event::Healed { .. } => "healed by the server".to_owned(),
         Event::Reconnecting => "the server is lost".to_owned(),
+        Event::Recovered => "the server is heard again".to_owned(),
         Event::Reconnected { .. } => "the server is found again".to_owned(),
+        Event::ControlsLost { .. } => "the server lost your controls".to_owned(),
+        Event::ControlsBack { .. } => "in control again".to_owned(),
         _ => return None,
     })
 }
