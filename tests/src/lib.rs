@@ -14,6 +14,7 @@ pub mod chaos;
 pub mod direct;
 pub mod golden;
 pub mod history;
+pub mod lines;
 pub mod powderkeg;
 pub mod recorded;
 pub mod rig;

@@ -9,9 +9,9 @@ use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
-use twinstep_server::MatchConfig;
 use twinstep_server::config::Sealing;
 use twinstep_server::peer::Stage;
+use twinstep_server::{MatchConfig, PeerId};
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
 
@@ -99,6 +99,31 @@ fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_aliv
     for (i, before) in (1..4).zip(others) {
         assert_eq!(rig.stats(i).stall_ms, before, "client {i} stood still");
     }
+    rig.converge();
+}
+
+/// Finding F1: a transport that completed too late, while its client had gone back to the old one, took its seat away.
+#[test]
+fn who_only_dials_costs_the_session_that_it_has_nothing() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    let (peer, before) = (rig.clients[0].peer, rig.clients[0].events.len());
+    let callers: Vec<PeerId> = (900..904).map(PeerId).collect();
+    for caller in &callers {
+        let called = rig.game.connect(rig.now, *caller, "player 0", 1);
+        assert_eq!(called, Ok(()));
+    }
+    assert_eq!(rig.game.stage(callers[0]), None, "three at once are enough");
+    assert_eq!(rig.game.stage(callers[3]), Some(Stage::Greeting));
+    rig.run(29 * SECOND);
+    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(callers[3]), Some(Stage::Greeting));
+    rig.run(2 * SECOND);
+    assert_eq!(rig.game.stage(callers[3]), None, "it had its time");
+    assert_eq!(
+        (rig.game.sessions(), rig.clients[0].events.len()),
+        (4, before)
+    );
     rig.converge();
 }
 

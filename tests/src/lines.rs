@@ -1,0 +1,478 @@
+//! A world in virtual time with the transports of production: tickets, netcode and laminar at both ends, over lines that
+//! lose what they should. Only sockets and threads are missing. The [rig](crate::rig) knows sessions and no transports;
+//! this one is for what happens between a line that dies and a session that is back.
+//!
+//! ```text
+//!  Client ─ Plug ─ Plug ─ ...      several at once: the path in use, and attempts
+//!             └──────┴── Cable ─── a link to each address of the server ──▶ ServerEndpoint ─▶ Match
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use twinstep_client::client::Ended;
+use twinstep_client::stats::SessionStats;
+use twinstep_client::{Client, Event, Session, SessionConfig};
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_core::{Key as Cause, Mwc, Simulation};
+use twinstep_server::{JobId, Match, MatchConfig, Output, PeerId};
+use twinstep_udp::{
+    ClientEndpoint, ClientEvent, ConnectError, Key, PACKET_MAX, SendError, ServerConfig,
+    ServerEndpoint, ServerEvent, SessionId, Ticket, TicketSpec, Transport, TransportState,
+};
+
+use crate::rig::{Play, Sticks};
+
+/// The wall clock at time 0.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+/// Time passes by so much.
+const STEP: Duration = Duration::from_millis(1);
+/// Clients draw a frame so often.
+const FRAME: Duration = Duration::from_millis(8);
+/// The server looks after its transports so often.
+const BEAT: Duration = Duration::from_millis(10);
+/// How long a session that is over is still there.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Bytes before a datagram on a line: the client's port.
+const PORT_BYTES: usize = 2;
+
+/// The wires of one machine: a link to each address of the server, shared by all its sockets.
+struct Cable {
+    links: Vec<Link>,
+    inboxes: BTreeMap<u16, VecDeque<(usize, Vec<u8>)>>,
+    next_port: u16,
+}
+
+/// One socket of a machine, with netcode and laminar behind it.
+pub struct Plug {
+    cable: Arc<Mutex<Cable>>,
+    port: u16,
+    servers: Vec<SocketAddr>,
+    endpoint: ClientEndpoint,
+    now: Duration,
+}
+
+fn locked(cable: &Mutex<Cable>) -> MutexGuard<'_, Cable> {
+    cable.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Plug {
+    fn dial(
+        cable: &Arc<Mutex<Cable>>,
+        before: Option<&mut Plug>,
+        servers: &[SocketAddr],
+        ticket: &Ticket,
+        now: Duration,
+        unix: Duration,
+    ) -> Result<Plug, ConnectError> {
+        let endpoint = ClientEndpoint::new(ticket, now, unix)?;
+        let mut wires = locked(cable);
+        let port = before.map_or_else(
+            || {
+                wires.next_port += 1;
+                wires.next_port
+            },
+            |before| before.port,
+        );
+        wires.inboxes.insert(port, VecDeque::new());
+        Ok(Plug {
+            cable: cable.clone(),
+            port,
+            servers: servers.to_vec(),
+            endpoint,
+            now,
+        })
+    }
+
+    fn transmit(&mut self) {
+        let mut wires = locked(&self.cable);
+        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
+            let at = self.servers.iter().position(|server| *server == to);
+            let mut sent = self.port.to_le_bytes().to_vec();
+            sent.extend_from_slice(datagram);
+            let at = at.expect("tickets name addresses of the server");
+            wires.links[at].up.send(self.now, &sent);
+        }
+    }
+}
+
+impl Transport for Plug {
+    fn advance(&mut self, now: Duration) {
+        self.now = now;
+        let arrived = {
+            let mut wires = locked(&self.cable);
+            let Cable { links, inboxes, .. } = &mut *wires;
+            for (at, link) in links.iter_mut().enumerate() {
+                while let Some(bytes) = link.down.poll(now) {
+                    let port = u16::from_le_bytes([bytes[0], bytes[1]]);
+                    if let Some(inbox) = inboxes.get_mut(&port) {
+                        inbox.push_back((at, bytes[PORT_BYTES..].to_vec()));
+                    }
+                }
+            }
+            std::mem::take(inboxes.entry(self.port).or_default())
+        };
+        for (at, datagram) in arrived {
+            self.endpoint.handle(now, self.servers[at], &datagram);
+        }
+        self.endpoint.advance(now);
+        self.transmit();
+    }
+
+    fn poll(&mut self, buffer: &mut [u8; PACKET_MAX]) -> Option<usize> {
+        loop {
+            if let ClientEvent::Packet(packet) = self.endpoint.poll_event()? {
+                buffer[..packet.len()].copy_from_slice(packet);
+                return Some(packet.len());
+            }
+        }
+    }
+
+    fn send(&mut self, packet: &[u8]) -> Result<(), SendError> {
+        self.endpoint.send(packet)?;
+        self.transmit();
+        Ok(())
+    }
+
+    fn disconnect(&mut self) {
+        self.endpoint.disconnect();
+        self.transmit();
+    }
+
+    fn state(&self) -> TransportState {
+        self.endpoint.state()
+    }
+}
+
+/// One client and its machine.
+pub struct Player<S: Play> {
+    /// The client of production.
+    pub client: Client<S, S::Show, Plug>,
+    /// What it was told.
+    pub events: Vec<Event>,
+    /// Why it ended, if it did.
+    pub ended: Option<Ended>,
+    /// Times at which its authority stood for longer than 250 ms: how long.
+    pub stood: Vec<Duration>,
+    cable: Arc<Mutex<Cable>>,
+    driver: S::Driver,
+    moved_at: Duration,
+    next_frame: Duration,
+}
+
+/// A whole world with lines.
+pub struct Lines<S: Play> {
+    /// The server's match.
+    pub game: Match<S>,
+    /// Its clients.
+    pub players: Vec<Player<S>>,
+    /// Virtual time.
+    pub now: Duration,
+    rules: Arc<S::Rules>,
+    key: Key,
+    servers: Vec<SocketAddr>,
+    endpoint: ServerEndpoint,
+    /// Which address of the server a client's socket speaks to.
+    sides: BTreeMap<SocketAddr, usize>,
+    leaving: BTreeMap<SessionId, Duration>,
+    jobs: Vec<(Duration, JobId, S::Outcome)>,
+    luck: Mwc,
+    profile: LinkProfile,
+    stalled_until: Duration,
+    beat_at: Duration,
+    seed: u64,
+}
+
+impl<S: Play> Lines<S> {
+    /// A server with so many addresses, and nobody there.
+    ///
+    /// # Panics
+    /// If the game cannot be started.
+    #[must_use]
+    pub fn new(seed: u64, profile: LinkProfile, addresses: u8) -> Self {
+        let rules = Arc::new(S::rules(0));
+        let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
+        let game = Match::new(MatchConfig::action(), sim, rules.clone(), resolver);
+        let key = Key::generate();
+        let servers: Vec<SocketAddr> = (1..=addresses)
+            .map(|n| SocketAddr::from(([192, 0, 2, n], 7_777)))
+            .collect();
+        Lines {
+            game: game.expect("the game starts"),
+            players: Vec::new(),
+            now: Duration::ZERO,
+            rules,
+            endpoint: endpoint::<S>(&key, &servers, Duration::ZERO),
+            key,
+            servers,
+            sides: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            jobs: Vec::new(),
+            luck: Mwc::seed(seed),
+            profile,
+            stalled_until: Duration::ZERO,
+            beat_at: Duration::ZERO,
+            seed,
+        }
+    }
+
+    /// A player joins; its place among the players.
+    ///
+    /// # Panics
+    /// If the rules cannot be digested.
+    pub fn join(&mut self, identity: &str) -> usize {
+        let n = self.players.len();
+        let seed = self.seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let links =
+            (0..self.servers.len() as u64).map(|at| Link::new(self.profile, seed.wrapping_add(at)));
+        let cable = Arc::new(Mutex::new(Cable {
+            links: links.collect(),
+            inboxes: BTreeMap::new(),
+            next_port: 10_000,
+        }));
+        let ticket = self.ticket(identity, 1);
+        let session = Session::new(SessionConfig::new(self.rules.clone()).show(
+            S::show(&self.rules),
+            twinstep_client::picture::Smoothing {
+                teleport: 8.0,
+                muzzle: Duration::from_millis(100),
+            },
+        ));
+        let session = session.expect("rules without NaN");
+        let (wires, servers) = (cable.clone(), self.servers.clone());
+        let plug = Plug::dial(&wires, None, &servers, &ticket, self.now, EPOCH + self.now);
+        let client = Client::over(plug.expect("a fresh ticket"), session).returning(
+            move |before: Option<&mut Plug>, ticket, now, unix| {
+                Plug::dial(&wires, before, &servers, ticket, now, unix)
+            },
+        );
+        self.players.push(Player {
+            client,
+            events: Vec::new(),
+            ended: None,
+            stood: Vec::new(),
+            cable,
+            driver: S::driver(Sticks::Sticky, self.luck.fork(Cause::new(1, n as u32))),
+            moved_at: self.now,
+            next_frame: self.now + FRAME * (n as u32 % 7) / 7,
+        });
+        n
+    }
+
+    fn ticket(&self, identity: &str, seats: u8) -> Ticket {
+        let spec = TicketSpec {
+            game: S::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id: 1,
+            seats,
+            servers: &self.servers,
+            life: Duration::from_secs(600),
+            timeout: Duration::from_secs(5),
+            now_unix: EPOCH + self.now,
+        };
+        Ticket::issue(&self.key, &spec).expect("a valid spec")
+    }
+
+    /// Changes a player's line to one address of the server.
+    pub fn relink(&mut self, player: usize, address: usize, profile: LinkProfile) {
+        locked(&self.players[player].cable).links[address].set_profile(profile);
+    }
+
+    /// All that is sent on a player's lines is lost, or nothing more than usual.
+    pub fn cut(&mut self, player: usize, is_cut: bool) {
+        let profile = match is_cut {
+            true => LinkProfile::both(LegProfile::BLACKOUT),
+            false => self.profile,
+        };
+        (0..self.servers.len()).for_each(|at| self.relink(player, at, profile));
+    }
+
+    /// The server's process stands still for so long. What comes meanwhile waits in its socket.
+    pub fn stall(&mut self, time: Duration) {
+        self.stalled_until = self.now + time;
+    }
+
+    /// Lets time pass.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += STEP;
+            if self.now >= self.stalled_until {
+                self.step_server();
+            }
+            for at in 0..self.players.len() {
+                self.step_player(at);
+            }
+        }
+    }
+
+    /// What a player has counted.
+    #[must_use]
+    pub fn stats(&self, player: usize) -> SessionStats {
+        self.players[player].client.session.stats()
+    }
+
+    /// Whether a player's session is in its match and hears of it.
+    #[must_use]
+    pub fn plays(&self, player: usize) -> bool {
+        let player = &self.players[player];
+        player.ended.is_none()
+            && player.client.session.prediction().is_some()
+            && !player.client.session.is_returning()
+    }
+
+    fn step_server(&mut self) {
+        let now = self.now;
+        for n in 0..self.players.len() {
+            let mut wires = locked(&self.players[n].cable);
+            for (at, link) in wires.links.iter_mut().enumerate() {
+                while let Some(bytes) = link.up.poll(now) {
+                    let port = u16::from_le_bytes([bytes[0], bytes[1]]);
+                    let from = SocketAddr::from(([198, 51, 100, n as u8], port));
+                    self.sides.insert(from, at);
+                    self.endpoint.handle(now, from, &bytes[PORT_BYTES..]);
+                }
+            }
+        }
+        if now >= self.beat_at {
+            self.beat_at = now + BEAT;
+            self.endpoint.advance(now);
+        }
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                ServerEvent::Connected { session, ticket } => {
+                    let (peer, seats) = (PeerId(session.0), usize::from(ticket.seats));
+                    let entered = self.game.connect(now, peer, &ticket.identity, seats);
+                    self.endpoint.admit(session);
+                    if entered.is_err() {
+                        self.leaving.insert(session, now + GOODBYE);
+                    }
+                }
+                ServerEvent::Packet { session, bytes } => {
+                    self.game.handle(now, PeerId(session.0), &bytes);
+                }
+                ServerEvent::Disconnected { session, .. } => {
+                    self.game.disconnect(PeerId(session.0));
+                }
+            }
+        }
+        let mut at = 0;
+        while at < self.jobs.len() {
+            if self.jobs[at].0 <= now {
+                let (_, id, outcome) = self.jobs.swap_remove(at);
+                self.game.complete(id, Some(outcome));
+            } else {
+                at += 1;
+            }
+        }
+        if now >= self.game.next_due() {
+            self.game.advance(now);
+        }
+        self.carry_out();
+        let over: Vec<SessionId> = self
+            .leaving
+            .iter()
+            .filter_map(|(session, until)| (now >= *until).then_some(*session))
+            .collect();
+        for session in over {
+            self.leaving.remove(&session);
+            self.endpoint.disconnect(session);
+        }
+        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
+            let SocketAddr::V4(address) = to else {
+                continue;
+            };
+            let n = usize::from(address.ip().octets()[3]);
+            let mut sent = to.port().to_le_bytes().to_vec();
+            sent.extend_from_slice(datagram);
+            let mut wires = locked(&self.players[n].cable);
+            wires.links[self.sides[&to]].down.send(now, &sent);
+        }
+    }
+
+    fn carry_out(&mut self) {
+        let mut due = Vec::new();
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Packet { peer, bytes } => {
+                    let _ = self.endpoint.send(SessionId(peer.0), bytes);
+                }
+                Output::Job { id, work } => {
+                    let outcome = work();
+                    if !S::is_lost(&outcome) {
+                        let wait = Duration::from_millis(u64::from(self.luck.below(100)));
+                        self.jobs.push((self.now + wait, id, outcome));
+                    }
+                }
+                Output::Ticket { peer } => due.push(peer),
+                Output::Closed { peer, .. } => {
+                    self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
+                }
+                Output::Journal(_) | Output::Evidence { .. } => {}
+            }
+        }
+        for peer in due {
+            let Some((identity, seats)) = self.game.identity(peer) else {
+                continue;
+            };
+            let ticket = self.ticket(identity, seats as u8);
+            self.game.hand_ticket(peer, ticket.to_bytes());
+        }
+    }
+
+    fn step_player(&mut self, at: usize) {
+        let now = self.now;
+        let player = &mut self.players[at];
+        if now < player.next_frame || player.ended.is_some() {
+            return;
+        }
+        player.next_frame += FRAME;
+        let session = &player.client.session;
+        let tick = session.authority().map(|world| world.tick());
+        let (input, order) = match (session.prediction(), session.seats().first()) {
+            (Some(world), Some(me)) => {
+                let sim = world.sim();
+                sim.drive(&mut player.driver, &self.rules, *me, world.tick())
+            }
+            _ => (S::Input::default(), None),
+        };
+        if let Some(order) = order {
+            // One too many is none.
+            let _ = player.client.session.command(0, order);
+        }
+        let advanced = player
+            .client
+            .advance_at(now, EPOCH + now, |_| input.clone());
+        player.ended = advanced.err();
+        let session = &mut player.client.session;
+        let moved = session.authority().map(|world| world.tick()) != tick;
+        if moved {
+            let stood = now - player.moved_at;
+            if tick.is_some() && stood > Duration::from_millis(250) {
+                player.stood.push(stood);
+            }
+            player.moved_at = now;
+        }
+        while session.poll_cue().is_some() {}
+        player
+            .events
+            .extend(std::iter::from_fn(|| session.poll_event()));
+    }
+}
+
+fn endpoint<S: Simulation>(key: &Key, servers: &[SocketAddr], now: Duration) -> ServerEndpoint {
+    let config = ServerConfig {
+        keys: std::slice::from_ref(key),
+        public_addresses: servers,
+        sessions_max: 64,
+        game: S::NAME,
+        wire_version: u32::from(WIRE_VERSION),
+        consumed: Vec::new(),
+        now_unix: EPOCH + now,
+    };
+    ServerEndpoint::new(config, now).expect("a valid configuration")
+}

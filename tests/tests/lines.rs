@@ -1,0 +1,172 @@
+//! Lines that fall silent, die, or lead nowhere, and servers that stand still: with the transports of production, in
+//! virtual time. A path that was only silent costs nothing, one that is dead costs a dial, and the player reads what
+//! happens.
+
+use std::time::Duration;
+
+use twinstep_client::Event;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::world::Presence;
+use twinstep_tests::history::History;
+use twinstep_tests::lines::Lines;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+const DEAD: LinkProfile = LinkProfile::both(LegProfile::BLACKOUT);
+
+/// Players who have been in their match for a while, and have tickets to return with.
+fn playing(seed: u64, link: &str, players: usize, addresses: u8) -> Lines<History> {
+    let mut lines = Lines::new(seed, link.parse().unwrap(), addresses);
+    for n in 0..players {
+        lines.join(&format!("player {n}"));
+    }
+    lines.run(6 * SECOND);
+    for n in 0..players {
+        assert!(lines.plays(n), "seed {seed}: player {n} is in");
+        lines.players[n].stood.clear();
+    }
+    lines
+}
+
+fn count(lines: &Lines<History>, player: usize, is: impl Fn(&Event) -> bool) -> usize {
+    let events = &lines.players[player].events;
+    events.iter().filter(|event| is(event)).count()
+}
+
+fn returns(lines: &Lines<History>, player: usize) -> usize {
+    count(lines, player, |e| matches!(e, Event::Reconnected { .. }))
+}
+
+/// Finding F1: a client whose line was silent for longer than 0.7 s dialled anew, and heard the old path no more.
+#[test]
+fn a_line_that_was_only_silent_costs_no_more_than_its_silence() {
+    for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {
+        for silent_ms in [500, 800, 1_200, 2_000, 3_000] {
+            let mut lines = playing(seed, link, 2, 1);
+            let rtt = Duration::from_millis(lines.stats(0).rtt_ms as u64);
+            let down = lines.stats(0).down_packets;
+            lines.cut(0, true);
+            lines.run(silent_ms * MS);
+            lines.cut(0, false);
+            lines.run(4 * SECOND);
+            let what = format!("{link}, silent for {silent_ms} ms");
+            assert!(lines.plays(0), "{what}");
+            assert_eq!(returns(&lines, 0), 0, "{what}: it was no return");
+            let longest = lines.players[0].stood.iter().max().copied();
+            // One way for what is sent again, its losses, and a keep-alive.
+            let most = silent_ms * MS + 2 * rtt + 350 * MS;
+            assert!(
+                longest.unwrap_or_default() <= most,
+                "{what}: it stood still for {longest:?}, at most {most:?}"
+            );
+            let stats = lines.stats(0);
+            assert!(stats.down_packets > down + 60, "{what}: counting goes on");
+            let away = if silent_ms > 700 { 1 } else { 0 };
+            assert!(stats.silences >= away, "{what}: {}", stats.silences);
+            let found = count(&lines, 0, |e| *e == Event::Recovered) as u64;
+            assert_eq!(found, stats.silences, "{what}: it is told");
+            assert!(lines.players[1].stood.is_empty(), "{what}: others notice");
+        }
+    }
+}
+
+/// A path that is dead for good: the other one is taken, and both ends agree on it.
+#[test]
+fn a_line_that_is_dead_is_left_for_another_address() {
+    for seed in 1..4 {
+        let mut lines = playing(seed, "rtt=60", 2, 2);
+        lines.relink(0, 0, DEAD);
+        lines.run(4 * SECOND);
+        assert!(lines.plays(0), "seed {seed}");
+        assert_eq!(returns(&lines, 0), 1);
+        assert_eq!(lines.game.sessions(), 2, "the old session is over");
+        // Finding A1: silence, one second for the address that is dead, and a dial.
+        let longest = lines.players[0].stood.iter().max().unwrap();
+        assert!(*longest < 2_300 * MS, "seed {seed}: {longest:?}");
+        // Finding F2: what was counted goes on.
+        assert!(lines.stats(0).down_packets > 200 && lines.stats(0).rtt_ms > 50.0);
+        assert_eq!(lines.stats(0).returns, 1);
+        assert!(lines.stats(0).away_ms > 1_000.0);
+        let told = lines.game.bytes_down_to("player 0").packets;
+        let others = lines.game.bytes_down_to("player 1").packets;
+        assert!(told > others / 2, "{told} and {others} packets down");
+    }
+}
+
+/// Finding A3: a return through another, very lossy address ended for good.
+#[test]
+fn a_client_tries_for_a_minute_whatever_one_address_does() {
+    let lossy: LinkProfile = "rtt=100,jitter=0,loss=85".parse().unwrap();
+    for seed in 1..7 {
+        let mut lines = playing(seed, "rtt=60", 1, 2);
+        for _ in 0..2 {
+            lines.relink(0, 0, DEAD);
+            lines.relink(0, 1, lossy);
+            lines.run(20 * SECOND);
+            assert!(lines.players[0].ended.is_none(), "seed {seed}");
+            lines.cut(0, false);
+            lines.run(8 * SECOND);
+            assert!(lines.players[0].ended.is_none(), "seed {seed}");
+        }
+    }
+}
+
+/// Finding O6: clients needed seconds to be back after the server's process had stood still.
+#[test]
+fn after_a_stall_of_the_server_everybody_is_back_within_a_second() {
+    for stall_ms in [1_500, 3_000, 6_000, 12_000] {
+        for (seed, link) in (1..).zip(["lan", "rtt=100", "wan"]) {
+            let mut lines = playing(seed, link, 4, 1);
+            lines.stall(stall_ms * MS);
+            lines.run(stall_ms * MS);
+            let had: Vec<u32> = (0..4).map(|n| lines.stats(n).authority_tick).collect();
+            lines.run(SECOND);
+            for (n, had) in had.into_iter().enumerate() {
+                let what = format!("{link}, {stall_ms} ms, player {n}");
+                assert!(lines.plays(n), "{what} is not back");
+                assert!(lines.stats(n).authority_tick > had, "{what} stands still");
+            }
+            lines.run(3 * SECOND);
+            for n in 0..4 {
+                let dropped = count(&lines, n, |e| matches!(e, Event::ControlsLost { .. }));
+                assert_eq!(dropped, 0, "{link}, {stall_ms} ms: player {n} was dropped");
+            }
+        }
+    }
+}
+
+/// Finding A2: who was away for longer than two seconds had dead controls for five, and nobody said so.
+#[test]
+fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
+    let mut lines = playing(1, "rtt=60", 2, 1);
+    let player = lines.players[0].client.session.seats()[0];
+    let presence = |lines: &Lines<History>| lines.game.world().presence(player);
+    lines.cut(0, true);
+    lines.run(1_700 * MS);
+    assert_eq!(presence(&lines), Presence::Present);
+    lines.cut(0, false);
+    lines.run(2 * SECOND);
+    assert_eq!(
+        count(&lines, 0, |e| matches!(e, Event::ControlsLost { .. })),
+        0
+    );
+
+    lines.run(4 * SECOND);
+    lines.cut(0, true);
+    lines.run(2_600 * MS);
+    assert_eq!(presence(&lines), Presence::Dropped);
+    lines.cut(0, false);
+    lines.run(600 * MS);
+    assert_eq!(presence(&lines), Presence::Present, "back at once");
+    lines.run(SECOND);
+    let told: Vec<&Event> = lines.players[0]
+        .events
+        .iter()
+        .filter(|e| matches!(e, Event::ControlsLost { .. } | Event::ControlsBack { .. }))
+        .collect();
+    let (lost, back) = (
+        Event::ControlsLost { seat: 0 },
+        Event::ControlsBack { seat: 0 },
+    );
+    assert_eq!(told, [&lost, &back]);
+}
