@@ -27,7 +27,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             match (&self.state, code) {
                 (State::Closed(_), _) => {}
                 // What ended is the transport; the player may come back.
-                (State::Playing(_), CloseCode::NoAcks | CloseCode::Moved) => self.cut = Some(code),
+                (
+                    State::Playing(_),
+                    CloseCode::NoAcks | CloseCode::Moved | CloseCode::Restarting { .. },
+                ) => self.cut = Some(code),
                 // Removed while it was lost, or its turn did not come in time: it may come back, and tries.
                 (State::Playing(_), CloseCode::TooSlow | CloseCode::JoinTooSlow)
                     if self.returning.is_some() =>

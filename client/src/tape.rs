@@ -15,6 +15,7 @@
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
+use twinstep_core::journal::WrittenBy;
 use twinstep_core::packet::hello::{Hello, Names};
 use twinstep_core::replay::Recorder;
 use twinstep_core::world::World;
@@ -43,7 +44,15 @@ impl<S: Simulation> Reel<S> {
     ) -> Option<Self> {
         // Notes are taken until it is full, and the last one may be a world.
         let mut bytes = Vec::with_capacity(room_bytes + room_bytes / REEL_WORLDS);
-        let recorder = Recorder::start(hello, unix_s, command_delay, world, &mut bytes).ok()?;
+        let recorder = Recorder::start(
+            WrittenBy::Client,
+            hello,
+            unix_s,
+            command_delay,
+            world,
+            &mut bytes,
+        )
+        .ok()?;
         Some(Reel {
             recorder,
             whole: bytes.len(),

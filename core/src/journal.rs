@@ -22,7 +22,8 @@
 //! ```
 //! use twinstep_core::Tick;
 //! use twinstep_core::journal::{self, JournalWriter, Record, Start};
-//! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0, command_delay: 0 };
+//! let start = Start { game: "powderkeg", sim_version: 1, rules_digest: 7, build: "dev", started_unix_s: 0, command_delay: 0,
+//!     by: journal::WrittenBy::Server };
 //! let mut file = Vec::new();
 //! let mut writer = JournalWriter::start(&start, &mut file)?;
 //! writer.append(&Record::World { tick: Tick(0), bytes: b"world" }, &mut file)?;
@@ -40,14 +41,17 @@ use crate::varint;
 
 mod reader;
 mod record;
-pub use reader::{Damage, Entry, JournalError, JournalReader, records};
+pub use reader::{
+    Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, looks_like_journal, records,
+    tail_reason,
+};
 pub use record::{
     BUILD_BYTES_MAX, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX, REASON_BYTES_MAX, Record,
-    Start, TURN_BYTES_MAX,
+    Start, TURN_BYTES_MAX, WrittenBy,
 };
 
 /// The version of this format; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The chain before the first record.
 const CHAIN_START: u64 = u64::from_le_bytes(*b"twinstep");

@@ -230,6 +230,7 @@ pub mod doc {
     use serde::{Deserialize, Serialize};
 
     use crate::frame::{FrameData, Perspective, PlayerSet};
+    use crate::journal::WrittenBy;
     use crate::packet::hello::Hello;
     use crate::replay::Recorder;
     use crate::world::Stepper;
@@ -271,8 +272,8 @@ pub mod doc {
         let mut stepper = Stepper::default();
         let mut file = Vec::new();
         let hello = Hello::of::<Counter>(&(), "doc").expect("rules without a NaN");
-        let mut recorder =
-            Recorder::start(&hello, 0, 0, &world, &mut file).expect("names of a few bytes");
+        let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut file)
+            .expect("names of a few bytes");
         for tick in (0..ticks).map(Tick) {
             let mut frame = FrameData::<Counter>::empty(tick);
             if tick == Tick(0) {

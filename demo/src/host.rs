@@ -55,12 +55,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         invites.push(file);
     }
     print!("{}", words(args, server.local_addr(), &dialled, &invites));
-    server
-        .run_until_stopped()
-        .map_err(|source| Failure::System {
-            doing: "cannot listen for the signal to stop",
-            source,
-        })?;
+    let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
         // Worthless now; who has removed one already may.
         invites.iter().for_each(|file| {
@@ -70,7 +65,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
             let _ = std::fs::remove_dir(&args.invites);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    ended
 }
 
 /// Says what players dial: what was told, or where this machine is on its network, and on itself.

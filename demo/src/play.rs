@@ -298,7 +298,7 @@ fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failur
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(Ended::Session(Closed::Server(
-            code @ (CloseCode::Draining | CloseCode::MatchOver),
+            code @ (CloseCode::Draining | CloseCode::Restarting { .. } | CloseCode::MatchOver),
         ))) => {
             println!("{code}");
             Ok(ExitCode::SUCCESS)

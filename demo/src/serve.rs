@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::packet::hello::Hello;
+use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_server::host::{
-    Durability, JOURNAL_EXTENSION, OnJournalFailure, journals, newest_unfinished, used_tickets,
+    Durability, JOURNAL_EXTENSION, OnJournalFailure, Stopped, journals, newest_unfinished,
+    used_tickets,
 };
 use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 
 use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
 use crate::game::{Game, Rules};
+use crate::stop;
 use crate::wiring::{self, unix_now};
 
 /// The match that a server runs.
@@ -70,13 +72,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     let server = server.listen(&args.listen.to_string())?;
     tracing::info!(address = %server.local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
-    server
-        .run_until_stopped()
-        .map_err(|source| Failure::System {
-            doing: "cannot listen for the signal to stop",
-            source,
-        })?;
-    Ok(ExitCode::SUCCESS)
+    end_of(server.run_until_stopped())
+}
+
+/// What a server's end means for whoever started it.
+pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
+    match stopped.map_err(stop::no_signals)? {
+        Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
+        Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// The match that goes on, if one was cut off.
@@ -87,7 +91,11 @@ fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<P
     let hello = Hello::of::<Game>(rules, wiring::BUILD).expect("rules without a NaN");
     let found = newest_unfinished(folder, &hello)?;
     for (path, why) in &found.left_alone {
-        tracing::info!(path = %path.display(), %why, "a journal is left alone");
+        if why.is_strange() {
+            tracing::warn!(path = %path.display(), %why, "a journal is left alone: look whether you miss its match");
+        } else {
+            tracing::info!(path = %path.display(), %why, "a journal is left alone");
+        }
     }
     Ok(found.newest)
 }
@@ -166,7 +174,11 @@ fn tickets_in(folder: &Path) -> Result<Vec<u64>, Failure> {
             source,
         })?;
         if changed.elapsed().unwrap_or_default() < TICKET_LIFE_MAX {
-            used.extend(used_tickets(&path)?);
+            match used_tickets(&path) {
+                Ok(tickets) => used.extend(tickets),
+                Err(error) if error.is_foreign() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     Ok(used)

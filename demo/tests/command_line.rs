@@ -64,11 +64,16 @@ fn files_that_are_no_good_are_named_with_what_to_do() {
 
     let journals = folder.file("journals");
     fs::create_dir(&journals).unwrap();
-    fs::write(format!("{journals}/old.journal"), "hello").unwrap();
+    // What a loss of power leaves of a file: it has a length, and no bytes.
+    fs::write(format!("{journals}/old.journal"), [0; 200]).unwrap();
     let at = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     refused(
         &[&at[..], &["--journal", &journals]].concat(),
-        &["old.journal", "expected a sound journal", "move it away"],
+        &[
+            "old.journal",
+            "cut off before its first world",
+            "move it away",
+        ],
     );
     refused(&[&at[..], &["--journal", &text]].concat(), &[&text]);
 }

@@ -24,7 +24,7 @@ use twinstep_core::bounds::{
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
-use twinstep_core::journal::JournalError;
+use twinstep_core::journal::{JournalError, WrittenBy};
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, down, message};
 use twinstep_core::replay::Recorder;
@@ -60,7 +60,8 @@ mod tick;
 
 pub use evidence::Folded;
 use resume::Return;
-pub use resume::{MOVED, ResumeError, Resumed};
+pub use resume::{KEPT, MOVED, ResumeError, Resumed};
+pub(crate) use resume::{is_over, is_resumable};
 
 /// A match that cannot be started.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -261,6 +262,7 @@ impl<S: Simulation> Match<S> {
     pub fn keep_journal(&mut self) -> Result<(), StartError> {
         let start = self.outbox.bytes.len();
         let recorder = Recorder::start(
+            WrittenBy::Server,
             &self.hello,
             self.config.unix_time,
             self.config.command_delay,

@@ -54,6 +54,21 @@ pub enum Trouble {
     ServerDiffers,
 }
 
+impl Trouble {
+    /// Whether the match is over because of it.
+    #[must_use]
+    pub fn is_fatal(self) -> bool {
+        matches!(
+            self,
+            Trouble::StepAgain
+                | Trouble::Digest
+                | Trouble::Match
+                | Trouble::MatchHangs
+                | Trouble::Journal
+        )
+    }
+}
+
 /// An order that was in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {

@@ -198,10 +198,10 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
     assert!(one_sim.sum >= 3 && one_sim.unanswered == 0, "{one_sim:?}");
     assert!(two_sim.sum == 0 && two_sim.unanswered >= 1, "{two_sim:?}");
 
-    let shutdown = tokio::spawn(host.shutdown(CloseCode::Draining));
+    let shutdown = tokio::spawn(host.shutdown(CloseCode::MatchOver));
     // The clients that wait for their turn hear it too: who still speaks is told again.
     for (client, _) in party {
-        assert_eq!(end_of(client).await, said(CloseCode::Draining));
+        assert_eq!(end_of(client).await, said(CloseCode::MatchOver));
     }
     shutdown.await.unwrap();
     assert!(one.is_over() && two.is_over());

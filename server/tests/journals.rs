@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::Index;
+use twinstep_core::journal::{JournalError, WrittenBy};
+use twinstep_core::packet::hello::{CloseCode, Hello};
+use twinstep_core::replay::{Index, Recorder};
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::{Key, Tick};
+use twinstep_core::{Key, Tick, World};
 use twinstep_server::host::{
-    Durability, Journal, JournalFileError, LeftAlone, newest_unfinished, used_tickets,
+    Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished, used_tickets,
 };
 use twinstep_server::{Look, Match, MatchConfig, Output, Resolution};
 
@@ -70,7 +71,7 @@ fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
         drain(&mut game, &mut journal);
     }
     if end {
-        game.close(twinstep_core::packet::hello::CloseCode::MatchOver);
+        game.close(CloseCode::MatchOver);
         drain(&mut game, &mut journal);
     }
     game.world().tick()
@@ -151,7 +152,7 @@ fn the_newest_match_that_was_cut_off_goes_on_and_others_are_left_alone() {
     fs::write(folder.file("notes.txt"), b"not a journal").unwrap();
     let found = newest_unfinished(&folder.0, &hello).unwrap();
     assert_eq!(found.newest, Some(folder.file("b-cut-off.journal")));
-    let [(path, LeftAlone::Ended(reason))] = &found.left_alone[..] else {
+    let [(path, LeftAlone::Ended(reason)), (_, LeftAlone::Empty)] = &found.left_alone[..] else {
         panic!("{:?}", found.left_alone);
     };
     assert_eq!(
@@ -176,10 +177,133 @@ fn the_newest_match_that_was_cut_off_goes_on_and_others_are_left_alone() {
             .iter()
             .any(|(_, why)| *why == LeftAlone::Empty)
     );
+}
 
-    fs::write(folder.file("worse.journal"), b"hello").unwrap();
-    let refused = newest_unfinished(&folder.0, &hello)
-        .unwrap_err()
-        .to_string();
-    assert!(refused.contains("worse.journal"), "{refused}");
+/// Why a file of a folder was left alone.
+fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
+    let mut left = found.left_alone.iter();
+    left.find(|(left, _)| left == path).unwrap().1.clone()
+}
+
+/// Finding H11: one foreign file, or one of another format, stopped a server.
+#[test]
+fn files_of_others_in_the_folder_stop_no_server() {
+    let folder = Folder::new("foreign");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let ours = folder.file("ours.journal");
+    played(&ours, 100, 1, false);
+    let (text, older) = (folder.file("text.journal"), folder.file("older.journal"));
+    fs::write(&text, b"hello").unwrap();
+    // As version 1 of the format began.
+    let mut other_format =
+        b"\x81\x4e\xeaTwJ\n\x01\x03\xef\xcd\xab\x89\x67\x45\x23\x01\x80\xe2\xcf\xaa\x06\x02\x09"
+            .to_vec();
+    other_format.extend_from_slice(b"powderkeg1.2.3-dev\x5b\xa1\x65\x4f");
+    fs::write(&older, other_format).unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, Some(ours.clone()));
+    let foreign = LeftAlone::Foreign(JournalError::NotAJournal);
+    assert_eq!(why_of(&found, &text), foreign);
+    let format = LeftAlone::Foreign(JournalError::FormatVersion { found: 1 });
+    assert_eq!(why_of(&found, &older), format);
+    assert!(foreign.is_strange());
+
+    // A journal of ours whose first bytes were hurt is not taken for a stranger's.
+    let mut bytes = fs::read(&ours).unwrap();
+    bytes[1] ^= 1;
+    fs::write(&ours, bytes).unwrap();
+    let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+    assert!(
+        matches!(refused, JournalFileError::Damaged { .. }),
+        "{refused}"
+    );
+}
+
+/// Finding O8: such a journal was passed over, and a new match began in silence.
+#[test]
+fn a_journal_that_is_cut_before_its_first_world_is_never_passed_over() {
+    let folder = Folder::new("headless");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let (older, cut) = (folder.file("older.journal"), folder.file("cut.journal"));
+    played(&older, 100, 1, false);
+    played(&cut, 200, 1, false);
+    let whole = fs::read(&cut).unwrap();
+    let world = Index::scan(&whole).unwrap().worlds[0].offset() as usize;
+    for length in [1, world / 2, world, world + 3] {
+        fs::write(&cut, &whole[..length]).unwrap();
+        let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+        let is_cut = matches!(&refused, JournalFileError::Cut { path } if *path == cut);
+        assert!(is_cut, "{length} bytes: {refused}");
+        assert!(resume(&cut).is_err());
+    }
+    fs::write(&cut, vec![0; world]).unwrap();
+    let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
+    assert!(matches!(refused, JournalFileError::Cut { .. }), "{refused}");
+}
+
+/// Finding H4: what a client had recorded was played on as the server's match.
+#[test]
+fn what_a_client_recorded_is_not_played_on() {
+    let folder = Folder::new("recording");
+    let hello = Hello::of::<Counter>(&(), "").unwrap();
+    let (ours, theirs) = (folder.file("ours.journal"), folder.file("theirs.journal"));
+    played(&ours, 100, 1, false);
+    let world = World::new(Counter::default(), Tick(0));
+    let mut bytes = Vec::new();
+    Recorder::start(WrittenBy::Client, &hello, 200, 0, &world, &mut bytes).unwrap();
+    fs::write(&theirs, bytes).unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, Some(ours));
+    assert_eq!(why_of(&found, &theirs), LeftAlone::Recording);
+    let refused = resume(&theirs).err().unwrap().to_string();
+    assert!(refused.contains("a client wrote"), "{refused}");
+}
+
+/// Finding K10: a server that ended in order had written that its match was over.
+#[test]
+fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
+    for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {
+        let folder = Folder::new("drained");
+        let path = folder.file("a.journal");
+        let mut game = Match::new(config(7), Counter::default(), Arc::new(()), nobody).unwrap();
+        game.keep_journal().unwrap();
+        let mut journal = Journal::create(&path).unwrap();
+        for ms in 0.. {
+            game.advance(Duration::from_millis(ms));
+            drain(&mut game, &mut journal);
+            if ms > 3_000 && game.is_between_turns() {
+                break;
+            }
+        }
+        let (tick, digest) = (game.world().tick(), game.digest());
+        game.close(code);
+        drain(&mut game, &mut journal);
+        drop(journal);
+        let bytes = fs::read(&path).unwrap();
+        let index = Index::scan(&bytes).unwrap();
+        assert_eq!(index.worlds.last().unwrap().tick, tick, "its last world");
+        let hello = Hello::of::<Counter>(&(), "").unwrap();
+        let found = newest_unfinished(&folder.0, &hello).unwrap();
+        assert_eq!(found.newest, Some(path.clone()));
+        let (game, _, _) = resume(&path).unwrap();
+        assert_eq!((game.world().tick(), game.digest()), (tick, digest));
+    }
+}
+
+/// Finding H8: the bytes were waited for, but not the file's name in its folder.
+#[cfg(unix)]
+#[test]
+fn what_is_to_survive_a_loss_of_power_has_its_name_on_the_disk_too() {
+    let folder = Folder::new("named");
+    let (here, gone) = (folder.file("here"), folder.file("gone"));
+    for (durability, is_missed) in [(Durability::Power, true), (Durability::Process, false)] {
+        fs::create_dir(&here).unwrap();
+        let journal = Journal::create(here.join("a.journal")).unwrap();
+        let mut journal = journal.durability(durability);
+        // The file is still written, but nobody finds it by its name.
+        fs::rename(&here, &gone).unwrap();
+        journal.append(b"bytes").unwrap();
+        assert_eq!(journal.settle().is_err(), is_missed, "{durability:?}");
+        fs::remove_dir_all(&gone).unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! Long matches without a network: what players made of numbers do on the server's own world, written down.
 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
+use twinstep_core::journal::WrittenBy;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Recorder;
 use twinstep_core::turn::Cadence;
@@ -35,7 +36,8 @@ pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> 
     };
     let mut world = World::new(S::start(&rules, seed), Tick(0)).clocked(cadence);
     let mut journal = Vec::new();
-    let mut recorder = Recorder::start(&hello, 0, 0, &world, &mut journal).expect("short names");
+    let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut journal)
+        .expect("short names");
     let mut stepper = Stepper::default();
     let root = Mwc::seed(seed);
     let mut drivers: Vec<S::Driver> = (0..players)
@@ -110,7 +112,8 @@ pub fn alone<S: Simulation>(sim: S, rules: &S::Rules, ticks: u32) -> Vec<u8> {
     let hello = Hello::of::<S>(rules, "recorded").expect("rules without NaN");
     let mut world = World::new(sim, Tick(0));
     let mut journal = Vec::new();
-    let mut recorder = Recorder::start(&hello, 0, 0, &world, &mut journal).expect("short names");
+    let mut recorder = Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut journal)
+        .expect("short names");
     let mut stepper = Stepper::default();
     let mut frame = FrameData::<S>::roomy(Tick(0));
     for tick in (0..ticks).map(Tick) {

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::record::{Record, Start};
+use super::record::{END, MAGIC, REASON_BYTES_MAX, Record, Start};
 use super::{CHAIN_START, FORMAT_VERSION, head_check, payload_check};
 use crate::varint::{self, VarintError};
 
@@ -115,6 +115,36 @@ pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Journal
         next
     })
 }
+
+/// The most bytes that an [`End`](Record::End) takes.
+pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
+
+/// The reason of the end with which a journal seems to stop; `tail` is its last [`TAIL_BYTES_MAX`] bytes, or all of it.
+///
+/// A quick look: checks are chained from the beginning, so none is compared. Bytes that a player chose can look like an
+/// end where the writing was cut off.
+#[must_use]
+pub fn tail_reason(tail: &[u8]) -> Option<&str> {
+    (1..=REASON_BYTES_MAX).find_map(|bytes| {
+        let (rest, _check) = tail.split_last_chunk::<4>()?;
+        let (rest, reason) = rest.split_at_checked(rest.len().checked_sub(bytes)?)?;
+        let (_check, rest) = rest.split_last()?;
+        let head = varint::encode((bytes as u64) << 8 | u64::from(END));
+        let is_end = rest.ends_with(&head);
+        core::str::from_utf8(reason).ok().filter(|_| is_end)
+    })
+}
+
+/// Whether bytes at the beginning of a file are, or once were, those of a journal.
+#[must_use]
+pub fn looks_like_journal(beginning: &[u8]) -> bool {
+    let head = &beginning[..beginning.len().min(HEAD_BYTES_MAX + MAGIC.len())];
+    // A disk that lost power leaves zeros where bytes should be.
+    head.iter().all(|byte| *byte == 0) || head.windows(MAGIC.len()).any(|bytes| bytes == MAGIC)
+}
+
+/// Before the first payload stand a head and its check.
+const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 
 /// Reads a journal record by record, from pieces of any size.
 ///

@@ -21,7 +21,7 @@ pub const REASON_BYTES_MAX: usize = 256;
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
 /// The first bytes of the first payload.
-const MAGIC: [u8; 4] = *b"TwJ\n";
+pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
 
 // 0 is no kind: a file system that lost power may leave a tail of zeros.
 const START: u8 = 1;
@@ -31,7 +31,7 @@ const IDLE: u8 = 4;
 const DIGEST: u8 = 5;
 const TICKET: u8 = 6;
 const SEAT: u8 = 7;
-const END: u8 = 8;
+pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
 
 /// One record. Its bytes are borrowed: from the caller when written, from the file when read.
@@ -93,6 +93,31 @@ pub enum Record<'a> {
     },
 }
 
+/// Who writes a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WrittenBy {
+    /// The server of its match: the identities of its seats are those of tickets, and it can be taken up again.
+    #[default]
+    Server,
+    /// A client that recorded what it saw: its seats have names for people, and it can only be watched.
+    Client,
+}
+
+impl WrittenBy {
+    fn byte(self) -> u8 {
+        match self {
+            WrittenBy::Server => 0,
+            WrittenBy::Client => 1,
+        }
+    }
+
+    fn of(byte: u8) -> Option<WrittenBy> {
+        [WrittenBy::Server, WrittenBy::Client]
+            .into_iter()
+            .find(|by| by.byte() == byte)
+    }
+}
+
 /// What a journal is of: enough to refuse it in words when it does not fit the program that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
@@ -108,6 +133,8 @@ pub struct Start<'a> {
     pub started_unix_s: u64,
     /// The command delay in turns, which is fixed for a match, over its restarts too (seed row 12).
     pub command_delay: u8,
+    /// Who writes it.
+    pub by: WrittenBy,
 }
 
 /// The small fields that stand before the one long part of a payload.
@@ -152,6 +179,7 @@ impl<'a> Record<'a> {
                 fields.extend(start.rules_digest.to_le_bytes());
                 fields.extend(varint::encode(start.started_unix_s));
                 fields.push(start.command_delay);
+                fields.push(start.by.byte());
                 fields.extend(varint::encode(start.game.len() as u64));
                 fields.extend(start.game.bytes());
                 start.build.as_bytes()
@@ -274,7 +302,8 @@ impl<'a> Start<'a> {
         let sim_version = varint::take_u32(&mut rest).ok()?;
         let rules_digest = take_u64(&mut rest)?;
         let started_unix_s = varint::take(&mut rest).ok()?;
-        let (&command_delay, behind) = rest.split_first()?;
+        let (&[command_delay, by], behind) = rest.split_first_chunk::<2>()?;
+        let by = WrittenBy::of(by)?;
         rest = behind;
         let game_bytes = usize::try_from(varint::take(&mut rest).ok()?).ok()?;
         let (game, build) = rest.split_at_checked(game_bytes)?;
@@ -292,6 +321,7 @@ impl<'a> Start<'a> {
             build,
             started_unix_s,
             command_delay,
+            by,
         })
     }
 }

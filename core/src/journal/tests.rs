@@ -13,6 +13,7 @@ const START: Start<'static> = Start {
     build: "1.2.3-dev",
     started_unix_s: 1_700_000_000,
     command_delay: 2,
+    by: WrittenBy::Server,
 };
 
 fn journal(records: &[Record<'_>]) -> Vec<u8> {
@@ -84,16 +85,16 @@ fn the_bytes_of_each_record_do_not_drift() {
 
 /// head · check · payload · check, of a start and of `ONE_OF_EACH`.
 const GOLDEN: &str = "\
-814eea54774a0a0103efcdab896745230180e2cfaa060209706f776465726b6567312e322e332d6465765ba1654f
-820c8f00776f726c643eedb642
-830c2c6672616d6573aca30979
-0430
-8514901032547698badcfeac02977c20ed
-8618c04d00000000000000616e6e61b6c31fdd
-870a6302616e6e61dea23de1
-880e55647261696e656440cda080
-891456ace4cfaa06312e322e34f72af58c
-c80b1e6c61746572f7dd0566
+81500554774a0a0203efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d646576a91c003a
+820c8900776f726c645fb32976
+830ccc6672616d6573a2f35dfb
+0495
+8514ba1032547698badcfeac02e5201c64
+86180d4d00000000000000616e6e61ab362529
+870a2f02616e6e61c978ac91
+880ec3647261696e6564bb90fb15
+891491ace4cfaa06312e322e34c9cefe15
+c80bdf6c61746572f9d909a4
 ";
 
 #[test]
@@ -206,6 +207,7 @@ fn the_largest_of_each_record_is_read_back() {
         build: &text[..BUILD_BYTES_MAX],
         started_unix_s: u64::MAX,
         command_delay: u8::MAX,
+        by: WrittenBy::Client,
     };
     let mut bytes = Vec::new();
     let mut writer = JournalWriter::start(&start, &mut bytes).unwrap();
@@ -257,12 +259,12 @@ fn a_file_of_another_kind_or_version_is_refused() {
     check(&forged(4, &[]), JournalError::NotAJournal);
     check(&forged(1, b"not the magic"), JournalError::NotAJournal);
     check(
-        &forged(1, b"TwJ\n\x02and more"),
-        JournalError::FormatVersion { found: 2 },
+        &forged(1, b"TwJ\n\x01and more"),
+        JournalError::FormatVersion { found: 1 },
     );
     let damage = Damage::Payload { kind: 1 };
     check(
-        &forged(1, b"TwJ\n\x01"),
+        &forged(1, b"TwJ\n\x02"),
         JournalError::Corrupt { offset: 0, damage },
     );
 }
@@ -520,4 +522,34 @@ proptest! {
         let behind_a_start = [&journal(&[])[..], &bytes].concat();
         prop_assert!(!read(&behind_a_start).0.is_empty());
     }
+}
+
+#[test]
+fn the_reason_of_an_end_is_seen_in_the_last_bytes_and_nowhere_else() {
+    let long = "x".repeat(REASON_BYTES_MAX);
+    for reason in ["a", "over", &long] {
+        let bytes = journal(&[Record::Turn(b"frames"), Record::End { reason }]);
+        let tail = &bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..];
+        assert_eq!(tail_reason(tail), Some(reason));
+        assert_eq!(tail_reason(&bytes[..bytes.len() - 1]), None);
+    }
+    for record in ONE_OF_EACH {
+        let bytes = journal(&[record]);
+        let is_end = matches!(record, Record::End { .. });
+        assert_eq!(tail_reason(&bytes).is_some(), is_end, "{record:?}");
+    }
+    assert_eq!(tail_reason(b""), None);
+}
+
+#[test]
+fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
+    let mut bytes = journal(&[]);
+    assert!(looks_like_journal(&bytes));
+    for at in 0..2 {
+        bytes[at] ^= 0x55;
+        assert!(looks_like_journal(&bytes));
+    }
+    assert!(looks_like_journal(&[0; 64]));
+    assert!(!looks_like_journal(b"#!/bin/sh\nexit 0\n"));
+    assert!(!looks_like_journal(b"hello"));
 }

@@ -207,6 +207,12 @@ pub enum CloseCode {
     /// The player was removed.
     #[error("you were removed from the match")]
     Kicked,
+    /// The server ends in order, and its match is kept: another process is to take it up.
+    #[error("the server is restarting and keeps the match: come back in {after_s} s")]
+    Restarting {
+        /// When the match is expected to go on, in seconds from now.
+        after_s: u16,
+    },
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Place, ReplayError};
+use crate::bounds::TURN_TICKS_MAX;
 use crate::frame::{FrameData, PlayerSet};
 use crate::journal::{Entry, JournalReader, Record};
 use crate::packet::frames::RunReader;
@@ -132,6 +133,10 @@ impl<S: Simulation> Cursor<S> {
                 let mut turn = Reader::new(&self.turn[self.turn_read..]);
                 let (offset, frame) = (self.offset, &mut self.frame);
                 let damage = |error| ReplayError::Turn { offset, error };
+                if self.turn_ticks == u32::from(TURN_TICKS_MAX) {
+                    // Idle turns, of 2 bytes each, repeat its ticks.
+                    return Err(damage(WireError::Malformed("more ticks than a turn has")));
+                }
                 let nobody = PlayerSet::default();
                 self.run
                     .next(

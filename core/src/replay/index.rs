@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{ReplayError, text};
-use crate::journal::{JournalError, JournalReader, JournalWriter, Record};
+use crate::journal::{JournalError, JournalReader, JournalWriter, Record, WrittenBy};
 use crate::packet::hello::Hello;
 use crate::{PlayerId, Tick};
 
@@ -23,6 +23,8 @@ pub struct About {
     pub started_unix_s: u64,
     /// The command delay in turns; 0: no lockstep.
     pub command_delay: u8,
+    /// Who wrote it.
+    pub by: WrittenBy,
 }
 
 /// A world record.
@@ -224,6 +226,7 @@ impl About {
             build: start.build.into(),
             started_unix_s: start.started_unix_s,
             command_delay: start.command_delay,
+            by: start.by,
         })
     }
 }

@@ -10,7 +10,7 @@ use super::Index;
 use crate::bounds::PACKET_BYTES_MAX;
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
-use crate::journal::{JournalWriter, Record, Start, WriteError};
+use crate::journal::{JournalWriter, Record, Start, WriteError, WrittenBy};
 use crate::packet::hello::Hello;
 use crate::packet::{ByteCounts, frames};
 use crate::wire::Writer;
@@ -46,6 +46,7 @@ impl<S: Simulation> Recorder<S> {
     /// # Errors
     /// A name in `hello` that is too long.
     pub fn start(
+        by: WrittenBy,
         hello: &Hello,
         now_unix_s: u64,
         command_delay: u8,
@@ -59,6 +60,7 @@ impl<S: Simulation> Recorder<S> {
             build: &hello.build,
             started_unix_s: now_unix_s,
             command_delay,
+            by,
         };
         Recorder::with(JournalWriter::start(&start, out)?, world, out)
     }
@@ -125,6 +127,18 @@ impl<S: Simulation> Recorder<S> {
     pub fn ticket(&mut self, id: u64, identity: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
         let identity = identity.as_bytes();
         self.append(&Record::Ticket { id, identity }, out)
+    }
+
+    /// Writes the world, so that whoever takes the match up need not step its last seconds again; nothing in the middle
+    /// of a turn.
+    ///
+    /// # Errors
+    /// A world that no reader would take; nothing is written then.
+    pub fn snapshot(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if self.ticks > 0 || self.fresh {
+            return Ok(());
+        }
+        self.write_world(world, out)
     }
 
     /// Notes the end.

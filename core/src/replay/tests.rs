@@ -5,8 +5,9 @@ use core::time::Duration;
 use super::*;
 use crate::PlayerId;
 use crate::RosterChange;
+use crate::bounds::TURN_TICKS_MAX;
 use crate::frame::Order;
-use crate::journal::records;
+use crate::journal::{WrittenBy, records};
 use crate::testing::Echo;
 use crate::turn::Cadence;
 
@@ -37,7 +38,8 @@ impl Server {
         };
         let world = World::new(Echo::default(), tick).clocked(cadence);
         let mut file = Vec::new();
-        let recorder = Recorder::start(&hello(), 7, 0, &world, &mut file).unwrap();
+        let recorder =
+            Recorder::start(WrittenBy::Server, &hello(), 7, 0, &world, &mut file).unwrap();
         Server {
             digests: Vec::from([world.digest().unwrap()]),
             world,
@@ -302,4 +304,55 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
     assert!(agreed <= honest && honest < tick && tick - agreed <= 64);
     let paths: Vec<&str> = verified.fields.iter().map(|d| d.path.as_str()).collect();
     assert!(paths.iter().any(|path| path.contains("heard")), "{paths:?}");
+}
+
+/// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could hold the ticks of
+/// days.
+#[test]
+fn a_turn_of_more_ticks_than_a_turn_may_have_is_refused() {
+    let longest = usize::from(TURN_TICKS_MAX);
+    for (ticks, idle_turns) in [(longest, 3), (longest + 1, 3)] {
+        let mut server = Server::start(Tick(0));
+        for _ in 0..1 + idle_turns {
+            server.turn(&[0; 32][..ticks], None);
+        }
+        let verified = server.replay().verify();
+        let index = Index::scan(&server.file).unwrap();
+        let survey = Survey::of::<Echo>(&server.file, &index);
+        assert_eq!(survey.fault, verified.fault);
+        if ticks == longest {
+            assert_eq!((verified.ticks as usize, verified.fault), (4 * ticks, None));
+        } else {
+            let refused = matches!(verified.fault, Some(ReplayError::Turn { .. }));
+            assert!(refused, "{verified:?}");
+            assert!(verified.ticks <= u32::from(TURN_TICKS_MAX));
+        }
+    }
+}
+
+/// Finding K10: what stops in order ends with its world, and is played on from there.
+#[test]
+fn a_snapshot_stands_where_the_frames_have_come_to_and_is_gone_on_from() {
+    let mut server = Server::start(Tick(0));
+    server.play(50);
+    let Server {
+        world,
+        recorder,
+        file,
+        ..
+    } = &mut server;
+    recorder.snapshot(world, file).unwrap();
+    let length = file.len();
+    // There is nothing new to say.
+    recorder.snapshot(world, file).unwrap();
+    assert_eq!(file.len(), length);
+    let end = server.world.tick();
+    let index = Index::scan(&server.file).unwrap();
+    assert_eq!(
+        (index.newest, index.worlds.last().unwrap().tick),
+        (end, end)
+    );
+    assert_eq!(server.replay().verify().fault, None);
+    server.play(50);
+    assert_eq!(server.replay().verify().fault, None);
 }

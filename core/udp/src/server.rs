@@ -44,6 +44,10 @@ const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 /// Challenged peers that are remembered.
 const CHALLENGED_MAX: usize = 4 * SESSIONS_MAX;
+/// What comes from an address so long after its session ended may belong to it.
+const GONE_LIFE: Duration = Duration::from_secs(2);
+/// Addresses of sessions that ended lately.
+const GONE_MAX: usize = SESSIONS_MAX;
 
 /// What happened to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +98,9 @@ pub struct ServerEndpoint {
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
+    /// Addresses whose session ended lately, and when.
+    gone: BTreeMap<SocketAddr, Duration>,
+    is_shut: bool,
     counters: TransportCounters,
     scratch: Box<[u8; DATAGRAM_MAX]>,
 }
@@ -171,6 +178,8 @@ impl ServerEndpoint {
             outbox: Ring::new(OUTBOX_MAX),
             events: VecDeque::new(),
             packets_waiting: 0,
+            gone: BTreeMap::new(),
+            is_shut: false,
             counters: TransportCounters::default(),
             scratch: Box::new([0; DATAGRAM_MAX]),
         })
@@ -186,15 +195,29 @@ impl ServerEndpoint {
         } else if !sane(datagram) {
             self.counters.junk += 1;
         } else if let Some(protocol) = requested_protocol(datagram) {
+            if self.is_shut {
+                self.counters.late += 1;
+                return;
+            }
             self.handle_request(now, from, datagram, protocol);
         } else if let Some(&session) = self.by_address.get(&from) {
             let gate = self.sessions[&session].gate;
             self.handle_sealed(now, from, datagram, gate);
         } else if let Some(challenge) = self.challenged.get(&from) {
             self.handle_sealed(now, from, datagram, challenge.gate);
+        } else if self.gone.contains_key(&from) {
+            // A client says goodbye several times, since one may be lost.
+            self.counters.late += 1;
         } else {
             self.counters.junk += 1;
         }
+    }
+
+    /// From now on nobody new is let in, nor answered: as if the process were gone already. A client that asks keeps its
+    /// ticket, and asks again.
+    pub fn shut(&mut self) {
+        self.is_shut = true;
+        self.challenged.clear();
     }
 
     /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket
@@ -215,6 +238,8 @@ impl ServerEndpoint {
         let now = self.now;
         self.challenged
             .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
+        self.gone
+            .retain(|_, since| now.saturating_sub(*since) < GONE_LIFE);
         let unix_s = self.now_unix.as_secs();
         if unix_s >= self.consumed_pruned_unix_s + 60 {
             self.consumed.retain(|_, &mut forget| forget > unix_s);
@@ -276,7 +301,7 @@ impl ServerEndpoint {
     /// Ends a session and tells its client. No event follows; packets of it that wait stay queued.
     pub fn disconnect(&mut self, session: SessionId) {
         if let Some(ended) = self.sessions.remove(&session) {
-            self.by_address.remove(&ended.address);
+            self.forget(ended.address);
             self.gates[ended.gate]
                 .gate
                 .disconnect(session.0, &mut self.outbox);
@@ -480,9 +505,17 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Connected { session, ticket });
     }
 
+    /// The session of this address is over; what still comes from there for a while is late, and no junk.
+    fn forget(&mut self, address: SocketAddr) {
+        self.by_address.remove(&address);
+        if self.gone.len() < GONE_MAX {
+            self.gone.insert(address, self.now);
+        }
+    }
+
     fn end(&mut self, session: SessionId, reason: LeaveReason) {
         if let Some(ended) = self.sessions.remove(&session) {
-            self.by_address.remove(&ended.address);
+            self.forget(ended.address);
             self.events
                 .push_back(ServerEvent::Disconnected { session, reason });
         }

@@ -73,6 +73,8 @@ pub struct TransportCounters {
     pub packets: u64,
     /// Not of this protocol, or from a stranger that did not ask to connect.
     pub junk: u64,
+    /// Of a session that has just ended, or of someone who asks a server that ends.
+    pub late: u64,
     /// Larger than any datagram or packet may be.
     pub oversize: u64,
     /// Requests with a ticket for another key, game or wire version.

@@ -99,6 +99,12 @@ pub enum Failure {
     /// The server's match ended while it was measured.
     #[error("the match broke off: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
+    /// The match of a server died.
+    #[error(
+        "the match was stopped by a fault: see the log and the incident file; its journal, if it has one, can be taken \
+         up again"
+    )]
+    Died,
     /// The operating system.
     #[error("{doing}: {source}")]
     System {
@@ -146,6 +152,7 @@ impl Failure {
             Failure::Ended(_)
             | Failure::Rules { .. }
             | Failure::Match(_)
+            | Failure::Died
             | Failure::Terminal(TerminalError::Io(_))
             | Failure::System { .. } => 1,
             _ => 2,

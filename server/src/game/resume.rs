@@ -15,6 +15,7 @@
 //! a pause and not their lives; nobody is dropped for a while even if it takes longer.
 
 use twinstep_core::bounds::DROP_AFTER_TICKS;
+use twinstep_core::journal::WrittenBy;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 
 use super::spectators::Watched;
@@ -31,6 +32,9 @@ const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
 /// The reason in a journal whose match another process is to take up.
 pub const MOVED: &str = "moved";
 
+/// The reason in a journal whose server ended in order, and whose match is to go on.
+pub const KEPT: &str = "kept";
+
 /// Why a match cannot be taken up again.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +48,9 @@ pub enum ResumeError {
         /// Why it ended.
         reason: String,
     },
+    /// It is what a client recorded: its seats have names instead of identities.
+    #[error("a client wrote this journal: it can be watched, but not played on")]
+    Recording,
     /// There are fewer seats than before.
     #[error(
         "expected seats for all who played, got {seats}, but {player} was there: allow more players"
@@ -96,8 +103,11 @@ impl<S: Simulation> Match<S> {
         let hello = Hello::of::<S>(&rules, &config.build).map_err(StartError::from)?;
         let index = Index::scan(journal).map_err(ReplayError::from)?;
         index.check(&hello)?;
-        if let Some(reason) = index.ended.as_ref().filter(|reason| *reason != MOVED) {
-            let reason = reason.clone();
+        if index.about.by != WrittenBy::Server {
+            return Err(ResumeError::Recording);
+        }
+        if let Some(reason) = is_over(&index) {
+            let reason = reason.to_owned();
             return Err(ResumeError::Over { reason });
         }
         match index.stopped {
@@ -207,6 +217,17 @@ impl<S: Simulation> Match<S> {
             }
         }
     }
+}
+
+/// Why the match of a journal is over for good, if it is.
+pub(crate) fn is_over(index: &Index) -> Option<&str> {
+    let reason = index.ended.as_deref()?;
+    (!is_resumable(reason)).then_some(reason)
+}
+
+/// Whether a match that stopped for this reason is to go on.
+pub(crate) fn is_resumable(reason: &str) -> bool {
+    [MOVED, KEPT].contains(&reason)
 }
 
 /// What the frames of a journal lead to.

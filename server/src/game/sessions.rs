@@ -145,7 +145,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends the match: everybody is told why, and the journal is closed.
+    /// Ends the match: everybody is told why, and the journal is closed. The match of a journal that is closed for
+    /// [`Draining`](CloseCode::Draining), [`Restarting`](CloseCode::Restarting) or [`Moved`](CloseCode::Moved) can be
+    /// taken up again: its last world stands there, if it is closed [between turns](Self::is_between_turns).
     pub fn close(&mut self, code: CloseCode) {
         if self.closed.is_some() {
             return;
@@ -158,10 +160,37 @@ impl<S: Simulation> Match<S> {
         }
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
+            CloseCode::Draining | CloseCode::Restarting { .. } => KEPT.to_owned(),
             code => code.to_string(),
         };
+        if is_resumable(&reason) {
+            self.note_snapshot();
+        }
         self.journal(|recorder, out| recorder.end(&reason, out));
         self.closed = Some(code);
+    }
+
+    /// Whether no turn has begun that is not full: what was sealed was told.
+    #[must_use]
+    pub fn is_between_turns(&self) -> bool {
+        let world = &self.world;
+        world.turn().began == world.tick()
+    }
+
+    fn note_snapshot(&mut self) {
+        let world = &self.world;
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let start = self.outbox.bytes.len();
+        match recorder.snapshot(world, &mut self.outbox.bytes) {
+            Ok(()) => {
+                let written = start..self.outbox.bytes.len();
+                self.outbox.push(Item::Journal(written));
+            }
+            // Without it the last seconds are stepped again.
+            Err(_) => self.outbox.bytes.truncate(start),
+        }
     }
 
     /// A player is to leave, whether or not it has a session.

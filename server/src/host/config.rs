@@ -13,6 +13,9 @@ use super::clock::unix_now;
 use super::{AdminError, JournalFileError};
 use crate::game::StartError;
 
+/// A server that is restarted goes on after about so long, if nothing else is said.
+const BACK_AFTER: Duration = Duration::from_secs(5);
+
 /// What a host starts from.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -30,6 +33,9 @@ pub struct HostConfig {
     pub used_tickets: Vec<u64>,
     /// Where incident files go; without it, beside each match's journal.
     pub incidents: Option<PathBuf>,
+    /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
+    /// clients are told, in whole seconds.
+    pub back_after: Duration,
     /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
     pub sessions_max: usize,
     /// Where operators and the next server process ask; an address on loopback.
@@ -48,6 +54,7 @@ impl HostConfig {
             consumed_file: None,
             used_tickets: Vec::new(),
             incidents: None,
+            back_after: BACK_AFTER,
             sessions_max: 64,
             admin: None,
         }

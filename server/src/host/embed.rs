@@ -31,7 +31,7 @@ use crate::hooks::{Look, Referee, Resolution, Resolver};
 
 mod running;
 
-pub use running::Running;
+pub use running::{Running, Stopped};
 
 /// The match of a [`Server`]: there is only one.
 const MATCH: u64 = 1;

@@ -2,6 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot, watch};
 use twinstep_core::Simulation;
+use twinstep_core::packet::hello::CloseCode;
 
 use super::runner::Errand;
 use crate::game::Match;
@@ -14,7 +15,7 @@ pub struct MatchEnded;
 /// Reaches a running match from anywhere.
 pub struct MatchHandle<S: Simulation> {
     pub(super) errands: mpsc::Sender<Errand<S>>,
-    pub(super) over: watch::Receiver<bool>,
+    pub(super) over: watch::Receiver<Option<CloseCode>>,
 }
 
 impl<S: Simulation> Clone for MatchHandle<S> {
@@ -48,13 +49,20 @@ impl<S: Simulation> MatchHandle<S> {
         tokio::select! {
             answer = asked => answer,
             // It stands still, and will never answer.
-            _ = over.wait_for(|over| *over) => Err(MatchEnded),
+            _ = over.wait_for(Option::is_some) => Err(MatchEnded),
         }
     }
 
     /// Whether the match is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.errands.is_closed() || *self.over.borrow()
+        self.errands.is_closed() || self.over.borrow().is_some()
+    }
+
+    /// Waits until the match is over, and says why; `None`: its host was dropped.
+    pub async fn ended(&self) -> Option<CloseCode> {
+        let mut over = self.over.clone();
+        let ended = over.wait_for(Option::is_some).await;
+        ended.ok().and_then(|code| *code)
     }
 }

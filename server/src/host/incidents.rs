@@ -1,15 +1,21 @@
 //! Incidents as files, beside the journal or where the host was told: for whoever has to mend the game.
 //!
-//! Law **Bounded**: at most [`FILES_MAX`] of one match in a folder, restarts included; the log has them all.
+//! Law **Bounded**: at most [`FILES_MAX`] of one match in a folder, restarts included, and [`FATAL_MAX`] more of what
+//! ended it: many small ones must not hide that. The log has them all.
+//!
+//! Where the folder takes no file (the disk may be full: that is an incident too), the file goes to the folder for
+//! temporary ones; if that takes none either, its text goes to standard error.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::incident::Incident;
 
 /// Files of one match.
 const FILES_MAX: usize = 32;
+/// Files beyond them, of incidents that a match did not survive.
+const FATAL_MAX: usize = 8;
 
 /// Where the incidents of one match go.
 #[derive(Clone, Debug)]
@@ -29,37 +35,115 @@ impl IncidentFiles {
         let Some(folder) = &self.folder else {
             return;
         };
-        match self.write_file(folder, incident) {
+        let written = self.write_file(folder, incident).or_else(|error| {
+            let other = std::env::temp_dir();
+            tracing::error!(id, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
+            self.write_file(&other, incident)
+        });
+        match written {
             Ok(Some(path)) => tracing::info!(id, path = %path.display(), "incident file"),
             Ok(None) => tracing::warn!(
                 id,
                 "there are {FILES_MAX} incident files already: no other is written"
             ),
-            Err(error) => tracing::error!(id, %error, "the incident file cannot be written"),
+            Err(error) => {
+                tracing::error!(id, %error, "no incident file can be written");
+                let _ = write!(io::stderr(), "{}", self.text(incident));
+            }
         }
     }
 
-    fn write_file(&self, folder: &Path, incident: &Incident) -> std::io::Result<Option<PathBuf>> {
+    fn text(&self, incident: &Incident) -> String {
+        let journal = match &self.journal {
+            Some(path) => path.display().to_string(),
+            None => "none".to_owned(),
+        };
+        let (id, about) = (self.id, &self.about);
+        format!("match {id}, {about}, journal: {journal}\n{incident}\n")
+    }
+
+    fn write_file(&self, folder: &Path, incident: &Incident) -> io::Result<Option<PathBuf>> {
         let prefix = format!("incident-{}-", self.id);
         let mut files = 0;
         for entry in std::fs::read_dir(folder)? {
             files += usize::from(entry?.file_name().to_string_lossy().starts_with(&prefix));
         }
-        if files >= FILES_MAX {
+        let fatal = incident.trouble.is_fatal();
+        if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
             return Ok(None);
         }
         let path = folder.join(format!("{prefix}{}.txt", incident.tick.0));
         // Several of one tick stand in one file.
         let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-        let journal = match &self.journal {
-            Some(path) => path.display().to_string(),
-            None => "none".to_owned(),
-        };
-        write!(
-            file,
-            "match {}, {}, journal: {journal}\n{incident}\n",
-            self.id, self.about
-        )?;
-        Ok(Some(path))
+        // At once, so that a full disk takes all of it or, most often, nothing.
+        let written = file.write_all(self.text(incident).as_bytes());
+        if written.is_err() && file.metadata().is_ok_and(|data| data.len() == 0) {
+            // An empty file only looks like an answer.
+            let _ = std::fs::remove_file(&path);
+        }
+        written.map(|()| Some(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use twinstep_core::Tick;
+
+    use super::*;
+    use crate::incident::Trouble;
+
+    fn files(id: u64, folder: &Path) -> IncidentFiles {
+        IncidentFiles {
+            id,
+            folder: Some(folder.to_owned()),
+            journal: None,
+            about: "a game".to_owned(),
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Finding H11: after 32 small incidents a fatal one got no file.
+    #[test]
+    fn many_small_incidents_leave_room_for_a_fatal_one() {
+        let folder = folder("incidents-fatal");
+        let files = files(3, &folder);
+        let count = || fs::read_dir(&folder).unwrap().count();
+        for tick in 0..100 {
+            files.write(&Incident::new(Tick(tick), Trouble::Job, "small"));
+        }
+        assert_eq!(count(), FILES_MAX);
+        for tick in 100..200 {
+            files.write(&Incident::new(Tick(tick), Trouble::MatchHangs, "fatal"));
+        }
+        assert_eq!(count(), FILES_MAX + FATAL_MAX);
+        assert!(folder.join("incident-3-100.txt").exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O5: the incident of a full disk was an empty file on that disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn where_the_folder_takes_no_file_another_one_does_and_none_is_empty() {
+        let folder = folder("incidents-full");
+        // Unique, as the other folder is everybody's.
+        let id = 1 << 40 | u64::from(std::process::id());
+        let name = format!("incident-{id}-7.txt");
+        let full = folder.join(&name);
+        std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+        files(id, &folder).write(&Incident::new(Tick(7), Trouble::Journal, "no room"));
+        let other = std::env::temp_dir().join(&name);
+        let said = fs::read_to_string(&other).unwrap();
+        assert!(said.contains("no room"), "{said}");
+        assert!(!full.is_symlink(), "an empty file is left behind");
+        fs::remove_file(other).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

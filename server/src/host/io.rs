@@ -61,6 +61,8 @@ pub(super) enum Told {
     Packet(PeerId, Box<[u8]>),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
+    /// Let nobody in any more, and answer nobody who asks.
+    Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
 }
@@ -333,6 +335,7 @@ impl Io {
                     self.say_goodbye(session, code);
                 }
             }
+            Told::Shut => self.endpoint.shut(),
             Told::Drain(code) => {
                 self.draining = Some(code);
                 self.matches.clear();

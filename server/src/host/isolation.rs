@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::hello::CloseCode;
@@ -30,6 +30,9 @@ use crate::incident::{Incident, Trouble, panic_message};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat so many times in a row stands still.
 const SAME_BEATS_MAX: u32 = 10;
+
+/// Threads for jobs that run or hang, and one for a fold of the journal: a fold never waits for a job.
+const THREADS_MAX: usize = jobs::AT_ONCE + jobs::HUNG_MAX + 1;
 
 /// What a match's thread shows to its watch.
 #[derive(Debug, Default)]
@@ -92,26 +95,30 @@ impl Pulse {
 /// How a match's thread ended: why the match is over, or what its panic said.
 pub(super) type Ended = Result<CloseCode, String>;
 
+fn runtime(name: &str) -> std::io::Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(THREADS_MAX)
+        .thread_name(format!("{name}-job"))
+        .build()
+}
+
 /// Starts a match's thread.
 pub(super) fn start<S: Simulation>(
     id: u64,
     runner: Runner<S>,
-) -> std::io::Result<oneshot::Receiver<Ended>> {
+) -> std::io::Result<(std::thread::JoinHandle<()>, oneshot::Receiver<Ended>)> {
     let name = format!("match-{id}");
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .max_blocking_threads(jobs::AT_ONCE + jobs::HUNG_MAX)
-        .thread_name(format!("{name}-job"))
-        .build()?;
+    let runtime = runtime(&name)?;
     let (ended, end) = oneshot::channel();
-    std::thread::Builder::new().name(name).spawn(move || {
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
         let run = AssertUnwindSafe(|| runtime.block_on(runner.run()));
         let result = catch_unwind(run).map_err(|panic| panic_message(&*panic).to_owned());
         let _ = ended.send(result);
         // Jobs of its resolver may take long; nobody waits for them.
         runtime.shutdown_background();
     })?;
-    Ok(end)
+    Ok((thread, end))
 }
 
 /// Watches over a match until it ends, and tells its players if it did not end by itself.
@@ -121,7 +128,7 @@ pub(super) async fn watch(
     pulse: Arc<Pulse>,
     files: IncidentFiles,
     told: mpsc::Sender<Told>,
-    over: watch::Sender<bool>,
+    over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -157,5 +164,28 @@ pub(super) async fn watch(
         }
     };
     let _ = told.send(Told::Over(id, code)).await;
-    over.send_replace(true);
+    over.send_replace(Some(code));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finding H11: a fold of the journal waited for ever behind jobs that hang.
+    #[test]
+    fn a_fold_finds_a_thread_when_all_jobs_hang() {
+        let runtime = runtime("busy").unwrap();
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let folded = runtime.block_on(async {
+            for _ in 0..jobs::AT_ONCE + jobs::HUNG_MAX {
+                let wait = wait.clone();
+                tokio::task::spawn_blocking(move || drop(wait.lock().map(|wait| wait.recv())));
+            }
+            let fold = tokio::task::spawn_blocking(|| "folded");
+            tokio::time::timeout(Duration::from_secs(10), fold).await
+        });
+        assert_eq!(folded.unwrap().unwrap(), "folded");
+        drop(release);
+    }
 }

@@ -18,6 +18,20 @@ use crate::config::MatchConfig;
 use crate::game::{Match, ResumeError, Resumed};
 use crate::hooks::Resolver;
 
+impl JournalFileError {
+    /// Whether the file is no journal of this version at all.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        matches!(
+            self,
+            JournalFileError::Damaged {
+                source: JournalError::NotAJournal | JournalError::FormatVersion { .. },
+                ..
+            }
+        )
+    }
+}
+
 /// What a journal is to survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -87,6 +101,15 @@ pub enum JournalFileError {
         /// What is wrong.
         source: JournalError,
     },
+    /// It stops before its first world.
+    #[error(
+        "the journal {path} was cut off before its first world: if a match was played in it, it is lost; bring back a \
+         whole copy, or move it away to begin a new match"
+    )]
+    Cut {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Its match cannot be taken up again.
     #[error(
         "cannot take up the match of {path}: {source}; begin a new match, or move the file away"
@@ -109,6 +132,10 @@ pub struct Journal {
     on_failure: OnJournalFailure,
     /// Something was appended since the disk was last waited for.
     unsettled: bool,
+    /// Something was appended and settled.
+    begun: bool,
+    /// The disk has the file's name too, not only its bytes.
+    named: bool,
 }
 
 impl Journal {
@@ -146,6 +173,8 @@ impl Journal {
             durability: Durability::default(),
             on_failure: OnJournalFailure::default(),
             unsettled: false,
+            begun: false,
+            named: false,
         }
     }
 
@@ -256,10 +285,15 @@ impl Journal {
     /// The disk does not take it.
     pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
-            self.file
-                .sync_data()
-                .map_err(|source| self.unwritable(source))?;
+            let settled = self.file.sync_data().and_then(|()| match self.named {
+                true => Ok(()),
+                // A file whose name is lost is lost.
+                false => sync_folder(&self.path),
+            });
+            settled.map_err(|source| self.unwritable(source))?;
+            self.named = true;
         }
+        self.begun |= self.unsettled;
         self.unsettled = false;
         Ok(())
     }
@@ -269,6 +303,15 @@ impl Journal {
         self.file
             .sync_all()
             .map_err(|source| self.unwritable(source))
+    }
+
+    /// Removes a new file if not even its first world was written: nobody saw anything of its match, and whoever finds it
+    /// would have to wonder.
+    pub(super) fn discard_unbegun(self) {
+        let is_file = self.file.metadata().is_ok_and(|data| data.is_file());
+        if self.is_new && !self.begun && is_file {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// The match goes on without it: it gets another name, so that nobody takes it up where it stops.
@@ -285,6 +328,19 @@ impl Journal {
             path: self.path.clone(),
             source,
         }
+    }
+}
+
+/// Waits until the disk has the entry of a file in its folder.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        // Elsewhere a folder cannot be waited for.
+        false => Ok(()),
     }
 }
 

@@ -1,14 +1,22 @@
 //! A folder of journals: which match of it goes on when a server starts there.
+//!
+//! Invariant: a match that a server has played is never passed over in silence. What cannot be taken up either stops the
+//! search with an error that says what to do, or is named among [`Unfinished::left_alone`].
 
 use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use twinstep_core::journal::{JournalError, JournalReader, Record};
+use twinstep_core::journal::{
+    JournalError, JournalReader, Record, TAIL_BYTES_MAX, WrittenBy, looks_like_journal, tail_reason,
+};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, ReplayError};
 
 use super::JournalFileError;
-use crate::game::MOVED;
+use crate::game::{is_over, is_resumable};
 
 /// How names of journals end.
 pub const JOURNAL_EXTENSION: &str = "journal";
@@ -20,7 +28,7 @@ const START_BYTES: u64 = 1 << 10;
 pub struct Unfinished {
     /// The newest one that this program can go on with.
     pub newest: Option<PathBuf>,
-    /// Those newer than it that were left alone, and why.
+    /// Those newer than it that were left alone, newest first, then those that do not say when they began; and why.
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
 
@@ -28,59 +36,98 @@ pub struct Unfinished {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftAlone {
-    /// Its server was killed while it began: there is no world in it.
+    /// Nothing was ever written to it.
     Empty,
     /// Its match is over.
     Ended(String),
+    /// A client recorded it, to be watched.
+    Recording,
+    /// It is no journal of Twinstep, or one of another format.
+    Foreign(JournalError),
     /// It is of another game, version or rules.
     Other(ReplayError),
+}
+
+impl LeftAlone {
+    /// Whether there may be a match in it that somebody misses.
+    #[must_use]
+    pub fn is_strange(&self) -> bool {
+        !matches!(self, LeftAlone::Ended(_) | LeftAlone::Recording)
+    }
 }
 
 impl fmt::Display for LeftAlone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LeftAlone::Empty => write!(f, "there is no world in it"),
-            LeftAlone::Ended(reason) => write!(f, "its match is over: {reason}"),
+            LeftAlone::Empty => write!(f, "nothing was ever written to it"),
+            LeftAlone::Ended(reason) => write!(f, "its match is over: {}", reason.escape_debug()),
+            LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
+            LeftAlone::Foreign(error) => error.fmt(f),
             LeftAlone::Other(mismatch) => mismatch.fmt(f),
         }
     }
 }
 
 /// Looks for the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and
-/// rules. Newest is whose match began last.
+/// rules. Newest is whose match began last. Reads that one and the newest of all; of the others the beginning and the
+/// end.
 ///
 /// # Errors
-/// A file that cannot be read, or a name that promises a journal and holds none. A damaged one is no error here,
-/// but when it is taken up.
+/// A file that cannot be read; one whose first record is damaged, or which stops before its first world: a match may
+/// have been played in it. Damage behind that is no error here, but when it is taken up.
 pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, JournalFileError> {
-    let mut begun = Vec::new();
+    let mut unfinished = Unfinished::default();
+    let (mut begun, mut undated) = (Vec::new(), Vec::new());
     for path in journals(folder)? {
-        let start = read_start(&path)?;
-        begun.push((start, path));
+        let beginning = look(&path).map_err(|source| unreadable(&path, source))?;
+        match beginning {
+            Beginning::At(start) => begun.push((start, path)),
+            Beginning::None(why) => undated.push((path, why)),
+        }
     }
     begun.sort();
-    let mut unfinished = Unfinished::default();
-    for (_, path) in begun.into_iter().rev() {
-        let bytes = std::fs::read(&path).map_err(|source| unreadable(&path, source))?;
-        let index = match Index::scan(&bytes) {
-            Ok(index) if !index.worlds.is_empty() => index,
-            Err(source) if !is_beginning(&bytes, &source) => return Err(damaged(&path, source)),
-            _ => {
-                unfinished.left_alone.push((path, LeftAlone::Empty));
-                continue;
-            }
+    let newest = begun.len().saturating_sub(1);
+    for (n, (_, path)) in begun.into_iter().enumerate().rev() {
+        // The newest one is read as a whole. Of those before it the last record says enough, unless it says that their
+        // match goes on.
+        let reason = match n < newest {
+            true => ended(&path).map_err(|source| unreadable(&path, source))?,
+            false => None,
         };
-        let why = match (&index.ended, index.check(ours)) {
-            (_, Err(mismatch)) => LeftAlone::Other(mismatch),
-            (Some(reason), Ok(())) if reason != MOVED => LeftAlone::Ended(reason.clone()),
-            _ => {
+        let why = match reason {
+            Some(reason) => Some(LeftAlone::Ended(reason)),
+            None => left_alone(&path, ours)?,
+        };
+        match why {
+            Some(why) => unfinished.left_alone.push((path, why)),
+            None => {
                 unfinished.newest = Some(path);
                 break;
             }
-        };
-        unfinished.left_alone.push((path, why));
+        }
     }
+    unfinished.left_alone.append(&mut undated);
     Ok(unfinished)
+}
+
+/// Why a journal is left alone; `None`: its match goes on.
+fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
+    let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+    let cut = || JournalFileError::Cut {
+        path: path.to_owned(),
+    };
+    let index = match Index::scan(&bytes) {
+        Ok(index) => index,
+        Err(JournalError::Torn { .. }) => return Err(cut()),
+        Err(source) => return Err(damaged(path, source)),
+    };
+    Ok(match (is_over(&index), index.check(ours)) {
+        (_, Err(mismatch)) => Some(LeftAlone::Other(mismatch)),
+        _ if index.about.by == WrittenBy::Client => Some(LeftAlone::Recording),
+        (Some(reason), Ok(())) => Some(LeftAlone::Ended(reason.to_owned())),
+        _ if index.worlds.is_empty() => return Err(cut()),
+        _ => None,
+    })
 }
 
 /// The journals of a folder, in no particular order.
@@ -98,28 +145,52 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
     Ok(paths)
 }
 
-/// When a journal's match began, in seconds since 1970.
-fn read_start(path: &Path) -> Result<u64, JournalFileError> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(START_BYTES).read_to_end(&mut bytes))
-        .map_err(|source| unreadable(path, source))?;
-    match JournalReader::new().read(&mut &bytes[..]) {
-        Ok(Some(entry)) => match entry.record {
-            Record::Start(start) => Ok(start.started_unix_s),
-            _ => unreachable!("a reader begins with a start or an error"),
-        },
-        // Killed while it was made: there is nothing in it to lose.
-        Ok(None) => Ok(0),
-        Err(source) if is_beginning(&bytes, &source) => Ok(0),
-        Err(source) => Err(damaged(path, source)),
-    }
+/// How a file begins.
+enum Beginning {
+    /// As a journal whose match began then, in seconds since 1970; or as what may be the rest of one.
+    At(u64),
+    /// As nothing that a server could have played.
+    None(LeftAlone),
 }
 
-/// Whether not even the first record was written whole.
-fn is_beginning(bytes: &[u8], error: &JournalError) -> bool {
-    bytes.is_empty() || *error == JournalError::Torn { offset: 0 }
+fn look(path: &Path) -> std::io::Result<Beginning> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    let changed = file.metadata()?.modified()?;
+    file.take(START_BYTES).read_to_end(&mut bytes)?;
+    Ok(match JournalReader::new().read(&mut &bytes[..]) {
+        Ok(Some(entry)) => match entry.record {
+            Record::Start(start) => Beginning::At(start.started_unix_s),
+            _ => unreachable!("a reader begins with a start or an error"),
+        },
+        Ok(None) => Beginning::None(LeftAlone::Empty),
+        Err(error @ JournalError::FormatVersion { .. }) => {
+            Beginning::None(LeftAlone::Foreign(error))
+        }
+        Err(JournalError::NotAJournal) if !looks_like_journal(&bytes) => {
+            Beginning::None(LeftAlone::Foreign(JournalError::NotAJournal))
+        }
+        // It does not say when it began; it was written then.
+        Err(_) => Beginning::At(seconds(changed)),
+    })
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or(Duration::ZERO).as_secs()
+}
+
+/// Why the match of a journal is over for good, as its last bytes have it.
+fn ended(path: &Path) -> std::io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(
+        length.saturating_sub(TAIL_BYTES_MAX as u64),
+    ))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES_MAX as u64).read_to_end(&mut tail)?;
+    let reason = tail_reason(&tail).filter(|reason| !is_resumable(reason));
+    Ok(reason.map(ToOwned::to_owned))
 }
 
 fn unreadable(path: &Path, source: std::io::Error) -> JournalFileError {

@@ -31,6 +31,7 @@ mod runner;
 mod signal;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -55,7 +56,7 @@ use runner::{Ends, Runner};
 
 pub use admin::{AdminError, HandedOver, Taker, take_over};
 pub use config::{HostConfig, HostError};
-pub use embed::{Running, Server};
+pub use embed::{Running, Server, Stopped};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
@@ -72,17 +73,63 @@ const ERRANDS_MAX: usize = 16;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How a host ends.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// Its clients are told why.
+    Told(CloseCode),
+    /// As if the process had been killed.
+    Abandoned,
+}
+
+/// A match of a host.
+enum Hosted {
+    /// It is about to start: its id is taken.
+    Starting,
+    /// It runs on this thread, and is watched by this task.
+    Runs {
+        watching: JoinHandle<()>,
+        thread: std::thread::JoinHandle<()>,
+    },
+}
+
+/// An id that is taken for as long as its match does not run yet.
+struct Taken<'h> {
+    matches: &'h Mutex<BTreeMap<u64, Hosted>>,
+    id: u64,
+}
+
+impl Taken<'_> {
+    fn runs(self, hosted: Hosted) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.insert(self.id, hosted);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        if matches!(matches.get(&self.id), Some(Hosted::Starting)) {
+            matches.remove(&self.id);
+        }
+    }
+}
+
 /// Many matches over one socket. Made within a tokio runtime; [`Server`] brings its own.
+///
+/// Dropped, it ends at once and without a word to its clients: its matches stop as if the process had been killed, so a
+/// journal can be taken up again, and their threads end a moment later.
 pub struct Host {
     address: SocketAddr,
     public: Vec<SocketAddr>,
     key: Key,
     game: String,
     incidents: Option<PathBuf>,
+    back_after: Duration,
     clock: Clock,
     told: mpsc::Sender<Told>,
-    closing: watch::Sender<Option<CloseCode>>,
-    matches: Mutex<BTreeMap<u64, JoinHandle<()>>>,
+    closing: watch::Sender<Option<Ending>>,
+    matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
     /// The matches as the admin port sees them.
     register: Register,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
@@ -172,10 +219,11 @@ impl Host {
             key: config.keys[0].clone(),
             game: config.game,
             incidents: config.incidents,
+            back_after: config.back_after,
             clock,
             told,
             closing: watch::Sender::new(None),
-            matches: Mutex::default(),
+            matches: Arc::default(),
             register,
             admin,
             io: tokio::spawn(io),
@@ -214,9 +262,7 @@ impl Host {
         if self.closing.borrow().is_some() {
             return Err(HostError::Stopped);
         }
-        if self.with_matches(|matches| matches.contains_key(&id)) {
-            return Err(HostError::MatchExists(id));
-        }
+        let taken = self.take_id(id)?;
         if journal.as_ref().is_some_and(Journal::is_new) {
             game.keep_journal()?;
         }
@@ -242,6 +288,7 @@ impl Host {
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
             moves,
+            back_after: self.back_after,
         };
         let tickets = RejoinTickets {
             key: self.key.clone(),
@@ -252,7 +299,7 @@ impl Host {
         let tick = game.world().tick().0;
         let needs = Taker::new(&game.origin().1, game.config().players_max);
         let runner = Runner::new(id, game, journal, tickets, files.clone(), ends);
-        let end = isolation::start(id, runner).map_err(HostError::Threads)?;
+        let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
         let known = Known {
             pulse: pulse.clone(),
             moves: move_to,
@@ -263,10 +310,12 @@ impl Host {
             .lock()
             .expect("nothing panics under this lock")
             .insert(id, known);
-        let (over, is_over) = watch::channel(false);
+        let (over, is_over) = watch::channel(None);
         let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
-        let task = tokio::spawn(watching);
-        self.with_matches(|matches| matches.insert(id, task));
+        taken.runs(Hosted::Runs {
+            watching: tokio::spawn(watching),
+            thread,
+        });
         tracing::info!(id, tick, "match started");
         Ok(MatchHandle {
             errands: send,
@@ -276,12 +325,19 @@ impl Host {
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
     /// Takes at most 4 s.
-    pub async fn shutdown(self, code: CloseCode) {
-        self.closing.send_replace(Some(code));
+    ///
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
+    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
+    pub async fn shutdown(mut self, code: CloseCode) {
+        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        let _ = self.told.send(Told::Shut).await;
+        self.closing.send_replace(Some(Ending::Told(code)));
         let matches = self.with_matches(std::mem::take);
         let all_end = async {
-            for (_, task) in matches {
-                let _ = task.await;
+            for hosted in matches.into_values() {
+                if let Hosted::Runs { watching, .. } = hosted {
+                    let _ = watching.await;
+                }
             }
         };
         if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
@@ -291,22 +347,52 @@ impl Host {
             tracing::error!("a match did not end in time");
         }
         let _ = self.told.send(Told::Drain(code)).await;
-        let abort = self.io.abort_handle();
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, self.io)
-            .await
-            .is_err()
-        {
-            abort.abort();
-        }
-        if let Some((_, admin)) = self.admin {
-            admin.abort();
-        }
+        // What is left of it ends when this is dropped.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         tracing::info!(reason = %code, "shut down");
     }
 
-    fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, JoinHandle<()>>) -> R) -> R {
+    fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
+        self.with_matches(|matches| match matches.entry(id) {
+            Entry::Occupied(_) => Err(HostError::MatchExists(id)),
+            Entry::Vacant(free) => {
+                free.insert(Hosted::Starting);
+                Ok(Taken {
+                    matches: &self.matches,
+                    id,
+                })
+            }
+        })
+    }
+
+    /// Ends all matches as if the process had been killed; the threads that are to end.
+    fn abandon(&self) -> Vec<std::thread::JoinHandle<()>> {
+        self.closing.send_replace(Some(Ending::Abandoned));
+        self.with_matches(std::mem::take)
+            .into_values()
+            .filter_map(|hosted| match hosted {
+                Hosted::Runs { thread, .. } => Some(thread),
+                Hosted::Starting => None,
+            })
+            .collect()
+    }
+
+    fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
-        matches.retain(|_, task| !task.is_finished());
+        matches.retain(|_, hosted| match hosted {
+            Hosted::Starting => true,
+            Hosted::Runs { watching, .. } => !watching.is_finished(),
+        });
         f(&mut matches)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.abandon();
+        self.io.abort();
+        if let Some((_, admin)) = &self.admin {
+            admin.abort();
+        }
     }
 }

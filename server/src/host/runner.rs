@@ -23,7 +23,7 @@ use super::isolation::Pulse;
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::rejoin::RejoinTickets;
-use super::{Clock, RESERVED, unix_now};
+use super::{Clock, Ending, RESERVED, unix_now};
 use crate::game::{Folded, Match};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
@@ -39,6 +39,8 @@ type Fold = (PeerId, Tick, Result<Folded, ReplayError>);
 const BATCH: usize = 256;
 /// A match that is handed over waits at most so long for its clients to have their tickets.
 const MOVE_PATIENCE: Duration = Duration::from_secs(1);
+/// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
+const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// That a match has no journal is said so often.
 const LAMENT_EVERY: Duration = Duration::from_secs(60);
 
@@ -51,9 +53,11 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) heard: Receiver<Heard>,
     pub(super) errands: Receiver<Errand<S>>,
     pub(super) told: Sender<Told>,
-    pub(super) closing: watch::Receiver<Option<CloseCode>>,
+    pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: Receiver<Move>,
+    /// When a match that is kept is expected to go on.
+    pub(super) back_after: Duration,
 }
 
 /// A match and all that it is connected to.
@@ -70,6 +74,8 @@ pub(super) struct Runner<S: Simulation> {
     folding: bool,
     /// The match is to go to another process by then at the latest.
     moving: Option<(Duration, Move)>,
+    /// Asked to end, it waits for the end of its turn until then at the latest.
+    stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
     orders: Vec<Told>,
     /// When it was last said that the match goes on without a journal.
@@ -99,6 +105,7 @@ impl<S: Simulation> Runner<S> {
             folds: channel(1),
             folding: false,
             moving: None,
+            stop_by: None,
             orders: Vec::new(),
             lamented: None,
             reported: None,
@@ -117,6 +124,12 @@ impl<S: Simulation> Runner<S> {
         while let Ok(errand) = self.ends.errands.try_recv() {
             errand(&mut self.game);
         }
+    }
+
+    /// Whether it was declared over while it stood still. Then it does nothing any more: its players were told, and
+    /// another process may have its journal soon.
+    fn is_condemned(&self) -> bool {
+        self.ends.pulse.is_condemned()
     }
 
     /// Runs the match to its end, and says why it ended.
@@ -142,13 +155,23 @@ impl<S: Simulation> Runner<S> {
                 Some(errand) = self.ends.errands.recv() => errand(&mut self.game),
                 Some(heard) = self.ends.heard.recv() => self.hear(heard),
             }
-            self.hear_all();
-            let asked = *self.ends.closing.borrow();
-            if let Some(code) = asked {
-                reason = code;
-                self.game.close(code);
+            if self.is_condemned() {
+                return CloseCode::Fault;
             }
+            self.hear_all();
             let now = self.ends.clock.now();
+            let asked = *self.ends.closing.borrow();
+            match asked {
+                None => {}
+                Some(Ending::Told(code)) => {
+                    reason = self.words_of(code);
+                    let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
+                    if self.game.is_between_turns() || now >= by {
+                        self.game.close(reason);
+                    }
+                }
+                Some(Ending::Abandoned) => return CloseCode::Draining,
+            }
             if now >= self.game.next_due() {
                 let lateness = now.saturating_sub(self.game.next_due());
                 self.ends.pulse.note_lateness(lateness);
@@ -156,7 +179,7 @@ impl<S: Simulation> Runner<S> {
                 self.tell_reports(now);
                 self.give_up_jobs(now);
             }
-            if self.ends.pulse.is_condemned() {
+            if self.is_condemned() {
                 return CloseCode::Fault;
             }
             let moves = self.moving.as_ref();
@@ -186,6 +209,18 @@ impl<S: Simulation> Runner<S> {
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(reason)
+    }
+
+    /// What clients are told: a match with a journal is kept when its server ends in order.
+    fn words_of(&self, code: CloseCode) -> CloseCode {
+        match (code, &self.journal) {
+            (CloseCode::Draining, Some(_)) => {
+                let after_s = self.ends.back_after.as_secs().try_into();
+                let after_s = after_s.unwrap_or(u16::MAX);
+                CloseCode::Restarting { after_s }
+            }
+            (code, _) => code,
+        }
     }
 
     /// The match is to go to another process: its clients get tickets that lead there, and play on until they have
@@ -266,6 +301,9 @@ impl<S: Simulation> Runner<S> {
 
     /// Does all that the match wants done, in its order.
     fn carry_out(&mut self) {
+        if self.is_condemned() {
+            return;
+        }
         let mut failed = None;
         let (mut due, mut evidence) = (Vec::new(), None);
         while let Some(output) = self.game.poll() {
@@ -297,6 +335,10 @@ impl<S: Simulation> Runner<S> {
         }
         if let (Some((peer, tick)), None) = (evidence, &failed) {
             self.fold(peer, tick);
+        }
+        // The disk, or an author's code, may have held it up for so long that it is over.
+        if self.is_condemned() {
+            return;
         }
         self.write_incidents();
         match failed {
@@ -340,6 +382,7 @@ impl<S: Simulation> Runner<S> {
                     .retain(|order| !matches!(order, Told::Packet(..)));
                 self.game.close(CloseCode::Fault);
                 self.carry_out();
+                journal.discard_unbegun();
             }
         }
     }

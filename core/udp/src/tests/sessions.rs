@@ -399,3 +399,42 @@ fn a_server_that_speaks_at_once_does_not_drown_the_word_that_lets_the_client_in(
         assert!(up > 200 && down > 200, "seed {seed}: {up} up, {down} down");
     }
 }
+
+/// Finding O13: each client that left in order was logged as a sender of junk.
+#[test]
+fn a_goodbye_is_no_junk_and_neither_is_what_comes_late() {
+    // The server sees the goodbye; or it has ended the session already, and a packet of it was under way.
+    for server_ends in [false, true] {
+        let (mut world, session) = World::with_a_player();
+        if server_ends {
+            world.server.disconnect(session);
+            world.players[0].endpoint.send(b"late").unwrap();
+        }
+        world.players[0].endpoint.disconnect();
+        world.run(SECOND);
+        assert_eq!(world.server.sessions(), 0);
+        let counters = world.server.counters();
+        assert_eq!((counters.junk, counters.rejected), (0, 0), "{counters:?}");
+        assert!(counters.late > 0, "{counters:?}");
+        // Much later nobody knows it any more.
+        world.run(5 * SECOND);
+        world.server.handle(world.now, player_address(0), &[5; 100]);
+        assert_eq!(world.server.counters().junk, 1);
+    }
+}
+
+/// Finding K10: who dialled a server that was about to end burnt a ticket for nothing.
+#[test]
+fn a_server_that_is_shut_answers_nobody_and_spends_no_ticket() {
+    let (mut world, session) = World::with_a_player();
+    world.server.shut();
+    let ticket = world.ticket();
+    let late = world.join(1, &ticket);
+    world.run(SECOND);
+    assert!(!world.players[late].connected);
+    assert_eq!(world.players[late].closed, None, "it goes on asking");
+    assert_eq!(world.server.address(session), Some(player_address(0)));
+    world.restart(vec![]);
+    world.run(SECOND);
+    assert!(world.players[late].connected);
+}

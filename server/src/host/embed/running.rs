@@ -20,7 +20,22 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Whether a server is done is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A server that runs. Dropped, it ends at once, without a word to its clients.
+/// Dropped, a server waits at most so long for its threads.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+/// Whether they have ended is looked at so often.
+const DROP_LOOK: Duration = Duration::from_millis(1);
+
+/// How a server that ran until it was to stop came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was asked to, or everybody had left.
+    InOrder,
+    /// Its match was over before, for this reason.
+    Over(CloseCode),
+}
+
+/// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
+/// journal can be taken up again. That takes up to a second if its match is in the middle of something.
 pub struct Running<S: Simulation> {
     pub(super) key: Key,
     pub(super) host: Option<Host>,
@@ -96,11 +111,13 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told. Asked a second time, it ends at once.
+    /// told. A match with a journal is kept when the process is asked to end: see [`Host::shutdown`]. Asked a second
+    /// time, it ends at once. Whether the match was over by itself says [`Stopped`]: a process should not end as if all
+    /// had gone well when it was [`Fault`](CloseCode::Fault).
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
-    pub fn run_until_stopped(self) -> std::io::Result<()> {
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         self.run_until(|_| false)
     }
 
@@ -109,33 +126,39 @@ impl<S: Simulation> Running<S> {
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
-    pub fn run_until_deserted(self) -> std::io::Result<()> {
+    pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
         self.run_until(|game| game.is_deserted())
     }
 
     fn run_until(
         mut self,
         done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<Stopped> {
         let game = self.game.clone();
-        let over = async move {
-            while let Ok(false) = game.inspect(move |game| done(game)).await {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
         let host = self.host.take();
         let host = host.expect("a server runs until it is shut down");
         self.runtime().block_on(async {
             let mut stop = StopSignal::listen()?;
+            let deserted = async {
+                while let Ok(false) = game.inspect(move |game| done(game)).await {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                // A match that is over says why.
+                let why = tokio::time::timeout(LOOK_EVERY, game.ended()).await;
+                why.ok().flatten()
+            };
+            let (code, stopped) = tokio::select! {
+                () = stop.requested() => (CloseCode::Draining, Stopped::InOrder),
+                over = deserted => match over {
+                    Some(code) => (CloseCode::Draining, Stopped::Over(code)),
+                    None => (CloseCode::MatchOver, Stopped::InOrder),
+                },
+            };
             tokio::select! {
-                () = stop.requested() => {}
-                () = over => {}
-            }
-            tokio::select! {
-                () = host.shutdown(CloseCode::Draining) => {}
+                () = host.shutdown(code) => {}
                 () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
             }
-            Ok(())
+            Ok(stopped)
         })
     }
 
@@ -163,9 +186,28 @@ impl<S: Simulation> Running<S> {
 
 impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // Jobs of resolvers may take long; nobody waits for them.
+        let threads = self.host.take().map(|host| host.abandon());
+        wait_for(&threads.unwrap_or_default());
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // Where a runtime of the caller's runs, nothing may wait.
+        if tokio::runtime::Handle::try_current().is_ok() {
             runtime.shutdown_background();
+        } else {
+            runtime.shutdown_timeout(DROP_PATIENCE);
         }
     }
+}
+
+/// Waits a while for threads of matches. One that is in an author's code may never end.
+fn wait_for(threads: &[std::thread::JoinHandle<()>]) {
+    let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
+    for _ in 0..looks {
+        if threads.iter().all(std::thread::JoinHandle::is_finished) {
+            return;
+        }
+        std::thread::sleep(DROP_LOOK);
+    }
+    tracing::warn!("a match is held up: its thread is left behind");
 }

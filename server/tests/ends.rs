@@ -1,0 +1,248 @@
+//! Everything that is started ends: servers and hosts that are dropped, drained, or asked twice for the same. Over real
+//! sockets on loopback; time is the machine's, so every wait has an end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_core::Tick;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::replay::Index;
+use twinstep_core::testing::doc::Counter;
+use twinstep_server::host::{Host, HostConfig, HostError, Journal, Server, Stopped};
+use twinstep_server::{Look, Match, MatchConfig, Resolution};
+use twinstep_udp::Key;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of one test's own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path =
+            std::env::temp_dir().join(format!("twinstep-ends-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn server() -> Server<Counter> {
+    Server::action(Counter::default(), ()).players(4)
+}
+
+fn game() -> Match<Counter> {
+    let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+    Match::new(
+        MatchConfig::action(),
+        Counter::default(),
+        Arc::new(()),
+        nobody,
+    )
+    .unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Threads of matches in this process whose number is at least `from`, jobs not counted.
+#[cfg(target_os = "linux")]
+fn match_threads(from: u64) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+        .filter_map(|name| name.trim().strip_prefix("match-")?.parse::<u64>().ok())
+        .filter(|id| *id >= from)
+        .count()
+}
+
+/// Finding H1: a dropped server's match went on for ever, with its thread, its socket and its journal's lock.
+#[test]
+fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up() {
+    let folder = Folder::new("dropped");
+    let path = folder.0.join("match.journal");
+    let mut address = "127.0.0.1:0".to_owned();
+    for n in 0..20 {
+        let made = match n {
+            0 => server().journal(&path),
+            _ => server().resume(&path),
+        };
+        let running = made.listen(&address).unwrap();
+        // The same port each time: the socket is closed too.
+        address = running.local_addr().to_string();
+        let ticks = running.inspect(|game| game.world().tick()).unwrap();
+        wait("its first ticks", || {
+            running.inspect(|game| game.world().tick()).unwrap() > ticks
+        });
+        drop(running);
+        let written = std::fs::metadata(&path).unwrap().len();
+        std::thread::sleep(Duration::from_millis(50));
+        let later = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(written, later, "it still writes");
+    }
+    let index = Index::scan(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((index.resumes, index.ended), (19, None));
+}
+
+/// Finding H1, of a host in its caller's runtime.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_host_that_is_dropped_ends_the_threads_of_its_matches() {
+    // Other tests of this process have matches too.
+    const FROM: u64 = 7_000;
+    let address = "127.0.0.1:0".parse().unwrap();
+    for n in 0..20 {
+        let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+        let host = host.await.unwrap();
+        let handle = host.add_match(FROM + n, game(), None).await.unwrap();
+        handle.inspect(|game| game.world().tick()).await.unwrap();
+        assert_eq!(match_threads(FROM), 1);
+        drop(host);
+        let gone = async {
+            while match_threads(FROM) > 0 || !handle.is_over() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    }
+}
+
+/// Finding K10: who drained a server had ended its match, and its players were sent away for good.
+#[test]
+fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
+    let folder = Folder::new("drained");
+    let path = folder.0.join("match.journal");
+    let key = Key::generate();
+    let first = server().key(key.clone()).journal(&path);
+    let first = first.listen("127.0.0.1:0").unwrap();
+    let address = first.local_addr().to_string();
+    let ticket = first.ticket("anna").unwrap();
+    let mut client = Client::<Counter>::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
+    let mut events = Vec::new();
+    let mut play = |what: &str, done: &mut dyn FnMut(&Client<Counter>, &[Event]) -> bool| {
+        wait(what, || {
+            client.advance(|_| 1).unwrap();
+            events.extend(std::iter::from_fn(|| client.session.poll_event()));
+            done(&client, &events)
+        });
+    };
+    let tick = |client: &Client<Counter>| {
+        let authority = client.session.authority();
+        authority.map_or(Tick(0), |world| world.tick())
+    };
+    play("playing", &mut |client, _| tick(client) > Tick(90));
+    let ending = std::thread::spawn(move || first.shutdown());
+    play("the end", &mut |_, _| ending.is_finished());
+    ending.join().unwrap();
+
+    let bytes = std::fs::read(&path).unwrap();
+    let index = Index::scan(&bytes).unwrap();
+    let last = index.worlds.last().unwrap().tick;
+    assert!(last > Tick(90), "a world at the end, not at {last}");
+    assert_eq!(index.newest, last);
+    let second = server().key(key).resume(&path).listen(&address).unwrap();
+    play("coming back", &mut |client, events| {
+        let back = |event: &Event| matches!(event, Event::Reconnected { .. });
+        events.iter().any(back) && tick(client) > last + 60
+    });
+    second.shutdown();
+}
+
+/// Finding O5: the process of a match that had died said that all was well.
+#[test]
+fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
+    let running = server().listen("127.0.0.1:0").unwrap();
+    running
+        .inspect(|game| game.close(CloseCode::Fault))
+        .unwrap();
+    let stopped = running.run_until_stopped().unwrap();
+    assert_eq!(stopped, Stopped::Over(CloseCode::Fault));
+    let running = server().listen("127.0.0.1:0").unwrap();
+    assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
+}
+
+/// Finding H11: two at once could both get the id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = Arc::new(host.await.unwrap());
+    for id in 0..60 {
+        let add = || {
+            let host = host.clone();
+            tokio::spawn(async move { host.add_match(id, game(), None).await })
+        };
+        let (one, two) = (add(), add());
+        let refused: Vec<_> = [one.await.unwrap(), two.await.unwrap()]
+            .into_iter()
+            .filter_map(Result::err)
+            .collect();
+        let [HostError::MatchExists(of)] = refused[..] else {
+            panic!("match {id}: {refused:?}");
+        };
+        assert_eq!(of, id);
+    }
+}
+
+/// Finding H11: it went on with what it had heard, while its players were told that it is over.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
+    let folder = Folder::new("condemned");
+    let path = folder.0.join("match.journal");
+    let address = "127.0.0.1:0".parse().unwrap();
+    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = host.await.unwrap();
+    let journal = Journal::create(&path).unwrap();
+    let handle = host.add_match(9, game(), Some(journal)).await.unwrap();
+    let hangs = handle.clone();
+    let (wake, asleep) = std::sync::mpsc::channel::<()>();
+    let (acted, done) = std::sync::mpsc::channel();
+    tokio::spawn(async move {
+        let errand = hangs.inspect(move |game| {
+            let _ = asleep.recv();
+            // What it says now must reach nobody.
+            game.note_ticket(77, "late");
+            let _ = acted.send(());
+        });
+        let _ = errand.await;
+    });
+    assert_eq!(handle.ended().await, Some(CloseCode::Fault));
+    let written = std::fs::read(&path).unwrap();
+    wake.send(()).unwrap();
+    done.recv().unwrap();
+    // Its thread ends, and lets go of the journal.
+    let free = || {
+        Journal::resume(
+            &path,
+            MatchConfig::action(),
+            Arc::new(()),
+            |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered,
+        )
+    };
+    let freed = async {
+        while free().is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, freed).await.unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), written, "it wrote on");
+    host.shutdown(CloseCode::Draining).await;
+}
