@@ -73,6 +73,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// the frames that it still has, or else from its world. Meanwhile inputs are sampled and predicted as far as
     /// their bounds allow. [`Event`]s tell when it begins and ends. A session that is over stays over.
     pub fn reconnect(&mut self, now: Duration) {
+        let now = self.reach(now);
         self.lose(now);
         self.forgo_evidence();
         self.held_up = HeldUp::default();
@@ -99,6 +100,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The server is not heard any more, and is dialled by another path while the old one goes on being heard. One of
     /// two follows: [`recover`](Session::recover), or [`reconnect`](Session::reconnect).
     pub fn lose(&mut self, now: Duration) {
+        let now = self.reach(now);
         if self.playing().is_some() && self.absence.since.is_none() {
             self.absence.since = Some(now);
             self.events.push_back(Event::Reconnecting);
@@ -107,6 +109,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The server is heard again by the transport that was silent: nothing has happened.
     pub fn recover(&mut self, now: Duration) {
+        let now = self.reach(now);
         if self.absence.since.is_some() && self.returning.is_none() {
             self.absence.end(now);
             self.absence.silences += 1;

@@ -93,7 +93,6 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     in_control: PlayerSet,
     /// Those that are dropped.
     dropped: PlayerSet,
-    advanced_at: Duration,
     /// When the link began, or was found again.
     pub(crate) met_at: Duration,
     /// The server ended the transport, and lets this player return.
@@ -108,6 +107,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) malformed: u64,
     /// What was measured until the session was over.
     last: SessionStats,
+    /// This session's own time.
+    now: Duration,
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
@@ -166,7 +167,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             held_up: HeldUp::default(),
             in_control: PlayerSet::default(),
             dropped: PlayerSet::default(),
-            advanced_at: Duration::ZERO,
             met_at: Duration::ZERO,
             cut: None,
             ticket: None,
@@ -176,11 +176,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             down_bytes: 0,
             malformed: 0,
             last: SessionStats::default(),
+            now: Duration::ZERO,
         })
+    }
+
+    /// The session's own time, which never goes back, whatever its caller's does.
+    pub(crate) fn reach(&mut self, now: Duration) -> Duration {
+        self.now = self.now.max(now);
+        self.now
     }
 
     /// Takes a packet of the server. One that cannot be read costs a counter.
     pub fn handle(&mut self, now: Duration, bytes: &[u8]) {
+        let now = self.reach(now);
         self.down_packets += 1;
         self.down_bytes += bytes.len() as u64 + OUTER_BYTES;
         if self.read(now, bytes).is_err() {
@@ -210,7 +218,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         budget: u32,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Closed> {
-        self.advanced_at = now;
+        let now = self.reach(now);
         self.watch_loading(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
         let played = match &mut self.state {
@@ -262,6 +270,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes the next packet that is due into `out`; its length. Call until there is none, after each
     /// `advance`, and at least 20 times a second: a session speaks in every state.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        let now = self.reach(now);
         if let Some((_, since)) = self.asked_evidence
             && now.saturating_sub(since) > EVIDENCE_PATIENCE
             && self.lane_in.progress().is_none()
@@ -502,7 +511,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             malformed: self.malformed,
             returns: self.absence.returns,
             silences: self.absence.silences,
-            away_ms: self.absence.away(self.advanced_at).as_secs_f64() * 1e3,
+            away_ms: self.absence.away(self.now).as_secs_f64() * 1e3,
             ..self.last
         };
         if let Some(playing) = self.playing() {
