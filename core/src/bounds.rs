@@ -103,8 +103,12 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 /// Without progress of a client's acks for so long, its session is closed.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
-/// A join takes at most so long.
+/// A join takes at most so long, from when its world is on its way.
 pub const JOIN_TIME_MAX: Duration = Duration::from_secs(30);
+/// A world that others wait behind is given so long to get under way...
+pub const JOIN_START: Duration = Duration::from_secs(3);
+/// ...and from then on comes at least so fast, in bytes per second.
+pub const JOIN_BYTES_PER_SECOND: u32 = 16 << 10;
 /// Snapshots on their way to joiners at once, per match.
 pub const JOINS_AT_ONCE: usize = 2;
 /// A player is healed at most once in so long.
@@ -117,6 +121,8 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// Bytes per second of bulk data down to one session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
+/// What one identity may cost the others within a minute, in time that they wait for it.
+pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// A round trip that steers a policy is clipped to this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 

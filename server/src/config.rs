@@ -20,7 +20,9 @@ pub enum Sealing {
     Deadline,
     /// When everybody's batch is there (seed rows 8 and 22). Needs a command delay.
     WaitForAll {
-        /// Who is waited for so long is removed, and the others go on.
+        /// Who is waited for so long is removed, and the others go on. So is who made the others wait for 20 s within
+        /// a minute, however short each time was; where this is longer than 20 s, for so long within three times as
+        /// long. Coming back resets nothing.
         kick_after: Duration,
     },
 }
@@ -30,6 +32,7 @@ pub enum Sealing {
 pub enum TurnLength {
     /// Always so many, 1..=20.
     Fixed(u8),
+    /// What clients tell of their pauses counts where the server saw them late.
     /// With a command delay it starts from the largest round trip, without one from `min`; it grows after
     /// pauses and shrinks when it was quiet (seed rows 40, 47 and 48).
     Adaptive {

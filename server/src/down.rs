@@ -37,7 +37,7 @@ pub(crate) struct Telling<'a, S: Simulation> {
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
     /// Who is connected how well, and the number of that.
-    pub(crate) company: (u32, &'a [u8]),
+    pub(crate) company: Option<(u32, &'a [u8])>,
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -145,8 +145,10 @@ impl<S: Simulation> Telling<'_, S> {
             flags |= down::WAITING;
             out.varint(u32::from(self.waiting.0))?;
         }
-        let (number, company) = self.company;
-        if peer.company_told != number && peer.stage == Stage::Playing {
+        if let Some((number, company)) = self.company
+            && peer.company_told != number
+            && peer.stage == Stage::Playing
+        {
             flags |= down::PLAY_COMPANY;
             out.bytes(company)?;
             peer.company_told = number;

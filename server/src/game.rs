@@ -20,6 +20,7 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE,
     PACKETS_PER_SEND_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
+    WAITED_PER_MINUTE,
 };
 use twinstep_core::codec;
 use twinstep_core::digest::NanError;
@@ -39,9 +40,10 @@ use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 use crate::outbox::{Item, JobId, Outbox, Output};
-use crate::peer::{Peer, PeerId, Stage, Standings};
+use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
+use crate::standing::{Standing, Standings};
 use crate::tempo::Tempo;
 use crate::up::{self, Asked};
 
@@ -50,6 +52,7 @@ mod callers;
 mod care;
 mod clock;
 mod company;
+mod costs;
 mod evidence;
 mod healing;
 mod joining;
@@ -161,6 +164,8 @@ pub struct Match<S: Simulation> {
     paused: u32,
     /// Whether a player joined since the tempo looked.
     joined: bool,
+    /// For whose sake ticks or turns are longer.
+    slowing: PlayerSet,
     /// How the last sealed tick was clocked.
     last_cadence: Cadence,
     now: Duration,
@@ -231,6 +236,7 @@ impl<S: Simulation> Match<S> {
             tempo: Tempo::new(&config, world.turn().cadence),
             paused: 0,
             joined: false,
+            slowing: PlayerSet::default(),
             last_cadence: world.turn().cadence,
             now: Duration::ZERO,
             digest: world.digest()?,

@@ -18,6 +18,7 @@
 //! **Journal first**: a turn is written before anybody hears of it.
 
 pub mod config;
+mod cost;
 mod down;
 pub mod game;
 pub mod history;
@@ -29,6 +30,7 @@ pub mod peer;
 pub mod physics;
 mod sealer;
 pub mod seat;
+mod standing;
 mod tempo;
 mod up;
 

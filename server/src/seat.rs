@@ -44,6 +44,8 @@ pub struct SeatStats {
     pub late_batches: u64,
     /// With a command delay: turns for which the match had to wait for this player.
     pub awaited: u64,
+    /// For how long the match stood still for this player, or for this one among others.
+    pub waited: Duration,
 }
 
 /// The part of a batch that a seat holds: what its player holds during a whole turn.

@@ -125,6 +125,11 @@ impl Tempo {
         }
     }
 
+    /// Whoever could not keep up is gone: all begins anew from what is normal.
+    pub(crate) fn relax(&mut self, config: &MatchConfig) {
+        *self = Tempo::new(config, config.cadence());
+    }
+
     fn decide_turn(&mut self, now: Duration, config: &MatchConfig, seen: Seen) {
         let (min, max) = match config.turn {
             TurnLength::Fixed(ticks) => {

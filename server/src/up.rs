@@ -45,6 +45,7 @@ pub(crate) struct Standing {
     /// When that turn is due, and how long it is.
     pub(crate) due: Duration,
     pub(crate) turn_length: Duration,
+    pub(crate) tick: Duration,
 }
 
 /// What somebody says whose identity has another session.
@@ -149,14 +150,17 @@ fn play<S: Simulation>(
     if peer.stage == Stage::Greeting {
         return Err(WireError::Malformed("it plays before it joined"));
     }
-    if peer.stage == Stage::Loading && wanted >= peer.wanted {
-        peer.enter(Stage::CatchingUp, now);
-    }
-    if newest && wanted > peer.wanted {
+    let loads = peer.stage == Stage::Loading;
+    if !loads && newest && wanted > peer.wanted {
+        if now.saturating_sub(peer.progress_at) > standing.turn_length * 2 + standing.tick * 2 {
+            peer.note_late(now);
+        }
         peer.wanted = wanted;
         peer.progress_at = now;
     }
-    peer.view = peer.view.max(view.min(wanted));
+    if !loads {
+        peer.view = peer.view.max(view.min(wanted));
+    }
     if newest {
         peer.note_pauses(pauses);
     }
@@ -222,6 +226,11 @@ fn play<S: Simulation>(
     }
     if flags & up::LANE_ACK != 0 {
         lane_ack(peer, now, packet)?;
+    }
+    // Whoever has not acknowledged its world has none to play on from, whatever it says.
+    if loads && peer.has_loaded() && wanted >= peer.wanted {
+        peer.enter(Stage::CatchingUp, now);
+        peer.wanted = wanted;
     }
     let rare = if flags & up::RARE != 0 {
         packet.u8()?
@@ -306,7 +315,11 @@ fn batches<S: Simulation>(
         let ms = |time: Duration| time.as_millis() as i64;
         let ahead = i64::from(turn) - i64::from(next);
         let due = ms(standing.due) + ahead * ms(standing.turn_length);
-        peer.note_slack(due - ms(standing.now));
+        let slack = due - ms(standing.now);
+        peer.note_slack(slack);
+        if slack < ms(standing.turn_length) / 4 {
+            peer.note_late(standing.now);
+        }
     }
     Ok(())
 }

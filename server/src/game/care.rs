@@ -79,9 +79,12 @@ impl<S: Simulation> Match<S> {
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
             let verdict = match peer.stage {
-                Stage::Greeting | Stage::Loading => {
-                    (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
+                // Waiting for a place does not count, as long as it is asked for.
+                Stage::Greeting => {
+                    let silent = now.saturating_sub(peer.asked_at.max(peer.since));
+                    (silent > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
                 }
+                Stage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
                 Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
                 Stage::CatchingUp if next - peer.wanted <= near => {
                     peer.enter(Stage::Playing, now);

@@ -13,10 +13,9 @@
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
 //! what the m − 1 turns between do not absorb (seed rows 43 and 76).
 
+use super::costs::Budget;
 use super::*;
 use crate::config::{Laggards, Sealing};
-use crate::tempo::Seen;
-use twinstep_core::packet::LOAD_UNITS;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
 const REPEAT: Duration = Duration::from_millis(50);
@@ -28,10 +27,6 @@ const HURRY_TICKS: u32 = 8;
 const STOOD: Duration = Duration::from_millis(500);
 /// A client trails if it is this many ticks behind what its round trip and one turn explain.
 const TRAIL_TICKS: u32 = 3;
-/// A machine cannot keep up if it is busy with the game for this share of its time.
-const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// It has room for shorter ticks up to this share; between the two nothing changes.
-const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 
 /// The schedule of a match.
 #[derive(Default)]
@@ -42,8 +37,9 @@ pub(super) struct Clock {
     ahead: VecDeque<Duration>,
     /// Since when the match waits.
     waiting_since: Option<Duration>,
-    /// When the match was last found waiting: what passed since then was waited.
+    /// When the match was last found waiting, and for whom: what passed since then was waited.
     waited_at: Option<Duration>,
+    waited_for: Option<Wait>,
     advanced_at: Option<Duration>,
     told_at: Duration,
 }
@@ -93,7 +89,7 @@ impl<S: Simulation> Match<S> {
     /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
     /// clock gives way.
     pub fn advance(&mut self, now: Duration) {
-        self.now = self.now.max(now);
+        let now = self.reach(now);
         if self.closed.is_some() {
             return;
         }
@@ -124,6 +120,12 @@ impl<S: Simulation> Match<S> {
         self.introduce();
     }
 
+    /// The match's own time, which never goes back, whatever the host's does.
+    pub(super) fn reach(&mut self, now: Duration) -> Duration {
+        self.now = self.now.max(now);
+        self.now
+    }
+
     /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
     /// server that is lost.
     fn repeat_every(&self) -> Duration {
@@ -142,6 +144,7 @@ impl<S: Simulation> Match<S> {
             // Not the one who is waited for: what it said may lie in the socket.
             let stood = now - before;
             self.clock.due = Some(due + stood);
+            self.clock.waited_at = Some(now);
             return self.excuse(stood);
         }
         let slack = self.world.turn().cadence.tick() * HURRY_TICKS;
@@ -158,6 +161,7 @@ impl<S: Simulation> Match<S> {
         for peer in &mut self.peers {
             peer.progress_at += slip;
             peer.since += slip;
+            peer.asked_at += slip;
         }
         for caller in &mut self.callers {
             caller.since += slip;
@@ -195,7 +199,8 @@ impl<S: Simulation> Match<S> {
                 .peers
                 .iter()
                 .filter(|peer| {
-                    self.trails(peer) && peer.may_be_held_for(self.now, at_once, per_minute)
+                    self.trails(peer)
+                        && peer.standing.may_be_held_for(self.now, at_once, per_minute)
                 })
                 .flat_map(|peer| peer.players.iter().copied())
                 .collect();
@@ -213,36 +218,61 @@ impl<S: Simulation> Match<S> {
             for player in wait.players().iter() {
                 self.seats[player.index()].stats.awaited += 1;
             }
+            let waited_for = wait.players();
+            let is_missing = |p: &&mut Peer| p.players.iter().any(|p| waited_for.contains(*p));
+            for peer in self.peers.iter_mut().filter(is_missing) {
+                peer.note_late(now);
+            }
         }
+        // Until now it was those of last time.
+        let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
+        self.pay(now, waited);
+        self.clock.waited_at = Some(now);
         match (wait, self.config.sealing) {
             (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
                 let since = self.clock.due.unwrap_or(now).max(self.excused_until);
-                if now.saturating_sub(since) >= kick_after {
-                    for player in players.iter() {
-                        self.remove(player, CloseCode::TooSlow);
-                    }
+                let late = match now.saturating_sub(since) >= kick_after {
+                    true => players,
+                    false => self.overdrawn(now, players, Budget::of(kick_after)),
+                };
+                for player in late.iter() {
+                    self.remove(player, CloseCode::TooSlow);
                 }
             }
             (Wait::Batches(_), Sealing::Deadline) => {}
-            (Wait::Return(_), _) => self.clock.due = Some(now),
+            // The schedule moves on with the clock: what was waited is not made up for.
+            (Wait::Return(_) | Wait::Laggards(_), _) => self.clock.due = Some(now),
+        }
+    }
+
+    /// Whoever was waited for since the match was last found waiting pays for that.
+    fn pay(&mut self, now: Duration, wait: Wait) {
+        let due = self.clock.due.unwrap_or(now).max(self.excused_until);
+        let since = self.clock.waited_at.map_or(due, |at| at.max(due));
+        let waited = now.saturating_sub(since);
+        match (wait, self.config.sealing) {
+            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
+                self.charge(now, players, waited, Budget::of(kick_after));
+            }
             (Wait::Laggards(players), _) => {
-                // The schedule moves on with the clock: what was waited is not made up for.
-                let due = self.clock.due.replace(now).unwrap_or(now);
-                let since = self.clock.waited_at.map_or(due, |at| at.max(due));
-                let held = now.saturating_sub(since);
-                self.stats.held += held;
+                self.charge(now, players, waited, Budget::of(Duration::ZERO));
+                self.stats.held += waited;
                 for peer in &mut self.peers {
                     if peer.players.iter().any(|p| players.contains(*p)) {
-                        peer.note_held(now, held);
+                        peer.standing.note_held(now, waited);
                     }
                 }
             }
+            // Nobody is to blame for the server's own restart.
+            (Wait::Batches(_), Sealing::Deadline) | (Wait::Return(_), _) => {}
         }
-        self.clock.waited_at = Some(now);
     }
 
     /// Seals what is due, and finds when the next is.
     fn go_on(&mut self, now: Duration) {
+        if let Some(wait) = self.clock.waited_for.take() {
+            self.pay(now, wait);
+        }
         let waited = self.clock.waiting_since.take();
         self.clock.waited_at = None;
         self.paused += u32::from(waited.is_some());
@@ -289,6 +319,7 @@ impl<S: Simulation> Match<S> {
             command_delay: self.config.command_delay,
             due: self.clock.due.unwrap_or(now),
             turn_length: turn.cadence.turn(),
+            tick: turn.cadence.tick(),
         }
     }
 
@@ -315,7 +346,7 @@ impl<S: Simulation> Match<S> {
             sealing: self.world.tick(),
             turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
             waiting,
-            company: self.company.block(),
+            company: None,
             announce: self.config.announce,
             history: &self.history,
             seats: &self.seats,
@@ -326,6 +357,7 @@ impl<S: Simulation> Match<S> {
         telling.views.clear();
         let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
+        let company = self.company.block(self.world.tick());
         for peer in &mut self.peers {
             if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
                 continue;
@@ -338,6 +370,7 @@ impl<S: Simulation> Match<S> {
                     telling.next = newest;
                     telling.sealing = sealing;
                     telling.waiting = waiting;
+                    telling.company = company;
                     telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
                 }
             } else if silent {
@@ -345,6 +378,7 @@ impl<S: Simulation> Match<S> {
                 telling.sealing = telling.next;
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
+                telling.company = self.company.block(telling.next);
                 // Who is far behind gets what it lacks twice as fast.
                 let packets = if telling.next - peer.wanted > FAR {
                     2
@@ -399,32 +433,9 @@ impl<S: Simulation> Match<S> {
         if let Laggards::Hold { .. } = self.config.laggards {
             for at in 0..self.peers.len() {
                 if !self.trails(&self.peers[at]) {
-                    self.peers[at].note_close();
+                    self.peers[at].standing.note_close();
                 }
             }
         }
-    }
-
-    /// What the adaptive policies must know of the last turn.
-    pub(super) fn seen(&mut self) -> Seen {
-        let mut seen = Seen {
-            joined: std::mem::take(&mut self.joined),
-            pauses: std::mem::take(&mut self.paused),
-            roomy: true,
-            ..Seen::default()
-        };
-        for peer in &mut self.peers {
-            let pauses = std::mem::take(&mut peer.pauses);
-            if peer.stage != Stage::Playing || peer.players.is_empty() {
-                continue;
-            }
-            seen.pauses = seen.pauses.max(pauses);
-            seen.rtt = seen
-                .rtt
-                .max(peer.link.rtt().unwrap_or_default().min(RTT_MAX));
-            seen.slow |= peer.load >= LOAD_SLOW;
-            seen.roomy &= peer.load <= LOAD_ROOMY;
-        }
-        seen
     }
 }

@@ -33,7 +33,7 @@ impl<S: Simulation> Match<S> {
         if !self.peers[at].lane_out.is_idle() {
             return false; // On its way.
         }
-        match self.peers[at].may_heal(now) {
+        match self.peers[at].standing.may_heal(now) {
             Some(true) => {}
             Some(false) => return false,
             None => {

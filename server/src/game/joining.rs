@@ -6,14 +6,20 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─▶ caught up ─▶ Joined
 //! ```
 //!
+//! Two have a place at once (of those who watch, eight): worlds are large. A world that gets on more slowly than
+//! 16 KiB/s loses its place as soon as somebody waits for one, and its client stays out for 30 s.
+//!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
 use super::spectators::VIEWS_AT_ONCE;
 use super::*;
 use crate::config::Resolves;
 
+/// A client that waits for a place says hello again within this time, or somebody else may have it.
+const ASKS_AGAIN: Duration = Duration::from_millis(500);
+
 impl<S: Simulation> Match<S> {
-    pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
+    pub(super) fn join(&mut self, now: Duration, mut at: usize, hello: &Hello) {
         if let Some(code) = self.hello.refusal(hello) {
             return self.leave_unseated(at, code);
         }
@@ -23,20 +29,10 @@ impl<S: Simulation> Match<S> {
         let world = if resumed {
             None
         } else {
-            // Nobody who comes to play waits for those who come to watch.
-            let watches = self.peers[at].is_spectator();
-            let alike = |p: &&Peer| p.is_spectator() == watches;
-            let loading = |p: &&Peer| p.stage == Stage::Loading && !p.resumed;
-            let loads = self.peers.iter().filter(alike).filter(loading).count();
-            let busy = loads
-                >= if watches {
-                    VIEWS_AT_ONCE
-                } else {
-                    JOINS_AT_ONCE
-                };
-            if busy || !self.peers[at].may_join(now) {
+            let Some(place) = self.take_place(now, at) else {
                 return; // The client repeats its hello.
-            }
+            };
+            at = place;
             match self.world_for(at) {
                 Some(world) => Some(world),
                 None => return, // Nothing old enough yet to show.
@@ -68,7 +64,7 @@ impl<S: Simulation> Match<S> {
                 self.company.wish(*player, name);
             }
             peer.resumed = resumed;
-            if resumed && peer.may_be_excused(now) {
+            if resumed && peer.standing.may_be_excused(now) {
                 // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
                 for player in &peer.players {
                     if self.world.presence(*player) == Presence::Present {
@@ -92,6 +88,49 @@ impl<S: Simulation> Match<S> {
             peer.wanted = from;
             peer.view = from;
         }
+    }
+
+    /// A place among those whose worlds are on their way, for a session that asks for one: where it stands then.
+    /// `None`: it must ask again. Who asked first is served first, and who has a place and makes no use of it loses it
+    /// to who waits.
+    fn take_place(&mut self, now: Duration, at: usize) -> Option<usize> {
+        let peer = &mut self.peers[at];
+        peer.asked_since.get_or_insert(now);
+        peer.asked_at = now;
+        // Nobody who comes to play waits for those who come to watch.
+        let (id, watches) = (peer.id, peer.is_spectator());
+        let places = if watches {
+            VIEWS_AT_ONCE
+        } else {
+            JOINS_AT_ONCE
+        };
+        let alike = |p: &&Peer| p.is_spectator() == watches;
+        if !self.peers[at].standing.could_join(now) {
+            return None;
+        }
+        let asks = |p: &Peer| {
+            p.stage == Stage::Greeting
+                && now.saturating_sub(p.asked_at) < ASKS_AGAIN
+                && p.standing.could_join(now)
+        };
+        let (mine, peers) = (self.peers[at].asked_since, self.peers.iter().filter(alike));
+        let before = peers
+            .filter(|p| asks(p) && p.asked_since.is_some_and(|since| Some(since) < mine))
+            .count();
+        let loads = |game: &Self| {
+            let peers = game.peers.iter().filter(alike);
+            peers.filter(|p| p.is_loading()).count()
+        };
+        while loads(self) + before >= places {
+            let stalled = |p: &Peer| alike(&p) && p.is_loading() && p.is_stalled(now);
+            let stalled = self.peers.iter().position(stalled)?;
+            self.peers[stalled]
+                .standing
+                .bar(now, CloseCode::JoinTooSlow);
+            self.leave_unseated(stalled, CloseCode::JoinTooSlow);
+        }
+        let at = self.peers.iter().position(|p| p.id == id)?;
+        self.peers[at].standing.may_join(now).then_some(at)
     }
 
     /// Whether a client can go on by frames from the world that it has. Who is to join needs a world: those are

@@ -217,7 +217,7 @@ impl<S: Simulation> Match<S> {
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
-        self.peers[at].bar(self.now, code);
+        self.peers[at].standing.bar(self.now, code);
         let identity = self.peers[at].identity.clone();
         self.dismiss_callers_of(&identity, code);
         for player in self.peers[at].players.clone() {
@@ -255,9 +255,9 @@ impl<S: Simulation> Match<S> {
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
     /// protocol is counted, and closes the session when there are too many.
     pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
-        self.now = self.now.max(now);
+        let now = self.reach(now);
         let session = self.peers.iter().position(|p| p.id == peer);
-        let Some(at) = session.or_else(|| self.hear_caller(self.now, peer, bytes)) else {
+        let Some(at) = session.or_else(|| self.hear_caller(now, peer, bytes)) else {
             return;
         };
         let standing = self.standing(now);
@@ -269,7 +269,7 @@ impl<S: Simulation> Match<S> {
             Ok(Asked::Evidence(tick)) => self.show_evidence(at, tick),
             Err(_) => {
                 self.stats.malformed += 1;
-                if self.peers[at].strike(now) {
+                if self.peers[at].standing.strike(now) {
                     self.leave(at, CloseCode::Strikes);
                     return;
                 }

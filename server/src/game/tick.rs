@@ -57,7 +57,7 @@ impl<S: Simulation> Match<S> {
                 .find(|p| p.players.contains(&refused.player));
             if let Some(peer) = owner {
                 peer.refuse(refused.player, refused.claim, refused.seq);
-                if refused.poison && peer.strike(self.now) {
+                if refused.poison && peer.standing.strike(self.now) {
                     struck = Some(peer.id);
                 }
             } else if let Some((identity, _)) =

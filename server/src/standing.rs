@@ -1,0 +1,287 @@
+//! What an identity has used up of its bounds: counted beyond its sessions, so that coming back resets nothing.
+//!
+//! ```text
+//!  session begins ─ take ─▶ Peer::standing ─ keep ─▶ Standings (away) ─ take ─▶ the next session's
+//! ```
+//!
+//! Invariant: at most [`STANDINGS_MAX`] identities are remembered while they are away, and those that are barred longest.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use twinstep_core::PlayerId;
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, STRIKE_WINDOW, STRIKES_MAX};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::hello::CloseCode;
+
+use crate::cost::Cost;
+use crate::peer::Peer;
+use crate::sealer::Refused;
+
+/// An identity gets a world to join with, and thereby joins, at most once in so long.
+const JOIN_EVERY: Duration = Duration::from_secs(5);
+/// Pauses for one player are summed up over this time, and one return in it counts as a sign of life.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Identities whose standing is remembered while they are away.
+const STANDINGS_MAX: usize = 256;
+/// Who was too slow stays out for so long: a client tries to return for twice as long.
+const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
+/// Whose world did not get on stays out for so long, or it would hold its place for ever by dialling again.
+const BAR_JOIN: Duration = Duration::from_secs(30);
+/// Who broke the protocol too often stays out for so long.
+const BAR_STRIKES: Duration = Duration::from_secs(60);
+
+/// What an identity has used up of its bounds, and must still be told: kept from session to session.
+#[derive(Default)]
+pub(crate) struct Standing {
+    heals: u32,
+    healed_at: Option<Duration>,
+    strikes: u32,
+    strikes_since: Duration,
+    joined_at: Option<Duration>,
+    excused_at: Option<Duration>,
+    held: Held,
+    /// For how long others waited for it.
+    pub(crate) cost: Cost,
+    /// Until when it may not return, and why.
+    barred: Option<(Duration, CloseCode)>,
+    /// Refused orders of which it has not heard: player, whether a claim, sequence.
+    untold: Vec<(PlayerId, bool, u32)>,
+    /// What was sent to its earlier sessions.
+    pub(crate) bytes_down: ByteCounts,
+}
+
+impl Standing {
+    /// Counts a protocol error; whether it was one too many.
+    pub(crate) fn strike(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
+            self.strikes = 0;
+            self.strikes_since = now;
+        }
+        self.strikes += 1;
+        self.strikes > STRIKES_MAX
+    }
+
+    /// It was removed for this reason, and some reasons keep it out for a while.
+    pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
+        let until = match code {
+            CloseCode::TooSlow => now + BAR_TOO_SLOW,
+            CloseCode::JoinTooSlow => now + BAR_JOIN,
+            CloseCode::Strikes => now + BAR_STRIKES,
+            CloseCode::Kicked => Duration::MAX,
+            _ => return,
+        };
+        self.barred = Some((until, code));
+    }
+
+    /// Why it may not return yet, if it may not.
+    pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
+        let (until, code) = self.barred?;
+        (now < until).then_some(code)
+    }
+
+    /// Whether this identity may get a world to join with now; if so, that counts.
+    pub(crate) fn may_join(&mut self, now: Duration) -> bool {
+        let may = self.could_join(now);
+        if may {
+            self.joined_at = Some(now);
+        }
+        may
+    }
+
+    /// Whether this identity may get a world to join with now.
+    pub(crate) fn could_join(&self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < JOIN_EVERY;
+        !self.joined_at.is_some_and(lately)
+    }
+
+    /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.
+    pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < MINUTE;
+        let may = !self.excused_at.is_some_and(lately);
+        if may {
+            self.excused_at = Some(now);
+        }
+        may
+    }
+
+    /// Whether the match may stand still for this identity, within limits at once and a minute.
+    pub(crate) fn may_be_held_for(
+        &self,
+        now: Duration,
+        at_once: Duration,
+        per_minute: Duration,
+    ) -> bool {
+        let held = &self.held;
+        let spent = now.saturating_sub(held.since) < MINUTE && held.minute >= per_minute;
+        held.now < at_once && !spent
+    }
+
+    /// The match stood still for this identity.
+    pub(crate) fn note_held(&mut self, now: Duration, time: Duration) {
+        let held = &mut self.held;
+        if now.saturating_sub(held.since) >= MINUTE {
+            held.since = now;
+            held.minute = Duration::ZERO;
+        }
+        held.now += time;
+        held.minute += time;
+    }
+
+    /// It does not trail any more: another pause may begin.
+    pub(crate) fn note_close(&mut self) {
+        self.held.now = Duration::ZERO;
+    }
+
+    /// What it was refused and has not heard of yet.
+    pub(crate) fn take_untold(&mut self) -> Vec<(PlayerId, bool, u32)> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// Whether it may be healed now; `None`: it has been healed too often.
+    pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
+        let lately = |at| now.saturating_sub(at) < HEAL_EVERY;
+        if self.healed_at.is_some_and(lately) {
+            return Some(false);
+        }
+        if self.heals == HEALS_MAX {
+            return None;
+        }
+        self.heals += 1;
+        self.healed_at = Some(now);
+        Some(true)
+    }
+}
+
+/// An identity that is away. Who plays may watch too, and each is one of these.
+struct Away {
+    identity: String,
+    watches: bool,
+    standing: Standing,
+}
+
+impl Away {
+    /// A player.
+    fn new(identity: &str, standing: Standing) -> Self {
+        Away {
+            identity: identity.to_owned(),
+            watches: false,
+            standing,
+        }
+    }
+}
+
+/// The standing of identities that are away, the longest away first.
+#[derive(Default)]
+pub(crate) struct Standings {
+    away: VecDeque<Away>,
+}
+
+impl Standings {
+    /// A session ended.
+    pub(crate) fn keep(&mut self, now: Duration, peer: Peer) {
+        let watches = peer.is_spectator();
+        let Peer {
+            identity,
+            players,
+            refusals,
+            mut standing,
+            bytes_down,
+            ..
+        } = peer;
+        standing.bytes_down += bytes_down;
+        standing.untold = refusals
+            .iter()
+            .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
+            .collect();
+        self.put(
+            now,
+            Away {
+                identity,
+                watches,
+                standing,
+            },
+        );
+    }
+
+    /// Remembers one more, rather than the one that is away longest; who is barred is forgotten last.
+    fn put(&mut self, now: Duration, away: Away) {
+        if self.away.len() == STANDINGS_MAX {
+            let free = |away: &Away| away.standing.barred(now).is_none();
+            let at = self.away.iter().position(free).unwrap_or(0);
+            self.away.remove(at);
+        }
+        self.away.push_back(away);
+    }
+
+    /// The standing of a player who is away.
+    pub(crate) fn away(&mut self, now: Duration, identity: &str) -> &mut Standing {
+        let is = |away: &Away| away.identity == identity && !away.watches;
+        let at = match self.away.iter().position(is) {
+            Some(at) => at,
+            None => {
+                self.put(now, Away::new(identity, Standing::default()));
+                self.away.len() - 1
+            }
+        };
+        &mut self.away[at].standing
+    }
+
+    /// A session begins.
+    pub(crate) fn take(&mut self, identity: &str, watches: bool) -> Standing {
+        let is = |away: &Away| away.identity == identity && away.watches == watches;
+        let at = self.away.iter().position(is);
+        at.and_then(|at| self.away.remove(at))
+            .map(|away| away.standing)
+            .unwrap_or_default()
+    }
+
+    /// A player without a session is removed for this reason.
+    pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
+        let mut standing = self.take(identity, false);
+        standing.bar(now, code);
+        self.put(now, Away::new(identity, standing));
+    }
+
+    /// An order of a player without a session is refused: it hears of it when it is back.
+    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: &Refused) {
+        let mut standing = self.take(identity, false);
+        if standing.untold.len() < 2 * COMMANDS_OPEN_MAX {
+            let told = (refused.player, refused.claim, refused.seq);
+            standing.untold.push(told);
+        }
+        if refused.poison && standing.strike(now) {
+            standing.bar(now, CloseCode::Strikes);
+        }
+        self.put(now, Away::new(identity, standing));
+    }
+
+    /// What was sent to the earlier sessions of an identity that is away.
+    pub(crate) fn bytes_down(&self, identity: &str) -> ByteCounts {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.fold(ByteCounts::default(), |sum, away| {
+            sum + away.standing.bytes_down
+        })
+    }
+
+    /// Why an identity may not come yet, if it may not. Who was kicked does not watch either.
+    pub(crate) fn barred(&self, now: Duration, identity: &str, watches: bool) -> Option<CloseCode> {
+        let own = self.away.iter().filter(|away| away.identity == identity);
+        own.filter_map(|away| {
+            let code = away.standing.barred(now)?;
+            (away.watches == watches || code == CloseCode::Kicked).then_some(code)
+        })
+        .next()
+    }
+}
+
+/// For how long the match stood still for a session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// At once.
+    now: Duration,
+    /// Within the minute that began...
+    minute: Duration,
+    /// ...then.
+    since: Duration,
+}
