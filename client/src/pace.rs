@@ -1,7 +1,7 @@
 //! [`Pace`]: steers the input tick I, so that each input reaches the server shortly before it is sealed.
 //!
 //! ```text
-//!   own time ──▶ × rate (0.9 ..= 1.1) ──▶ position ──▶ sample ticks first..end     at most A + INPUT_WINDOW
+//!   own time ──▶ × rate (0.9 ..= 1.1) ──▶ position ──▶ sample ticks first..end     at most A + input_window
 //!                     ▲                                     │ sent
 //!   target − margin ──┘                                     ▼
 //!      ▲      └──── margin as it will be ◀── the server: "newest held − next to seal"
@@ -22,12 +22,12 @@
 //! | margin off by ≤ 2 ticks; more | rate within ±5 %; up to ±10 % |
 //! | margin > target + 12 (the server stood still) | *holds*: stands still for exactly the excess |
 //! | 12 too few, or I behind a sealed tick (this client stood still, or the way got longer) | *jumps* ahead; the server fills what is skipped |
-//! | I at A + `INPUT_WINDOW` | waits there |
+//! | I at A + [`input_window`] | waits there |
 
 use core::time::Duration;
 
 use twinstep_core::Tick;
-use twinstep_core::bounds::INPUT_WINDOW;
+use twinstep_core::bounds::{INPUT_WINDOW, input_window};
 
 mod way;
 
@@ -141,7 +141,7 @@ impl Pace {
             jumps: 0,
             jumps_told: 0,
         };
-        pace.whole = known + (pace.reach() as u32).min(INPUT_WINDOW);
+        pace.whole = known + (pace.reach() as u32).min(pace.window());
         pace.input = pace.whole;
         pace
     }
@@ -257,13 +257,13 @@ impl Pace {
             self.jump_to(known + self.reach() as u32);
         }
 
-        let end_of_window = known.max(authority) + INPUT_WINDOW;
+        let end_of_window = known.max(authority) + self.window();
         if self.whole >= end_of_window {
             // The clock waits: what it does not run it never makes up for.
             self.offset -= self.position() - f64::from(end_of_window.0);
             (self.whole, self.nanos) = (end_of_window, 0);
         }
-        let cap = authority + INPUT_WINDOW;
+        let cap = authority + self.window();
         if !self.skip && self.whole - self.input > self.freeze_ticks() {
             self.skip = true;
             self.jumps += 1;
@@ -418,6 +418,11 @@ impl Pace {
 
     fn ticks(&self, time: Duration) -> f64 {
         time.as_nanos() as f64 / self.tick_nanos() as f64
+    }
+
+    /// How far the inputs may be ahead of the authority.
+    fn window(&self) -> u32 {
+        input_window(self.config.tick)
     }
 
     fn freeze_ticks(&self) -> u32 {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, LEAD_MAX};
+use twinstep_core::bounds::{INPUT_BYTES_MAX, LEAD_MAX, input_window, lead_max};
 use twinstep_core::packet::hello::Welcome;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Simulation, Tick, codec};
@@ -150,6 +150,11 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             tick: cadence.tick(),
             turn_ticks: u32::from(cadence.turn_ticks),
         }
+    }
+
+    /// How far the prediction may run ahead now.
+    fn lead_max(&self) -> u32 {
+        lead_max(self.config().tick)
     }
 
     /// Whether orders are taken.
@@ -318,6 +323,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let authority = self.timeline.authority().tick();
         let input = self.timeline.orders().next();
         let wished = input.back(self.delay).max(authority);
+        let lead_max = self.lead_max();
+        self.allowed_lead = self.allowed_lead.min(lead_max);
         let target = wished.min(authority + self.allowed_lead);
         // A correction starts from what is shown now: the end of the last tick, if a new one follows.
         let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
@@ -335,7 +342,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.allowed_lead = self.allowed_lead.min(lead).saturating_sub(1 + lead / 8);
             self.shed_at = now;
         } else if now.saturating_sub(self.shed_at) > CALM {
-            self.allowed_lead = (self.allowed_lead + 1).min(LEAD_MAX);
+            self.allowed_lead = (self.allowed_lead + 1).min(lead_max);
         }
         wished
     }
@@ -344,16 +351,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let authority = self.timeline.authority().tick();
         let reached = self.timeline.prediction().tick();
         let input = self.timeline.orders().next();
+        let (lead_max, window) = (self.lead_max(), input_window(self.config().tick));
         let meter = &mut self.meter;
         meter.lead.add(f64::from(reached - authority));
         meter.reach.add(f64::from(input - authority));
         if passed > LATE {
             meter.late += passed - LATE;
-        } else if wished > authority + LEAD_MAX && reached >= authority + LEAD_MAX
-            || meter.capped && input >= authority + INPUT_WINDOW
+        } else if wished > authority + lead_max && reached >= authority + lead_max
+            || meter.capped && input >= authority + window
         {
             meter.stall += passed;
-        } else if wished > reached && self.allowed_lead < LEAD_MAX {
+        } else if wished > reached && self.allowed_lead < lead_max {
             meter.shed += passed;
         }
     }

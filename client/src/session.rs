@@ -19,7 +19,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{
+    INPUT_PACKETS_PER_SECOND, KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX,
+};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
 use twinstep_core::packet::frames::RunReader;
@@ -50,6 +52,8 @@ const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// In lockstep, what the server may lack is sent again this often.
 const REPEAT: Duration = Duration::from_millis(50);
+/// New inputs leave this often at most.
+const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 /// Steps of the prediction that one advance may take, unless the caller says otherwise.
 pub const BUDGET_TICKS: u32 = 128;
 
@@ -82,6 +86,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) needed: Tick,
     pub(crate) sent_at: Option<Duration>,
     pub(crate) send_now: bool,
+    /// When the packets sent so far have left at the full rate.
+    sends_paid_until: Duration,
     pub(crate) leaving: u8,
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
     pub(crate) events: VecDeque<Event>,
@@ -159,6 +165,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             needed: Tick(0),
             sent_at: None,
             send_now: true,
+            sends_paid_until: Duration::ZERO,
             leaving: 0,
             asked_evidence: None,
             events: VecDeque::new(),
@@ -277,6 +284,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         {
             self.forgo_evidence();
         }
+        let paced = self.sends_paid_until <= now;
         let patience = if self.owes() { REPEAT } else { KEEP_ALIVE };
         let silent = self
             .sent_at
@@ -286,7 +294,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             && self
                 .sent_at
                 .is_none_or(|at| now.saturating_sub(at) >= LOADING_ACKS);
-        self.write(now, silent || loading || self.send_now, out)
+        let due = silent || loading || self.send_now && paced;
+        let written = self.write(now, due, out);
+        if written.is_some() && due {
+            // One may leave early if the last one left late: frames and packets need not be in step.
+            let since = self.sends_paid_until.max(now.saturating_sub(INPUT_EVERY));
+            self.sends_paid_until = since + INPUT_EVERY;
+        }
+        written
     }
 
     /// The server's world of the tick that differed does not come any more: what is known is told without it.

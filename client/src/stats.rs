@@ -256,8 +256,8 @@ pub struct SessionStats {
     pub commands_refused: u64,
     /// Own claims that the server refused.
     pub claims_refused: u64,
-    /// Time in which the pace asked for a predicted tick and the prediction stood at A + `LEAD_MAX`, or the
-    /// inputs at A + `INPUT_WINDOW`, in ms.
+    /// Time in which the pace asked for a predicted tick and the prediction stood at A + `lead_max`, or the
+    /// inputs at A + `input_window`, in ms.
     pub stall_ms: f64,
     /// Time in which the prediction was kept shorter than asked because of the budget, in ms.
     pub shed_ms: f64,

@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
+use twinstep_core::bounds::{PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
@@ -282,7 +282,8 @@ impl<S: Simulation> Timeline<S> {
             return 0;
         }
         let target = target.max(self.shown.tick()).max(self.authority.tick());
-        let target = target.min(self.authority.tick() + LEAD_MAX);
+        let tick = self.authority.turn().cadence.tick();
+        let target = target.min(self.authority.tick() + lead_max(tick));
         let mut left = budget;
         if self.stale {
             // To where the picture is: what is new comes after it, tick by tick.

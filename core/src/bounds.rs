@@ -10,17 +10,27 @@ pub const PLAYERS_MAX: usize = 16;
 /// Local players ("seats") of one session.
 pub const SEATS_MAX: usize = 4;
 
-/// How far the prediction may run ahead of the authority, in ticks: lead = P − A.
-pub const LEAD_MAX: u32 = 64;
+/// How far the prediction may run ahead of the authority, in ticks: lead = P − A. What rings are made for; at a given
+/// length of ticks it is [`lead_max`].
+pub const LEAD_MAX: u32 = 223;
+/// The lead that even long ticks allow, in ticks.
+pub const LEAD_MIN: u32 = 64;
+/// What people wait for at most, where that is long enough in ticks: a second of lead.
+pub const LEAD_TIME: Duration = Duration::from_secs(1);
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
-/// How far inputs may run ahead of the authority, in ticks: reach = I − A. The same number is the client's
-/// resend window and the server's acceptance window.
-pub const INPUT_WINDOW: u32 = 96;
+/// How far inputs may run ahead of the authority, in ticks: reach = I − A. What rings are made for, and the server's
+/// acceptance window; what a client allows itself at a given length of ticks is [`input_window`]. It fits into a byte.
+pub const INPUT_WINDOW: u32 = 255;
 /// Worlds that the server keeps, in ticks: for resolvers that look back and for desync reports.
 pub const HISTORY: u32 = 64;
-/// Sealed frames that the server keeps in memory for joiners, in ticks (30 s at 60 Hz).
+/// Sealed frames that the server keeps in memory for joiners, in ticks, at least: more where these last for less than
+/// [`BACKLOG_TIME`], see [`backlog`].
 pub const BACKLOG: u32 = 1_800;
+/// Sealed frames that the server keeps at most, in ticks: [`BACKLOG_TIME`] at 240 Hz.
+pub const BACKLOG_MAX: u32 = 7_200;
+/// For so long the server keeps sealed frames, if these are no more than [`BACKLOG_MAX`].
+pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
 /// Ticks of a turn.
 pub const TURN_TICKS_MAX: u8 = 20;
@@ -33,8 +43,10 @@ pub const COMMAND_DELAY_MAX: u8 = 4;
 
 /// For how long a missing input is taken to be the last one, in ticks; then neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
-/// A player without any input for so many ticks is dropped.
-pub const DROP_AFTER_TICKS: u32 = 120;
+/// A player without any input for so long is dropped...
+pub const DROP_AFTER: Duration = Duration::from_secs(2);
+/// ...but not before so many ticks, for which its last input is repeated.
+pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
 /// An encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
@@ -72,11 +84,10 @@ pub const ASKS_PER_TICK: usize = 16;
 pub const QUERIES_OPEN_MAX: usize = 64;
 /// Refused queries that one tick may carry over; asks beyond these are dropped and counted.
 pub const QUERIES_REFUSED_MAX: usize = 64;
-/// A query unanswered for so many ticks is answered `None`.
+/// A query unanswered for so many ticks is answered `None`; for 2 s where these are more: see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
-
-/// Where owners answer, the server answers itself after so many ticks without their word.
-pub const OWNER_TICKS: u32 = 60;
+/// A resolver has at least so long.
+pub const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// Answers of one session that wait to be looked at; the client says the others again.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
@@ -97,6 +108,9 @@ pub const SPECTATOR_DELAY_MIN: u32 = 180;
 /// [`BACKLOG`] are left to load that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
 pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
+/// Packets a second that a client says new inputs in, however fast it draws and however short ticks are; those of
+/// ticks between ride along.
+pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every state.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// Without progress of a client's acks for so long, it is sent 10 packets/s only.
@@ -126,7 +140,66 @@ pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// A round trip that steers a policy is clipped to this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
-const _: () = assert!(OWNER_TICKS < ANSWER_TICKS);
+/// A time in ticks of this length, to the nearest.
+#[must_use]
+pub const fn ticks_in(time: Duration, tick: Duration) -> u32 {
+    let ticks = (time.as_nanos() + tick.as_nanos() / 2) / tick.as_nanos();
+    if ticks > u32::MAX as u128 {
+        u32::MAX
+    } else {
+        ticks as u32
+    }
+}
+
+const fn within(ticks: u32, min: u32, max: u32) -> u32 {
+    if ticks < min {
+        min
+    } else if ticks > max {
+        max
+    } else {
+        ticks
+    }
+}
+
+/// How far the prediction may run ahead at this length of ticks: a second, within [`LEAD_MIN`]..=[`LEAD_MAX`] ticks.
+#[must_use]
+pub const fn lead_max(tick: Duration) -> u32 {
+    within(ticks_in(LEAD_TIME, tick), LEAD_MIN, LEAD_MAX)
+}
+
+/// How far inputs may run ahead at this length of ticks: what the prediction may, and the largest input delay.
+#[must_use]
+pub const fn input_window(tick: Duration) -> u32 {
+    lead_max(tick) + DELAY_MAX
+}
+
+/// How many sealed frames the server keeps at this length of ticks.
+#[must_use]
+pub const fn backlog(tick: Duration) -> u32 {
+    within(ticks_in(BACKLOG_TIME, tick), BACKLOG, BACKLOG_MAX)
+}
+
+/// After how many ticks of this length without any input a player is dropped.
+#[must_use]
+pub const fn drop_after_ticks(tick: Duration) -> u32 {
+    within(ticks_in(DROP_AFTER, tick), DROP_AFTER_TICKS_MIN, u32::MAX)
+}
+
+/// After how many ticks of this length a query is answered `None`.
+#[must_use]
+pub const fn answer_ticks(tick: Duration) -> u32 {
+    within(ticks_in(ANSWER_TIME, tick), ANSWER_TICKS, u32::MAX)
+}
+
+/// Where owners answer, the server answers itself after so many ticks of this length without their word: half of what
+/// there is, so that a slow resolver has the other half.
+#[must_use]
+pub const fn owner_ticks(tick: Duration) -> u32 {
+    answer_ticks(tick) / 2
+}
+
+const _: () = assert!(INPUT_WINDOW <= u8::MAX as u32, "a reach is told in a byte");
+const _: () = assert!(BACKLOG <= BACKLOG_MAX);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES_MAX / 2);
 const _: () = assert!(FRAME_BYTES_MAX * 2 <= PACKET_BYTES_MAX);

@@ -20,7 +20,7 @@ pub enum Phase {
 
 /// When a client first knew each remote input, as ticks of its prediction: what tells ghosts from bullets.
 ///
-/// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 8 KiB.
+/// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 56 KiB.
 #[derive(Clone, Debug)]
 pub struct Learned {
     known: Vec<(Tick, Tick)>,

@@ -4,8 +4,9 @@
 //! commands costs no list, and recording one allocates nothing once the queues have grown.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use twinstep_core::bounds::{BACKLOG, HISTORY};
+use twinstep_core::bounds::{BACKLOG, HISTORY, backlog};
 use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
@@ -14,6 +15,8 @@ use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 /// Worlds, frames and digests of the recent past.
 pub struct History<S: Simulation> {
     worlds: Vec<World<S>>,
+    /// How many frames are kept.
+    kept: u32,
     first: Tick,
     ticks: VecDeque<Sealed<S>>,
     roster: Flat<(PlayerId, RosterChange)>,
@@ -61,6 +64,7 @@ impl<S: Simulation> History<S> {
     pub fn new(first: Tick) -> Self {
         History {
             worlds: Vec::with_capacity(HISTORY as usize),
+            kept: BACKLOG,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
             roster: Flat::with_capacity(256),
@@ -68,6 +72,11 @@ impl<S: Simulation> History<S> {
             claims: Flat::with_capacity(1_024),
             commands: Flat::with_capacity(4_096),
         }
+    }
+
+    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME), which at this length of ticks are so many.
+    pub fn keep_for(&mut self, tick: Duration) {
+        self.kept = backlog(tick);
     }
 
     /// The oldest tick whose frame is kept.
@@ -117,7 +126,7 @@ impl<S: Simulation> History<S> {
             filled: frame.filled,
             lists,
         });
-        if self.ticks.len() > BACKLOG as usize
+        while self.ticks.len() > self.kept as usize
             && let Some(oldest) = self.ticks.pop_front()
         {
             self.first += 1;
@@ -222,4 +231,33 @@ impl<S: Simulation> FrameWalk<'_, S> {
 fn copy<T: Clone>(from: &Flat<T>, at: &mut usize, len: u32, into: &mut Vec<T>) {
     into.extend(from.items.range(*at..*at + len as usize).cloned());
     *at += len as usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::bounds::BACKLOG_TIME;
+    use twinstep_core::testing::doc::Counter;
+
+    /// Finding K14: at 240 Hz frames were kept for 7.5 s, in which no large world arrives.
+    #[test]
+    fn frames_are_kept_for_half_a_minute_at_any_rate() {
+        for hz in [10, 60, 144, 240] {
+            let tick = Duration::from_secs(1) / hz;
+            let mut history = History::<Counter>::new(Tick(0));
+            history.keep_for(tick);
+            for n in 0..8_000 {
+                history.keep_frame(&FrameData::empty(Tick(n)), 0, Tick(n));
+            }
+            let kept = tick * (history.next() - history.first());
+            assert!(kept + tick >= BACKLOG_TIME, "{hz} Hz: {kept:?}");
+        }
+        // Longer ticks from now on: what is too old goes at once.
+        let mut history = History::<Counter>::new(Tick(0));
+        history.keep_for(Duration::from_secs(1) / 240);
+        (0..8_000).for_each(|n| history.keep_frame(&FrameData::empty(Tick(n)), 0, Tick(n)));
+        history.keep_for(Duration::from_secs(1) / 60);
+        history.keep_frame(&FrameData::empty(Tick(8_000)), 0, Tick(8_000));
+        assert_eq!(history.next() - history.first(), BACKLOG);
+    }
 }

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    ANSWER_TICKS, COMMANDS_PER_TICK, DROP_AFTER_TICKS, FRAME_BYTES_MAX, OUTCOME_BYTES_MAX,
-    PLAYERS_MAX,
+    COMMANDS_PER_TICK, FRAME_BYTES_MAX, OUTCOME_BYTES_MAX, PLAYERS_MAX, answer_ticks,
+    drop_after_ticks, ticks_in,
 };
 use twinstep_core::codec;
 use twinstep_core::frame::{Answer, FrameData, Order};
@@ -34,11 +34,6 @@ pub(crate) struct Refused {
     pub(crate) seq: u32,
     /// Whether the step failed with it in its frame.
     pub(crate) poison: bool,
-}
-
-/// Ticks of length `tick` in a time, rounded.
-pub(crate) fn ticks_in(time: Duration, tick: Duration) -> u32 {
-    ((time + tick / 2).as_nanos() / tick.as_nanos()) as u32
 }
 
 /// Builds frames.
@@ -94,7 +89,7 @@ impl<S: Simulation> Sealer<S> {
             .returned
             .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
         match presence {
-            Presence::Present if next - seat.given > DROP_AFTER_TICKS => {
+            Presence::Present if next - seat.given > drop_after_ticks(tick) => {
                 Some(RosterChange::Dropped)
             }
             Presence::Dropped if speaks && settled => Some(RosterChange::Returned),
@@ -386,12 +381,13 @@ impl<S: Simulation> Queries<S> {
 
     /// Puts what is answered, and what waited too long, into the frame.
     fn take(&mut self, frame: &mut FrameData<S>, look: &Look<'_, S>, room: &mut usize) {
+        let patience = answer_ticks(look.world.turn().cadence.tick());
         for open in look.world.open_queries() {
             let ready = self
                 .ready
                 .iter()
                 .position(|a| (a.asked, a.key) == (open.asked, open.key));
-            let late = frame.tick - open.asked >= ANSWER_TICKS;
+            let late = frame.tick - open.asked >= patience;
             let answer = match ready {
                 Some(at) if fits(room, &(self.ready[at].key, &self.ready[at].outcome)) => {
                     self.ready.swap_remove(at)

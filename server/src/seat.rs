@@ -20,7 +20,7 @@ use crate::sealer::Refused;
 const SKIP_MAX: u32 = 1 << 16;
 
 /// A claim may be said again for so many ticks.
-const CLAIM_AGE_MAX: u32 = 4 * INPUT_WINDOW;
+pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {

@@ -9,7 +9,7 @@ use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session, SessionConfig};
-use twinstep_core::bounds::{INPUT_WINDOW, LEAD_MAX, PACKET_BYTES_MAX};
+use twinstep_core::bounds::{PACKET_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};

@@ -7,7 +7,7 @@ use glam::Vec2;
 use powderkeg::game::{Game, Heading, Pad, Rules, Wall};
 use twinstep_client::SessionConfig;
 use twinstep_client::picture::{Poses, Smoothing, show_with};
-use twinstep_core::bounds::LEAD_MAX;
+use twinstep_core::bounds::LEAD_MIN;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, PlayerId, Tick};
@@ -160,7 +160,7 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     table.run(59, |_, _| 3);
     let stats = table.sessions[0].stats();
     let lead = stats.prediction_tick - stats.authority_tick;
-    assert!((LEAD_MAX - 6..=LEAD_MAX).contains(&lead), "lead {lead}");
+    assert!((LEAD_MIN - 6..=LEAD_MIN).contains(&lead), "lead {lead}");
     table.run(60, |_, _| 3);
     let stats = table.sessions[0].stats();
     assert!(stats.authority_tick > before.authority_tick + 100);
@@ -224,7 +224,7 @@ fn the_lead_that_is_told_is_the_lead_that_is() {
         let (authority, prediction) = (session.authority().unwrap(), session.prediction().unwrap());
         let lead = prediction.tick() - authority.tick();
         assert_eq!(lead, stats.prediction_tick - stats.authority_tick);
-        assert!(lead > 0 && lead <= LEAD_MAX);
+        assert!(lead > 0 && lead <= LEAD_MIN);
         sum += f64::from(lead);
         if n == 2_000 {
             let (mean, told) = (sum / 2_000.0, stats.lead_ticks_mean);

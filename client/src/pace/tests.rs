@@ -159,7 +159,7 @@ impl World {
             beat.first >= input && beat.end >= beat.first,
             "sampled in order and once"
         );
-        assert!(beat.end <= self.known + INPUT_WINDOW);
+        assert!(beat.end <= self.known + input_window(TICK));
         assert_eq!(beat.end, self.pace.input_tick());
         assert!((0.0..1.0).contains(&self.pace.alpha()));
         let rate = self.pace.rate();

@@ -3,14 +3,14 @@
 //! ```text
 //!  asked ──▶ the server resolves ─────────────────────────────────────────▶ outcome in the next frame
 //!    └─────▶ its owner's client answers ──▶ the referee admits? ── yes ──▶ ...
-//!                │ silent for OWNER_TICKS, gone      │ no
+//!                │ silent for owner_ticks, gone      │ no
 //!                └──────────────┬────────────────────┘
 //!                               ▼ the server resolves
 //! ```
 //!
 //! Law **One door**: whoever decides, the outcome enters as an action of a frame, once.
 
-use twinstep_core::bounds::OWNER_TICKS;
+use twinstep_core::bounds::owner_ticks;
 
 use super::*;
 use crate::config::Resolves;
@@ -86,9 +86,10 @@ impl<S: Simulation> Match<S> {
             return;
         }
         let next = self.world.tick();
+        let patience = owner_ticks(self.world.turn().cadence.tick());
         for at in (0..self.owed.len()).rev() {
             let (asked, key) = self.owed[at];
-            if next - asked >= OWNER_TICKS || !self.owner_plays(key) {
+            if next - asked >= patience || !self.owner_plays(key) {
                 self.owed.swap_remove(at);
                 self.resolve_here((asked, key));
             }

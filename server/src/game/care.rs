@@ -5,8 +5,11 @@
 
 use super::*;
 use crate::config::Sealing;
-use crate::sealer::ticks_in;
+use twinstep_core::bounds::ticks_in;
 
+/// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
+const NEAR: Duration = Duration::from_millis(100);
+const NEAR_TICKS_MIN: u32 = 6;
 /// A dropped player's seat is freed after so long.
 const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
@@ -60,6 +63,7 @@ impl<S: Simulation> Match<S> {
         let oldest = self.history.first();
         let cadence = self.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
+        let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
         while at < self.peers.len() {
             let next = self.shown_to(at);
@@ -75,7 +79,7 @@ impl<S: Simulation> Match<S> {
                 // There is nothing that it could acknowledge.
                 peer.progress_at = now;
             }
-            let near = 2 * turn_ticks + 6 + rtt_ticks.ceil() as u32;
+            let near = 2 * turn_ticks + near_ticks + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
             let verdict = match peer.stage {

@@ -21,8 +21,10 @@ use crate::config::{Laggards, Sealing};
 const REPEAT: Duration = Duration::from_millis(50);
 /// A delayed spectator that lacks more frames than these is told them faster.
 const FAR: u32 = 30;
-/// How late a deadline may be met before the match's clock gives way instead of hurrying after, in ticks.
+/// How late a deadline may be met before the match's clock gives way instead of hurrying after: so many ticks, and at
+/// least so long.
 const HURRY_TICKS: u32 = 8;
+const HURRY: Duration = Duration::from_millis(130);
 /// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
 const STOOD: Duration = Duration::from_millis(500);
 /// A client trails if it is this many ticks behind what its round trip and one turn explain.
@@ -147,7 +149,7 @@ impl<S: Simulation> Match<S> {
             self.clock.waited_at = Some(now);
             return self.excuse(stood);
         }
-        let slack = self.world.turn().cadence.tick() * HURRY_TICKS;
+        let slack = HURRY.max(self.world.turn().cadence.tick() * HURRY_TICKS);
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }

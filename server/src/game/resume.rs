@@ -14,7 +14,7 @@
 //! The clock then stands still until everybody who was present plays again, so that a crash costs its players
 //! a pause and not their lives; nobody is dropped for a while even if it takes longer.
 
-use twinstep_core::bounds::DROP_AFTER_TICKS;
+use twinstep_core::bounds::drop_after_ticks;
 use twinstep_core::journal::WrittenBy;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 
@@ -27,7 +27,7 @@ const HOLD_MAX: Duration = Duration::from_secs(5);
 const EXCUSED: Duration = Duration::from_secs(30);
 /// Frames that are remembered for clients who return: more than four input windows.
 const BACKLOG_MIN: u32 = 400;
-const _: () = assert!(BACKLOG_MIN > 4 * twinstep_core::bounds::INPUT_WINDOW);
+const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
 /// The reason in a journal whose match another process is to take up.
 pub const MOVED: &str = "moved";
@@ -172,7 +172,7 @@ impl<S: Simulation> Match<S> {
         }
         for player in self.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
-            seat.given = next + excused.saturating_sub(DROP_AFTER_TICKS);
+            seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
             seat.awaited_from = self.world.turn().number;
             self.views[player.index()] = next;
         }

@@ -72,6 +72,7 @@ impl<S: Simulation> Match<S> {
         if stepped.is_err() {
             return self.close(CloseCode::Fault);
         }
+        self.history.keep_for(self.last_cadence.tick());
         self.history
             .keep_frame(&self.frame, self.digest, turn.began);
         self.history.keep_world(&self.world);

@@ -15,9 +15,13 @@ impl<S: Play> Rig<S> {
         let stats = client.session.stats();
         let tick = authority.tick();
         let lead = stats.prediction_tick - tick.0;
-        assert!(lead <= LEAD_MAX, "{who}: the lead is {lead} ticks");
+        let length = authority.turn().cadence.tick();
+        assert!(lead <= lead_max(length), "{who}: the lead is {lead} ticks");
         let reach = stats.input_tick.saturating_sub(tick.0);
-        assert!(reach <= INPUT_WINDOW, "{who}: the reach is {reach} ticks");
+        assert!(
+            reach <= input_window(length),
+            "{who}: the reach is {reach} ticks"
+        );
         assert_eq!(
             stats.cues_started,
             stats.cues_confirmed + stats.cues_cancelled + stats.cues_open,

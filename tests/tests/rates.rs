@@ -1,0 +1,107 @@
+//! Whole worlds at 10 to 240 ticks a second: what people feel is counted in time, whatever a tick's length.
+
+use std::time::Duration;
+
+use twinstep_core::Presence;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::MatchConfig;
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const RATES: [u32; 4] = [10, 30, 144, 240];
+
+fn at(hz: u32, seed: u64, link: LinkProfile) -> RigConfig {
+    RigConfig {
+        policies: MatchConfig {
+            tick: SECOND / hz,
+            ..MatchConfig::action()
+        },
+        fps: hz.max(60),
+        clients: 3,
+        ..RigConfig::new(seed, link)
+    }
+}
+
+/// Finding K14: nobody who is connected is dropped, play converges, and a perfect link costs no rebuild.
+#[test]
+fn worlds_of_ten_to_two_hundred_and_forty_hertz_play() {
+    for hz in RATES {
+        for link in [LinkProfile::PERFECT, LinkProfile::WAN, LinkProfile::BAD] {
+            let mut rig = Rig::<History>::new(at(hz, 1, link));
+            rig.run(SECOND * 4);
+            assert!(rig.all_play(), "at {hz} Hz");
+            let before: Vec<_> = (0..3).map(|i| rig.stats(i)).collect();
+            rig.watch(SECOND * 8, |rig| {
+                assert_eq!(rig.game.world().present().len(), 3, "dropped at {hz} Hz");
+            });
+            for (client, before) in before.iter().enumerate() {
+                let stats = rig.stats(client);
+                let fills = (stats.fills - before.fills) as f64 / f64::from(8 * hz);
+                println!(
+                    "{hz} Hz, client {client}: {:.1} % filled, lead {:.0} ticks, {} rebuilds, stalled {:.0} ms",
+                    fills * 100.0,
+                    stats.lead_ticks_mean,
+                    stats.timeline.rebuilds - before.timeline.rebuilds,
+                    stats.stall_ms - before.stall_ms,
+                );
+                assert!(fills < 0.05, "{hz} Hz: {fills}");
+                assert_eq!(stats.stall_ms, before.stall_ms, "{hz} Hz");
+                assert_eq!(stats.heals, 0, "{hz} Hz");
+            }
+            rig.converge();
+        }
+    }
+}
+
+/// Finding K14: at 240 Hz half a second of silence dropped a player, at 10 Hz none did within ten seconds.
+#[test]
+fn who_is_silent_is_dropped_after_two_seconds_whatever_the_rate() {
+    for hz in RATES {
+        let mut rig = Rig::<History>::new(at(hz, 2, LinkProfile::LAN));
+        rig.run(SECOND * 4);
+        let silent = rig.clients[1].session.seats()[0];
+        rig.freeze(1, rig.now + SECOND * 30);
+        rig.run(MS(1_700));
+        let presence = rig.game.world().presence(silent);
+        assert_eq!(presence, Presence::Present, "{hz} Hz: too soon");
+        rig.run(MS(1_000));
+        let presence = rig.game.world().presence(silent);
+        assert_eq!(presence, Presence::Dropped, "{hz} Hz: too late");
+    }
+}
+
+/// Finding K14: the limit of 150 datagrams a second ate what a client of 240 Hz said.
+#[test]
+fn however_short_ticks_are_a_client_speaks_at_most_so_often() {
+    for hz in RATES {
+        let mut rig = Rig::<History>::new(at(hz, 3, LinkProfile::LAN));
+        rig.run(SECOND * 4);
+        let before = rig.stats(0).up.packets;
+        rig.run(SECOND * 10);
+        let packets = rig.stats(0).up.packets - before;
+        assert!(packets <= 1_250, "{hz} Hz: {packets} in 10 s");
+        assert!(packets >= 90, "{hz} Hz: {packets} in 10 s");
+    }
+}
+
+/// Finding K14: the lead stopped at 64 ticks, which at 240 Hz are 270 ms.
+#[test]
+fn a_long_line_is_predicted_over_at_any_rate() {
+    for hz in RATES {
+        let link: LinkProfile = "rtt=400".parse().unwrap();
+        let mut rig = Rig::<History>::new(at(hz, 4, link));
+        rig.run(SECOND * 6);
+        let before = rig.stats(0);
+        rig.run(SECOND * 5);
+        let stats = rig.stats(0);
+        assert_eq!(stats.stall_ms, before.stall_ms, "{hz} Hz");
+        let fills = stats.fills - before.fills;
+        assert!(
+            fills <= u64::from(hz / 10),
+            "{hz} Hz: {fills} of {}",
+            5 * hz
+        );
+    }
+}
