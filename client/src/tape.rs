@@ -74,7 +74,12 @@ impl<S: Simulation> Reel<S> {
         if world.turn().began != world.tick() {
             return true;
         }
-        let Ok(digest) = world.digest() else {
+        // A pass over the whole state: only where one is written, once a second.
+        let digest = match self.recorder.wants_digest(world) {
+            true => world.digest(),
+            false => Ok(0),
+        };
+        let Ok(digest) = digest else {
             return false;
         };
         let written = self.recorder.turn(world, digest, &mut self.bytes);
@@ -289,6 +294,48 @@ mod tests {
         fn step(&mut self, frame: &Frame<'_, Self>, _fx: &mut Effects<Self>) {
             self.0[0] = frame.tick().0 as u8;
         }
+    }
+
+    /// A game that counts how often its state is walked through.
+    #[derive(Clone, Default, Deserialize)]
+    struct Walked(u64);
+
+    std::thread_local! {
+        static WALKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    impl Serialize for Walked {
+        fn serialize<W: serde::Serializer>(&self, to: W) -> Result<W::Ok, W::Error> {
+            WALKS.set(WALKS.get() + 1);
+            self.0.serialize(to)
+        }
+    }
+
+    impl Simulation for Walked {
+        const NAME: &'static str = "walked";
+        const VERSION: u32 = 1;
+        type Rules = ();
+        type Input = u8;
+        type Command = Never;
+        type Query = Never;
+        type Outcome = Never;
+        type Cue = Never;
+
+        fn step(&mut self, frame: &Frame<'_, Self>, _fx: &mut Effects<Self>) {
+            self.0 += u64::from(frame.tick().0);
+        }
+    }
+
+    /// Finding H10: a digest is written once a second, so the state is walked through once a second, not once a turn
+    /// and reel.
+    #[test]
+    fn a_tape_digests_the_world_only_where_a_digest_is_written() {
+        let (tape, _) = taped_of(Walked::default(), 1_200, 1 << 10, 0, |_| {});
+        assert!(tape.newer.is_some(), "two reels are written");
+        let walks = WALKS.get();
+        // 20 s: 20 digests and 2 worlds for each of two reels, and the worlds that reels begin with.
+        println!("{walks} walks");
+        assert!((20..120).contains(&walks), "{walks} walks in 1,200 turns");
     }
 
     /// However large a world is beside a reel: an eighth of one can be saved, and both keep within their bound.

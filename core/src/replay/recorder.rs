@@ -183,8 +183,22 @@ impl<S: Simulation> Recorder<S> {
         self.ticks += 1;
     }
 
+    /// Whether a digest follows the turn that is full now. Who has none at hand computes it only then, and gives
+    /// [`turn`](Recorder::turn) any number otherwise.
+    #[must_use]
+    pub fn wants_digest(&self, world: &World<S>) -> bool {
+        let length = self.length(world);
+        self.since_world + length >= WORLD_EVERY || self.since_digest + length >= DIGEST_EVERY
+    }
+
+    /// How long the turn is that is full now: a new cadence begins with the next turn's first frame, so `world`, the
+    /// one after the turn, still has this one's.
+    fn length(&self, world: &World<S>) -> Duration {
+        world.turn().cadence.tick() * self.ticks as u32
+    }
+
     /// Writes the turn that is full now, and from time to time a digest and a world: `world` is the one after
-    /// the turn, `digest` its digest. A turn of as many ticks as the one before, in which nothing happened,
+    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest). A turn of as many ticks as the one before, in which nothing happened,
     /// takes 2 bytes.
     ///
     /// # Errors
@@ -195,8 +209,7 @@ impl<S: Simulation> Recorder<S> {
         digest: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
-        // A new cadence begins with the next turn's first frame: this is still the one of this turn.
-        let length = world.turn().cadence.tick() * self.ticks as u32;
+        let length = self.length(world);
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;
         } else {
