@@ -285,14 +285,19 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let orders = self.timeline.orders_mut();
         let wished = u32::from(cadence.delay_ticks);
         if wished != self.delay && now.saturating_sub(self.delay_changed_at) >= DELAY_STEP {
-            self.delay_changed_at = now;
             if wished > self.delay {
-                // What is held is repeated, so that nothing on the screen waits.
-                let more = (wished - self.delay).min(DELAY_STEP_TICKS);
-                pace.go_ahead(now, more);
-                (0..more).for_each(|_| orders.repeat());
-                self.delay += more;
+                // What is held is repeated, so that nothing on the screen waits; never beyond the window, where the
+                // server would not take it.
+                let room = authority + INPUT_WINDOW - orders.next();
+                let more = (wished - self.delay).min(DELAY_STEP_TICKS).min(room);
+                if more > 0 {
+                    self.delay_changed_at = now;
+                    pace.go_ahead(now, more);
+                    (0..more).for_each(|_| orders.repeat());
+                    self.delay += more;
+                }
             } else {
+                self.delay_changed_at = now;
                 pace.stand();
                 self.delay -= 1;
             }
