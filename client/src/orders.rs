@@ -6,12 +6,15 @@
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 
-use twinstep_core::bounds::{COMMANDS_OPEN_MAX, INPUT_WINDOW, SEATS_MAX};
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation, Tick, World};
 
 /// Inputs that are remembered per seat: those on their way up, and those that may still come back down.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
+
+/// Commands of which it is remembered that their frame was skipped: the newest.
+const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
 /// A command that its owner gave and whose fate is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,12 +141,12 @@ impl<S: Simulation> Orders<S> {
         self.first
     }
 
-    /// Gives a command at the next input tick; `None` if too many are on their way.
+    /// Gives a command at the next input tick; `None` if too many are on their way, or no world counts so far.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
-        if self.commands.len() >= COMMANDS_OPEN_MAX {
+        let seq = self.next_seq[seat];
+        if self.commands.len() >= COMMANDS_OPEN_MAX || seq >= COUNT_MAX {
             return None;
         }
-        let seq = self.next_seq[seat];
         self.next_seq[seat] += 1;
         let order = Order {
             player: self.seats[seat],
@@ -248,6 +251,9 @@ impl<S: Simulation> Orders<S> {
         self.commands.retain(|p| {
             let open = p.order.seq >= world.next_seq(p.order.player);
             if !open {
+                if skipped.len() == SKIPPED_MAX {
+                    skipped.remove(0);
+                }
                 skipped.push((p.order.player, p.order.seq));
             }
             open

@@ -131,7 +131,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 if news != Refused::Known {
                     playing.meter.commands_refused += 1;
-                    self.events.push_back(Event::CommandRefused { seat, seq });
+                    self.events.push(Event::CommandRefused { seat, seq });
                 }
             }
         }

@@ -15,9 +15,8 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Welcome};
 use twinstep_core::world::World;
 
@@ -90,7 +89,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.link = self.link.anew();
         self.lane_in = LaneReceiver::new(WORLD_BYTES_MAX);
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
-        self.run = RunReader::default();
         self.cut = None;
         self.sent_at = None;
         self.send_now = true;
@@ -103,7 +101,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let now = self.reach(now);
         if self.playing().is_some() && self.absence.since.is_none() {
             self.absence.since = Some(now);
-            self.events.push_back(Event::Reconnecting);
+            self.events.push(Event::Reconnecting);
         }
     }
 
@@ -113,7 +111,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if self.absence.since.is_some() && self.returning.is_none() {
             self.absence.end(now);
             self.absence.silences += 1;
-            self.events.push_back(Event::Recovered);
+            self.events.push(Event::Recovered);
         }
     }
 
@@ -179,9 +177,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let seats = playing.timeline.orders().seats();
         let sound = |told: &Welcome| {
-            told.seats.len() == seats.len()
-                && told.next_seq.len() == seats.len()
-                && told.seats.iter().all(|p| p.index() < PLAYERS_MAX)
+            told.is_sound()
+                && told.seats.len() == seats.len()
                 // As other players it goes on from a world only.
                 && (told.seats[..] == *seats || !told.resumed)
         };
@@ -205,7 +202,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.absence.returns += 1;
         self.met_at = now;
         self.send_now = true;
-        self.events.push_back(Event::Reconnected {
+        self.events.push(Event::Reconnected {
             resumed: true,
             lost_ticks: 0,
         });
@@ -235,7 +232,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         } else {
             self.begin_as(&welcome, world);
         }
-        self.events.push_back(Event::Reconnected {
+        self.events.push(Event::Reconnected {
             resumed: false,
             lost_ticks,
         });
@@ -247,9 +244,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         for (seat, seq) in playing.restart_as(welcome, world) {
-            self.events.push_back(Event::CommandRefused { seat, seq });
+            self.events.push(Event::CommandRefused { seat, seq });
         }
-        self.events.push_back(Event::Joined(welcome.seats.to_vec()));
+        self.events.push(Event::Joined(welcome.seats.to_vec()));
     }
 }
 

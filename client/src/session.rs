@@ -234,7 +234,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let sampled = playing.advance(now, budget, rtt, input);
                 for (seat, seq) in playing.timeline.orders_mut().overtaken() {
                     playing.meter.commands_refused += 1;
-                    self.events.push_back(Event::CommandRefused { seat, seq });
+                    self.events.push(Event::CommandRefused { seat, seq });
                 }
                 match sampled {
                     Ok(sampled) => {
@@ -263,9 +263,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let presence = world.presence(*player);
             let had = self.in_control.contains(*player);
             match presence {
-                Presence::Dropped if had => self.events.push_back(Event::ControlsLost { seat }),
+                Presence::Dropped if had => self.events.push(Event::ControlsLost { seat }),
                 Presence::Present if !had && self.dropped.contains(*player) => {
-                    self.events.push_back(Event::ControlsBack { seat });
+                    self.events.push(Event::ControlsBack { seat });
                 }
                 _ => {}
             }
@@ -312,7 +312,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if let State::Playing(playing) = &mut self.state {
             playing.evidence = None;
         }
-        self.events.push_back(Event::Desync(format!(
+        self.events.push(Event::Desync(format!(
             "the authority differed at {tick}; no evidence came"
         )));
     }

@@ -19,9 +19,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if self.differs.take().is_some() {
             self.evidence = Some(self.timeline.authority().clone());
         }
-        self.inbox.begin_at(at);
+        let went_back = at < self.timeline.authority().tick();
+        if went_back {
+            self.inbox.restart(at);
+        } else {
+            self.inbox.begin_at(at);
+        }
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
+        if went_back {
+            self.sample_anew(at);
+        }
         self.meter.heals += 1;
         self.restart_tape();
         self.restart_playout();
@@ -32,6 +40,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 lockstep.hear(now, frame);
             }
         }
+    }
+
+    /// The authority went back to `at`: what was sampled for ticks that did not happen would be too far ahead.
+    fn sample_anew(&mut self, at: Tick) {
+        self.pace = None;
+        self.timeline.orders_mut().skip_to(at);
     }
 
     /// The tape begins with the authority as it is, if there is one.
@@ -45,6 +59,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Turns between a command and its execution; 0: this session predicts.
     pub(crate) fn command_delay(&self) -> u32 {
         self.lockstep.as_ref().map_or(0, |lockstep| lockstep.delay)
+    }
+
+    /// With a command delay: the server's next turn to seal, as last told.
+    pub(crate) fn next_turn(&self) -> Option<u32> {
+        let lockstep = self.lockstep.as_ref().filter(|l| l.delay > 0)?;
+        Some(lockstep.next_turn)
     }
 
     /// In lockstep: the clock starts anew, with half of a command's delay as slack.
@@ -88,9 +108,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
         if went_back {
-            // What was sampled for ticks that did not happen would be too far ahead: begin anew.
-            self.pace = None;
-            self.timeline.orders_mut().skip_to(at);
+            self.sample_anew(at);
         }
         self.restart_tape();
         self.restart_playout();

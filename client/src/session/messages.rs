@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::lane::Message;
+use twinstep_core::packet::hello::Welcome;
 use twinstep_core::packet::message;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, codec};
@@ -49,7 +49,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let at = world.tick();
                 playing.heal(world);
                 self.asked_evidence = playing.evidence.as_ref().map(|ours| (ours.tick(), now));
-                self.events.push_back(Event::Healed { at });
+                self.events.push(Event::Healed { at });
                 self.send_now = true;
             }
             (message::EVIDENCE, State::Playing(playing)) => {
@@ -60,7 +60,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     let _ = self
                         .lane_out
                         .push(message::REPORT, report.as_bytes().into());
-                    self.events.push_back(Event::Desync(report));
+                    self.events.push(Event::Desync(report));
                 }
                 self.asked_evidence = None;
             }
@@ -73,20 +73,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let State::Joining { hooks, welcome } = &mut self.state else {
             return;
         };
-        let (Some(world), Some(welcome)) = (read_world::<S>(bytes), welcome.take()) else {
+        let welcome = welcome.take().filter(Welcome::is_sound);
+        let (Some(world), Some(welcome), Some(hooks)) =
+            (read_world::<S>(bytes), welcome, hooks.take())
+        else {
             self.close(Closed::UnreadableWorld);
             return;
         };
-        let sound = welcome
-            .seats
-            .iter()
-            .all(|player| player.index() < PLAYERS_MAX)
-            && welcome.seats.len() == welcome.next_seq.len();
-        let Some(hooks) = hooks.take().filter(|_| sound) else {
-            self.close(Closed::UnreadableWorld);
-            return;
-        };
-        self.events.push_back(Event::Joined(welcome.seats.to_vec()));
+        self.events.push(Event::Joined(welcome.seats.to_vec()));
         self.next_seal = world.tick();
         self.needed = world.tick();
         self.began_at = world.tick();

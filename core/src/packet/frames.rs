@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ByteCounts;
-use crate::bounds::{ANNOUNCE_TICKS, COMMANDS_PER_TICK, PLAYERS_MAX, QUERIES_OPEN_MAX};
+use crate::bounds::{ANNOUNCE_TICKS, COMMANDS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX};
 use crate::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
 use crate::wire::{Reader, WireError, Writer};
 use crate::{PlayerId, RosterChange, Simulation, Tick};
@@ -395,6 +395,11 @@ impl<S: Simulation> RunReader<S> {
                     let order: Order<S::Command> = packet.value()?;
                     if !others.contains(order.player) {
                         return Err(WireError::Malformed("an announced command of nobody"));
+                    }
+                    if order.seq >= COUNT_MAX {
+                        return Err(WireError::Malformed(
+                            "an announced command beyond all counts",
+                        ));
                     }
                     command(tick, order);
                 }

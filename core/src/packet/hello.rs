@@ -6,9 +6,10 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use super::WIRE_VERSION;
-use crate::bounds::{PLAYERS_MAX, SEATS_MAX};
+use crate::bounds::{COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX};
 use crate::company::Name;
 use crate::digest;
+use crate::players::PlayerSet;
 use crate::wire::{Reader, WireError, Writer};
 use crate::{PlayerId, Simulation, Tick};
 
@@ -144,6 +145,26 @@ pub struct Welcome {
     pub resumed: bool,
 }
 
+impl Welcome {
+    /// Whether a decoded welcome keeps what a session relies on: each seat has a player of its own and a sequence, and
+    /// no number is beyond its bound.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let mut players = PlayerSet::default();
+        let each_has_its_own = self.seats.iter().all(|&player| {
+            let is_new = player.index() < PLAYERS_MAX && !players.contains(player);
+            if is_new {
+                players.set(player, true);
+            }
+            is_new
+        });
+        each_has_its_own
+            && self.seats.len() == self.next_seq.len()
+            && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
+            && self.command_delay <= COMMAND_DELAY_MAX
+    }
+}
+
 /// Why a session ended, as a number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
@@ -271,6 +292,30 @@ mod tests {
         out.bytes(b"who knows what").unwrap();
         let theirs = Hello::read(&mut Reader::new(&bytes)).unwrap();
         assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
+    }
+
+    #[test]
+    fn a_welcome_beyond_its_bounds_is_not_sound() {
+        let welcome = || Welcome {
+            seats: [PlayerId(3), PlayerId(15)].into_iter().collect(),
+            next_seq: [0, COUNT_MAX].into_iter().collect(),
+            command_delay: COMMAND_DELAY_MAX,
+            owners_answer: false,
+            resumed: false,
+        };
+        assert!(welcome().is_sound());
+        let spoils: [fn(&mut Welcome); 5] = [
+            |told| told.seats[1] = PlayerId(16),
+            |told| told.seats[1] = PlayerId(3),
+            |told| told.next_seq[0] = COUNT_MAX + 1,
+            |told| drop(told.next_seq.pop()),
+            |told| told.command_delay += 1,
+        ];
+        for spoil in spoils {
+            let mut told = welcome();
+            spoil(&mut told);
+            assert!(!told.is_sound(), "{told:?}");
+        }
     }
 
     #[test]
