@@ -2,9 +2,8 @@
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::company::LinkQuality;
-use twinstep_core::packet::company;
+use twinstep_core::packet::company::CompanyTold;
 use twinstep_core::packet::hello::Names;
-use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet};
 
 /// What the players of the match are called, who of them is connected, and how well.
@@ -56,13 +55,11 @@ impl Company {
             .retain(|(player, _)| player.index() < PLAYERS_MAX);
     }
 
-    /// Reads what a packet tells; an older packet changes nothing.
-    pub(crate) fn read(&mut self, packet: &mut Reader<'_>, newest: bool) -> Result<(), WireError> {
-        let mut links = self.links;
-        let here = company::read(packet, |player, link| links[player.index()] = link)?;
-        if newest {
-            (self.here, self.links) = (here, links);
+    /// Notes what the newest packet tells. Who is not connected keeps what was told of it last.
+    pub(crate) fn note(&mut self, told: &CompanyTold) {
+        self.here = told.here;
+        for player in told.here.iter() {
+            self.links[player.index()] = told.links[player.index()];
         }
-        Ok(())
     }
 }

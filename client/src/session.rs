@@ -16,7 +16,6 @@
 //! draw(session.shown())
 //! ```
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
@@ -24,7 +23,6 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
-use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::{Presence, World};
@@ -32,6 +30,7 @@ use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, digest};
 
 use crate::company::Company;
 use crate::cues::CueEvent;
+use crate::packets::{Older, Told};
 use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
 use crate::returning::{Absence, HeldUp, Returning};
@@ -44,7 +43,9 @@ mod messages;
 mod told;
 
 pub use config::SessionConfig;
-pub use told::{Closed, CommandError, Event, Progress};
+pub use told::{Closed, CommandError, EVENTS_MAX, Event, Progress};
+
+pub(crate) use told::Events;
 
 /// A heal and its evidence are asked for until they come.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
@@ -74,7 +75,10 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) link: Link,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
-    pub(crate) run: RunReader<S>,
+    /// The packet that is being read.
+    pub(crate) told: Told<S>,
+    /// What is left of a send that takes several datagrams.
+    pub(crate) older: Older,
     pub(crate) next_seal: Tick,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
@@ -90,7 +94,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     sends_paid_until: Duration,
     pub(crate) leaving: u8,
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
-    pub(crate) events: VecDeque<Event>,
+    pub(crate) events: Events,
     /// On its way back into its match.
     pub(crate) returning: Option<Returning>,
     pub(crate) absence: Absence,
@@ -158,7 +162,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             link: Link::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
-            run: RunReader::default(),
+            told: Told::default(),
+            older: Older::default(),
             next_seal: Tick(0),
             waiting: PlayerSet::default(),
             load: 0.0,
@@ -168,7 +173,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             sends_paid_until: Duration::ZERO,
             leaving: 0,
             asked_evidence: None,
-            events: VecDeque::new(),
+            events: Events::default(),
             returning: None,
             absence: Absence::default(),
             held_up: HeldUp::default(),
@@ -424,9 +429,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         playing.view.cues.poll()
     }
 
-    /// The next thing worth telling.
+    /// The next thing worth telling. Of what is not asked for, the newest [`EVENTS_MAX`] are kept; the others are
+    /// counted in [`SessionStats::events_dropped`].
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
     /// In lockstep: whether the server may lack a batch or a command.
@@ -527,6 +533,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             returns: self.absence.returns,
             silences: self.absence.silences,
             away_ms: self.absence.away(self.now).as_secs_f64() * 1e3,
+            events_dropped: self.events.dropped(),
             ..self.last
         };
         if let Some(playing) = self.playing() {

@@ -328,4 +328,6 @@ pub struct SessionStats {
     pub silences: u64,
     /// Time in which the server was silent or lost, from when it was dialled anew, in ms.
     pub away_ms: f64,
+    /// Events that the game did not ask for in time: the oldest of too many.
+    pub events_dropped: u64,
 }

@@ -36,15 +36,22 @@ pub struct Link {
     missing: f32,
 }
 
-/// What a packet's header told.
+/// What a packet's header tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct LinkHeader {
     /// The packet's sequence.
     pub seq: u32,
     /// Whether no newer packet was heard before it.
     pub newest: bool,
     /// Whether this very packet was heard before.
     pub repeated: bool,
+    ack: u32,
+    wait_ms: u8,
+}
+
+/// The bit of a packet that is so many before the newest one heard; 0: it is too old to be remembered.
+fn bit_of(back: u32) -> u64 {
+    1u64.checked_shl(back).unwrap_or(0)
 }
 
 impl Default for Link {
@@ -133,11 +140,11 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the header of a packet heard now.
+    /// Reads the header of a packet. It counts once it is [noted](Link::note): when all of its packet was read.
     ///
     /// # Errors
     /// A truncated header, or an ack of a packet that was never sent (a protocol error).
-    pub fn read(&mut self, now: Duration, packet: &mut Reader<'_>) -> Result<Heard, WireError> {
+    pub fn parse(&self, packet: &mut Reader<'_>) -> Result<LinkHeader, WireError> {
         let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
         let seq = near16(packet.u16()?, newest_seq);
         let ack = near16(packet.u16()?, self.acked);
@@ -148,14 +155,32 @@ impl Link {
             ));
         }
         let newest = self.heard.is_none() || seq > newest_seq;
-        let repeated = self.note_heard(seq, newest, newest_seq);
-        if newest {
-            self.heard = Some((seq, now));
+        let bit = bit_of(newest_seq - seq.min(newest_seq));
+        Ok(LinkHeader {
+            seq,
+            newest,
+            repeated: !newest && (self.heard_mask & bit != 0 || bit == 0),
+            ack,
+            wait_ms,
+        })
+    }
+
+    /// A packet with this header was heard now.
+    pub fn note(&mut self, now: Duration, header: LinkHeader) {
+        let LinkHeader {
+            seq,
+            newest,
+            ack,
+            wait_ms,
+            ..
+        } = header;
+        self.note_heard(seq, newest);
+        if !newest {
+            return;
         }
-        if newest && ack > self.acked {
-            self.acked = ack;
-        }
-        if newest && wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
+        self.heard = Some((seq, now));
+        self.acked = self.acked.max(ack);
+        if wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
             self.measured = ack;
             let wait = Duration::from_millis(u64::from(wait_ms));
             self.measure(
@@ -163,22 +188,15 @@ impl Link {
                     .saturating_sub(wait),
             );
         }
-        Ok(Heard {
-            seq,
-            newest,
-            repeated,
-        })
     }
 
     /// Keeps which of the last 64 packets were heard; counts those that fall out unheard as lost.
-    fn note_heard(&mut self, seq: u32, newest: bool, newest_seq: u32) -> bool {
+    fn note_heard(&mut self, seq: u32, newest: bool) {
         self.received += 1;
+        let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
         if !newest {
-            let back = newest_seq - seq;
-            let bit = 1u64.checked_shl(back).unwrap_or(0);
-            let repeated = self.heard_mask & bit != 0 || bit == 0;
-            self.heard_mask |= bit;
-            return repeated;
+            self.heard_mask |= bit_of(newest_seq - seq);
+            return;
         }
         let ahead = if self.heard.is_none() {
             1
@@ -191,7 +209,6 @@ impl Link {
             self.heard_mask <<= 1;
         }
         self.heard_mask |= 1;
-        false
     }
 
     fn measure(&mut self, sample: Duration) {
@@ -217,8 +234,23 @@ mod tests {
         bytes
     }
 
-    fn hear(link: &mut Link, now: Duration, bytes: &[u8]) -> Result<Heard, WireError> {
-        link.read(now, &mut Reader::new(bytes))
+    fn hear(link: &mut Link, now: Duration, bytes: &[u8]) -> Result<LinkHeader, WireError> {
+        let header = link.parse(&mut Reader::new(bytes))?;
+        link.note(now, header);
+        Ok(header)
+    }
+
+    /// Finding A16: what was only read has not happened.
+    #[test]
+    fn a_header_counts_once_it_is_noted() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        let up = header(&mut a, MS);
+        let told = b.parse(&mut Reader::new(&up)).unwrap();
+        assert_eq!(b.heard_at(), None);
+        assert!(told.newest && b.parse(&mut Reader::new(&up)) == Ok(told));
+        b.note(MS, told);
+        assert_eq!(b.heard_at(), Some(MS));
+        assert!(b.parse(&mut Reader::new(&up)).unwrap().repeated);
     }
 
     #[test]

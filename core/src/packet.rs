@@ -1,22 +1,27 @@
 //! The session's packets: what each kind holds, and how frames and inputs are laid out in few bytes.
 //!
 //! ```text
-//! up    Hello   kind+flag · link · versions · what is resumed, or a lane ack    until the match is here
-//!       Play    kind+flags · link · acks · inputs or batches · commands · claims · lane ack · rare
-//!       Lane    kind · link · chunk                          a desync report
-//!       Leave   kind · link
-//! down  Play    kind+flags · link · margin · waiting · company · refusals · lane ack · frames · digest · announcements
-//!       Lane    kind · link · lane ack · chunk               a world
-//!       Closed  kind · code · words
+//! up    Hello   first · link · versions, game, rules, build, what is resumed, names    until the match is here,
+//!               first · link · lane ack                                                but this once its world comes
+//!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
+//!               · [lane ack] · [rare: heal · evidence · answers]                       inputs or batches, never both
+//!       Lane    first · link · chunk                                                   a desync report
+//!       Leave   first · link
+//! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · company · lane ack]
+//!               · [command acks] · [refusals] · [frames · digest] · [announcements]    the turn with a command delay
+//!       Lane    first · link · chunk                                                   a world, a ticket, names
+//!       Closed  first · code
 //! ```
 //!
-//! Every packet is decodable alone: the first frame is coded against neutral, the others against their
-//! predecessor in the same packet. The parts live in [`frames`], [`inputs`] and [`hello`]; the session and
-//! the match put them together.
+//! What stands in brackets is there if the first byte, or the byte of rare parts, says so ([`head`]); link is the header
+//! of [`Link`](crate::link::Link). Every packet is decodable alone: the first frame is coded against neutral, the others
+//! against their predecessor in the same packet. The parts live in the modules below; the session and the match put them
+//! together, and read a packet to its end before any of it counts.
 
 pub mod batches;
 pub mod company;
 pub mod frames;
+pub mod head;
 pub mod hello;
 pub mod inputs;
 #[cfg(test)]
@@ -25,61 +30,10 @@ mod tests;
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
 pub const WIRE_VERSION: u16 = 4;
 
-/// Kinds of packets up, in the low 2 bits of the first byte.
-pub mod up {
-    /// Asks to join.
-    pub const HELLO: u8 = 0;
-    /// Inputs, commands, acks.
-    pub const PLAY: u8 = 1;
-    /// A chunk of a message.
-    pub const LANE: u8 = 2;
-    /// Goodbye.
-    pub const LEAVE: u8 = 3;
-    /// Flag: inputs follow; with a command delay, closed batches.
-    pub const INPUTS: u8 = 1 << 2;
-    /// Flag: commands follow.
-    pub const COMMANDS: u8 = 1 << 3;
-    /// Flag: claims follow.
-    pub const CLAIMS: u8 = 1 << 4;
-    /// Flag: an ack of the lane follows.
-    pub const LANE_ACK: u8 = 1 << 5;
-    /// Flag: a byte of [`rare`](super::rare) flags follows, and what they announce.
-    pub const RARE: u8 = 1 << 6;
-}
+pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 
-/// What a client says only now and then: the flags of a byte at the end of `Play` up.
-pub mod rare {
-    /// The authority differs from the server's at a tick that follows.
-    pub const HEAL: u8 = 1;
-    /// Asks for the server's world of a tick that follows, as evidence.
-    pub const EVIDENCE: u8 = 1 << 1;
-    /// Answers to queries that this client's players own follow.
-    pub const ANSWERS: u8 = 1 << 2;
-}
-
-/// Kinds of packets down, in the low 2 bits of the first byte.
-pub mod down {
-    /// Frames, announcements, acks.
-    pub const PLAY: u8 = 0;
-    /// A chunk of a message.
-    pub const LANE: u8 = 1;
-    /// The session is over.
-    pub const CLOSED: u8 = 2;
-    /// As [`PLAY`], and [who is connected](super::company).
-    pub const PLAY_COMPANY: u8 = 3;
-    /// Flag: frames and a digest follow.
-    pub const FRAMES: u8 = 1 << 2;
-    /// Flag: refused commands or claims follow.
-    pub const REFUSALS: u8 = 1 << 3;
-    /// Flag: announcements follow.
-    pub const ANNOUNCE: u8 = 1 << 4;
-    /// Flag: an ack of the lane follows.
-    pub const LANE_ACK: u8 = 1 << 5;
-    /// Flag: the next command sequence expected of each seat follows.
-    pub const COMMAND_ACKS: u8 = 1 << 6;
-    /// Flag: the players that the match waits for follow.
-    pub const WAITING: u8 = 1 << 7;
-}
+/// Refused orders that one packet tells at most.
+pub const REFUSALS_MAX: usize = 64;
 
 /// With a command delay, the server tells how early batches came in units of so many milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
@@ -87,12 +41,6 @@ pub const SLACK_UNIT_MS: i16 = 4;
 /// Clients tell in one byte their late turns (the low half, wrapping) and for what share of its time their
 /// machine is busy with the game, in units of one of so many.
 pub const LOAD_UNITS: f32 = 15.0;
-
-/// The low 2 bits of a packet's first byte.
-#[must_use]
-pub const fn kind(first: u8) -> u8 {
-    first & 3
-}
 
 /// Kinds of whole messages down the lane.
 pub mod message {

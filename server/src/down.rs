@@ -9,7 +9,10 @@ use std::time::Duration;
 use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
-use twinstep_core::packet::{ByteCounts, OUTER_BYTES, SLACK_UNIT_MS, down, frames};
+use twinstep_core::packet::{
+    ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, REFUSALS_MAX, RareDown, SLACK_UNIT_MS,
+    frames,
+};
 use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -21,8 +24,6 @@ use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames.
 const DIGEST_BYTES: usize = 5;
-/// Refusals of one packet at most.
-const REFUSALS: usize = 64;
 
 /// What sessions are told from.
 pub(crate) struct Telling<'a, S: Simulation> {
@@ -122,7 +123,7 @@ impl<S: Simulation> Telling<'_, S> {
             headers: OUTER_BYTES,
             ..ByteCounts::default()
         };
-        let mut flags = down::PLAY;
+        let mut parts = Parts::default();
         out.u8(0)?;
         peer.link.write(self.now, out)?;
         bytes.headers += out.len() as u64;
@@ -141,38 +142,24 @@ impl<S: Simulation> Telling<'_, S> {
         if let Some(turn) = self.turn {
             out.tick16(Tick(turn))?;
         }
-        if !self.waiting.is_empty() {
-            flags |= down::WAITING;
-            out.varint(u32::from(self.waiting.0))?;
-        }
-        if let Some((number, company)) = self.company
-            && peer.company_told != number
-            && peer.stage == Stage::Playing
-        {
-            flags |= down::PLAY_COMPANY;
-            out.bytes(company)?;
-            peer.company_told = number;
+        if self.write_rare(peer, first, out)? {
+            parts.add(DownPart::Rare);
         }
         count(out, &mut bytes.acks);
         if peer.acks_told_in.is_some() {
-            flags |= down::COMMAND_ACKS;
+            parts.add(DownPart::CommandAcks);
             for player in &peer.players {
                 out.varint(self.seats[player.index()].next_seq)?;
             }
         }
         if !peer.refusals.is_empty() {
-            flags |= down::REFUSALS;
+            parts.add(DownPart::Refusals);
             write_refusals(peer, out)?;
         }
         count(out, &mut bytes.commands);
-        if first && let Some(ack) = peer.lane_in.poll_ack() {
-            flags |= down::LANE_ACK;
-            out.bytes(&ack.encode())?;
-        }
-        count(out, &mut bytes.bulk);
         let mut reached = from;
         if from < self.next {
-            flags |= down::FRAMES;
+            parts.add(DownPart::Frames);
             reached = match peer.is_spectator() {
                 true => self.view(peer, out, from, &mut bytes)?,
                 false => self.frames(peer, out, from, &mut bytes)?,
@@ -183,11 +170,11 @@ impl<S: Simulation> Telling<'_, S> {
                 && !peer.is_spectator()
                 && self.announce(peer.own(), out)?
             {
-                flags |= down::ANNOUNCE;
+                parts.add(DownPart::Announced);
             }
             bytes.announcements += (out.len() - at) as u64;
         }
-        out.patch(0, flags);
+        out.patch(0, DownKind::Play.head(parts));
         let seq = peer.link.next_seq() - 1;
         peer.note_telling(seq);
         if peer.acks_told_in == Some(0) {
@@ -196,13 +183,47 @@ impl<S: Simulation> Telling<'_, S> {
         for refusal in peer
             .refusals
             .iter_mut()
-            .take(REFUSALS)
+            .take(REFUSALS_MAX)
             .filter(|r| r.told_in == 0)
         {
             refusal.told_in = seq;
         }
         peer.bytes_down += bytes;
         Ok(reached)
+    }
+
+    /// Writes what is told only now and then; whether there was any of it.
+    fn write_rare(
+        &self,
+        peer: &mut Peer,
+        first: bool,
+        out: &mut Writer<'_>,
+    ) -> Result<bool, WireError> {
+        let start = out.len();
+        out.u8(0)?;
+        let mut rare = Parts::default();
+        if !self.waiting.is_empty() {
+            rare.add(RareDown::Waiting);
+            out.varint(u32::from(self.waiting.0))?;
+        }
+        if let Some((number, company)) = self.company
+            && peer.company_told != number
+            && peer.stage == Stage::Playing
+        {
+            rare.add(RareDown::Company);
+            out.bytes(company)?;
+            peer.company_told = number;
+        }
+        if first && let Some(ack) = peer.lane_in.poll_ack() {
+            rare.add(RareDown::LaneAck);
+            out.bytes(&ack.encode())?;
+        }
+        if rare.is_empty() {
+            out.truncate(start);
+        } else {
+            out.patch(start, rare.bits());
+        }
+        Ok(!rare.is_empty())
     }
 
     /// Newest input held minus the next tick to seal (−128: none is held), and how many are held without
@@ -368,7 +389,7 @@ impl<S: Simulation> Telling<'_, S> {
 }
 
 fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {
-    let count = peer.refusals.len().min(REFUSALS);
+    let count = peer.refusals.len().min(REFUSALS_MAX);
     out.u8(count as u8)?;
     for refusal in peer.refusals.iter().take(count) {
         out.u8(refusal.seat << 1 | u8::from(refusal.claim))?;
@@ -392,7 +413,7 @@ fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8])
     let mut chunk = [0; lane::FRAME_BYTES_MAX];
     let len = peer.lane_out.poll(now, rtt, &mut chunk)?;
     let mut packet = Writer::new(buffer);
-    packet.u8(down::LANE).ok()?;
+    packet.u8(DownKind::Lane.alone()).ok()?;
     peer.link.write(now, &mut packet).ok()?;
     let headers = OUTER_BYTES + packet.len() as u64;
     packet.bytes(&chunk[..len]).ok()?;

@@ -27,7 +27,7 @@ use twinstep_core::digest::NanError;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
 use twinstep_core::journal::{JournalError, WrittenBy};
 use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
-use twinstep_core::packet::{ByteCounts, down, message};
+use twinstep_core::packet::{ByteCounts, DownKind, message};
 use twinstep_core::replay::Recorder;
 use twinstep_core::turn::Cadence;
 use twinstep_core::wire::Writer;
@@ -45,7 +45,7 @@ use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
 use crate::standing::{Standing, Standings};
 use crate::tempo::Tempo;
-use crate::up::{self, Asked};
+use crate::up::{self, Asked, Said};
 
 mod answers;
 mod callers;
@@ -137,6 +137,8 @@ pub struct Match<S: Simulation> {
     stepper: Stepper<S>,
     history: History<S>,
     seats: Vec<Seat<S>>,
+    /// The packet that is being read.
+    said: Said<S>,
     identities: Vec<(String, PlayerId)>,
     peers: Vec<Peer>,
     callers: Vec<callers::Caller>,
@@ -215,6 +217,7 @@ impl<S: Simulation> Match<S> {
             stepper: Stepper::default(),
             history,
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
+            said: Said::default(),
             identities: Vec::new(),
             peers: Vec::new(),
             callers: Vec::new(),

@@ -192,24 +192,29 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// Takes what this player holds during `turn`; whether that is news. `next` is the next turn to be
-    /// sealed, m the command delay.
-    pub(crate) fn offer_batch(
-        &mut self,
+    /// Whether what this player holds during `turn` may be said: `next` is the next turn to be sealed, m the command
+    /// delay.
+    pub(crate) fn check_batch(
+        &self,
         next: u32,
         m: u8,
         turn: u32,
         input: &S::Input,
-    ) -> Result<bool, BatchError> {
+    ) -> Result<(), BatchError> {
         if turn >= next + u32::from(m) {
             return Err(BatchError::TooFar);
         }
+        match self.batch(turn) {
+            Some(held) if turn < self.next_batch && held != input => Err(BatchError::Changed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what this player holds during `turn`, which was [checked](Seat::check_batch); whether that is news. `next`
+    /// is the next turn to be sealed.
+    pub(crate) fn offer_batch(&mut self, next: u32, turn: u32, input: &S::Input) -> bool {
         if turn < self.next_batch {
-            let held = self.batches.iter().find(|batch| batch.turn == turn);
-            return match held {
-                Some(batch) if batch.input != *input => Err(BatchError::Changed),
-                _ => Ok(false),
-            };
+            return false;
         }
         self.next_batch = turn + 1;
         if turn < next {
@@ -220,7 +225,7 @@ impl<S: Simulation> Seat<S> {
                 input: input.clone(),
             });
         }
-        Ok(true)
+        true
     }
 
     /// What is held during `turn`.
@@ -422,7 +427,8 @@ mod tests {
     fn a_batch_of_a_sealed_turn_is_late_and_not_held() {
         let pad = <Counter as Simulation>::Input::default();
         let mut seat = Seat::<Counter>::new();
-        assert_eq!(seat.offer_batch(10, 2, 8, &pad), Ok(true));
+        assert_eq!(seat.check_batch(10, 2, 8, &pad), Ok(()));
+        assert!(seat.offer_batch(10, 8, &pad));
         assert_eq!(seat.stats.late_batches, 1);
         assert!(seat.batch(8).is_none());
     }

@@ -1,22 +1,28 @@
 //! What a session says: hello, inputs or batches, commands, claims, acks, and "we differ".
 //!
+//! A packet is read to its end ([`Said`]), checked against the session, and only then it counts.
+//!
 //! Law **Hostile wire**: nothing here trusts a byte. Whose input it is comes from the session, never from
 //! the packet; what is out of its window is ignored; what is out of the protocol costs a strike.
 
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use twinstep_core::bounds::{ANSWERS_MAX, COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
-use twinstep_core::frame::Answer;
+use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::lane::LaneAck;
 use twinstep_core::link::Link;
+use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{WIRE_VERSION, batches, inputs, kind, rare, up};
 use twinstep_core::wire::{Reader, WireError};
-use twinstep_core::{Key, Simulation, Tick};
+use twinstep_core::{Simulation, Tick};
 
 use crate::peer::{Peer, Stage};
 use crate::seat::{Arrival, BatchError, Seat};
+pub(crate) use said::Said;
+use said::{Near, Packet};
+
+mod said;
+#[cfg(test)]
+mod tests;
 
 /// What a packet asks of the match, beyond what it left with its session and seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,237 +86,152 @@ pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`.
+/// Reads one packet of `peer`, whose seats are among `seats`, and does what it says.
+///
+/// # Errors
+/// Bytes that are no packet, or one that this session may not send; session and seats are as before then, but for the
+/// count of bytes.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     standing: Standing,
+    said: &mut Said<S>,
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
-    let mut packet = Reader::new(bytes);
-    let first = packet.u8()?;
-    let now = standing.now;
-    let heard = peer.link.read(now, &mut packet)?;
     peer.bytes_up += bytes.len() as u64;
     peer.packets_up += 1;
-    if heard.repeated {
+    let now = standing.now;
+    let mut packet = Reader::new(bytes);
+    let (kind, parts) = UpKind::read(packet.u8()?)?;
+    let header = peer.link.parse(&mut packet)?;
+    if header.repeated {
+        peer.link.note(now, header);
         return Ok(Asked::Nothing);
     }
-    match kind(first) {
-        up::HELLO if first & up::LANE_ACK != 0 => {
-            // Still waiting for its world.
-            lane_ack(peer, now, &mut packet)?;
-            packet.end()?;
-            Ok(Asked::Nothing)
+    let near = Near {
+        wanted: peer.wanted,
+        next: standing.next,
+        turn: standing.turn,
+        command_delay: standing.command_delay,
+        players: &peer.players,
+    };
+    let asked = match said.read(kind, parts, &mut packet, &near)? {
+        Packet::Hello(hello) if peer.stage == Stage::Greeting => Asked::Join(hello),
+        Packet::Hello(_) => Asked::Nothing,
+        Packet::Loading(ack) => {
+            check_lane_ack(peer, Some(&ack))?;
+            take_lane_ack(peer, now, Some(&ack));
+            Asked::Nothing
         }
-        up::HELLO => {
-            let hello = Hello::read(&mut packet)?;
-            // Of another version only the number was read, and that is enough to refuse it in words.
-            if hello.wire == WIRE_VERSION {
-                packet.end()?;
+        Packet::Play => {
+            check(peer, seats, standing, said)?;
+            heed(peer, seats, standing, header.newest, said);
+            match (said.heal, said.evidence) {
+                (Some(tick), _) => Asked::Heal(tick),
+                (_, Some(tick)) => Asked::Evidence(tick),
+                _ => Asked::Nothing,
             }
-            Ok(if peer.stage == Stage::Greeting {
-                Asked::Join(Box::new(hello))
-            } else {
-                Asked::Nothing
-            })
         }
-        up::PLAY => play(peer, seats, standing, first, heard.newest, &mut packet),
-        up::LANE => {
-            let chunk = packet.rest();
+        Packet::Chunk(chunk) => {
             peer.lane_in
                 .handle(chunk)
                 .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
-            Ok(Asked::Nothing)
+            Asked::Nothing
         }
-        _ => {
-            packet.end()?;
-            Ok(Asked::Leave)
-        }
-    }
+        Packet::Leave => Asked::Leave,
+    };
+    peer.link.note(now, header);
+    Ok(asked)
 }
 
-fn play<S: Simulation>(
-    peer: &mut Peer,
-    seats: &mut [Seat<S>],
+/// Whether this session may say that now.
+fn check<S: Simulation>(
+    peer: &Peer,
+    seats: &[Seat<S>],
     standing: Standing,
-    flags: u8,
-    newest: bool,
-    packet: &mut Reader<'_>,
-) -> Result<Asked, WireError> {
-    let Standing { now, next, .. } = standing;
-    let wanted = packet.tick16(peer.wanted)?;
-    let view = wanted.back(u32::from(packet.u8()?));
-    let pauses = packet.u8()?;
-    if wanted > next {
-        return Err(WireError::Malformed(
-            "it acknowledges a frame that is not sealed",
-        ));
-    }
+    said: &Said<S>,
+) -> Result<(), WireError> {
     if peer.stage == Stage::Greeting {
         return Err(WireError::Malformed("it plays before it joined"));
     }
-    let loads = peer.stage == Stage::Loading;
-    if !loads && newest && wanted > peer.wanted {
-        if now.saturating_sub(peer.progress_at) > standing.turn_length * 2 + standing.tick * 2 {
-            peer.note_late(now);
-        }
-        peer.wanted = wanted;
-        peer.progress_at = now;
+    let (next, m) = (standing.turn, standing.command_delay);
+    for (seat, turn, input) in &said.batches {
+        let seat = &seats[peer.players[*seat].index()];
+        seat.check_batch(next, m, *turn, input)
+            .map_err(|error| match error {
+                BatchError::TooFar => WireError::Malformed("more open batches than turns"),
+                BatchError::Changed => WireError::Malformed("two batches for one turn"),
+            })?;
     }
-    if !loads {
-        peer.view = peer.view.max(view.min(wanted));
-    }
-    if newest {
-        peer.note_pauses(pauses);
-    }
-    let count = peer.players.len();
-    if flags & up::INPUTS != 0 && standing.command_delay == 0 {
-        let players = peer.players.clone();
-        let mut taken: ArrayVec<(usize, Tick), { 4 * INPUT_WINDOW as usize }> = ArrayVec::new();
-        inputs::read::<S::Input>(packet, wanted, count, |seat, tick, input| {
-            if seats[players[seat].index()].offer_input(next, tick, input) {
-                taken.push((seat, tick));
-            }
-        })?;
-        for (seat, tick) in taken {
-            peer.first_input[seat] = peer.first_input[seat].min(tick);
-        }
-    }
-    if flags & up::COMMANDS != 0 {
-        for _ in 0..packet.u8()? {
-            let (seat, seq) = (usize::from(packet.u8()?), packet.varint()?);
-            let stamp = match standing.command_delay {
-                0 => packet.tick16(next)?.min(next + INPUT_WINDOW),
-                m => packet
-                    .tick16(Tick(standing.turn))?
-                    .min(Tick(standing.turn + u32::from(m))),
-            };
-            let (command, bytes) = sized::<S::Command>(packet)?;
-            let player = *peer
-                .players
-                .get(seat)
-                .ok_or(WireError::Malformed("a command of no seat"))?;
-            if bytes > COMMAND_BYTES_MAX {
-                return Err(WireError::Malformed("a command over its bound"));
-            }
-            let arrival = seats[player.index()].offer_command(now, player, stamp, seq, command);
-            // Said again even if known: the telling may have been lost.
-            peer.acks_told_in = Some(0);
-            if arrival == Arrival::Refused {
-                peer.refuse(player, false, seq);
-            }
-        }
-    }
-    if flags & up::CLAIMS != 0 {
-        for _ in 0..packet.u8()? {
-            let seat = usize::from(packet.u8()?);
-            let tick = packet.tick16(next)?;
-            let (command, bytes) = sized::<S::Command>(packet)?;
-            let player = *peer
-                .players
-                .get(seat)
-                .ok_or(WireError::Malformed("a claim of no seat"))?;
-            if bytes > COMMAND_BYTES_MAX || tick > next + INPUT_WINDOW {
-                return Err(WireError::Malformed("a claim over its bound"));
-            }
-            let seat = &mut seats[player.index()];
-            if seat.offer_claim(now, player, next, tick.0, command) == Arrival::Refused {
-                peer.refuse(player, true, tick.0);
-            }
-        }
-    }
-    if flags & up::INPUTS != 0 && standing.command_delay > 0 {
-        // Behind the commands: a batch that is closed has all of them.
-        batches(peer, seats, standing, packet)?;
-    }
-    if flags & up::LANE_ACK != 0 {
-        lane_ack(peer, now, packet)?;
-    }
-    // Whoever has not acknowledged its world has none to play on from, whatever it says.
-    if loads && peer.has_loaded() && wanted >= peer.wanted {
-        peer.enter(Stage::CatchingUp, now);
-        peer.wanted = wanted;
-    }
-    let rare = if flags & up::RARE != 0 {
-        packet.u8()?
-    } else {
-        0
-    };
-    let heal = if rare & rare::HEAL != 0 {
-        Some(Tick(packet.u32()?))
-    } else {
-        None
-    };
-    let evidence = if rare & rare::EVIDENCE != 0 {
-        Some(Tick(packet.u32()?))
-    } else {
-        None
-    };
-    if rare & rare::ANSWERS != 0 {
-        answers(peer, seats, wanted, packet)?;
-    }
-    packet.end()?;
-    Ok(match (heal, evidence) {
-        (Some(tick), _) => Asked::Heal(tick),
-        (_, Some(tick)) => Asked::Evidence(tick),
-        _ => Asked::Nothing,
-    })
+    check_lane_ack(peer, said.lane_ack.as_ref())
 }
 
-/// Answers to queries, which wait with the seat of the player who asked until the match looks at them.
-fn answers<S: Simulation>(
-    peer: &Peer,
-    seats: &mut [Seat<S>],
-    near: Tick,
-    packet: &mut Reader<'_>,
-) -> Result<(), WireError> {
-    for _ in 0..packet.u8()? {
-        let asked = near.back(packet.u32()?);
-        let key: Key = packet.value()?;
-        let (outcome, bytes) = sized::<S::Outcome>(packet)?;
-        let owner = key
-            .owner()
-            .filter(|owner| peer.players.contains(owner))
-            .ok_or(WireError::Malformed("an answer to another one's query"))?;
-        if bytes > OUTCOME_BYTES_MAX {
-            return Err(WireError::Malformed("an outcome over its bound"));
-        }
-        let seat = &mut seats[owner.index()];
-        if seat.answers.len() < ANSWERS_MAX {
-            seat.answers.push(Answer {
-                asked,
-                key,
-                outcome: Some(outcome),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.
-fn batches<S: Simulation>(
+/// Does what a packet says that was read to its end and checked.
+fn heed<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
     standing: Standing,
-    packet: &mut Reader<'_>,
-) -> Result<(), WireError> {
-    let players = peer.players.clone();
-    let (next, m) = (standing.turn, standing.command_delay);
-    let mut newest = None;
-    batches::read::<S::Input>(packet, next, players.len(), |seat, turn, input| match seats
-        [players[seat].index()]
-    .offer_batch(next, m, turn, input)
-    {
-        Ok(news) => {
-            if news {
-                newest = Some(turn);
-            }
-            Ok(())
+    newest: bool,
+    said: &mut Said<S>,
+) {
+    let Standing { now, next, .. } = standing;
+    take_lane_ack(peer, now, said.lane_ack.as_ref());
+    if peer.stage == Stage::Loading && said.wanted >= peer.wanted {
+        peer.enter(Stage::CatchingUp, now);
+    }
+    if newest && said.wanted > peer.wanted {
+        peer.wanted = said.wanted;
+        peer.progress_at = now;
+    }
+    peer.view = peer.view.max(said.view.min(said.wanted));
+    if newest {
+        peer.note_pauses(said.pauses);
+    }
+    for (seat, tick, input) in &said.inputs {
+        if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {
+            peer.first_input[*seat] = peer.first_input[*seat].min(*tick);
         }
-        Err(BatchError::TooFar) => Err(WireError::Malformed("more open batches than turns")),
-        Err(BatchError::Changed) => Err(WireError::Malformed("two batches for one turn")),
-    })?;
+    }
+    for given in said.commands.drain(..) {
+        let (player, seq) = (given.player, given.seq);
+        let seat = &mut seats[player.index()];
+        let arrival = seat.offer_command(now, player, given.stamp, seq, given.command);
+        // Said again even if known: the telling may have been lost.
+        peer.acks_told_in = Some(0);
+        if arrival == Arrival::Refused {
+            peer.refuse(player, false, seq);
+        }
+    }
+    for given in said.claims.drain(..) {
+        let (player, seq) = (given.player, given.seq);
+        let seat = &mut seats[player.index()];
+        if seat.offer_claim(now, player, next, seq, given.command) == Arrival::Refused {
+            peer.refuse(player, true, seq);
+        }
+    }
+    heed_batches(peer, seats, standing, said);
+    for (owner, answer) in said.answers.drain(..) {
+        let seat = &mut seats[owner.index()];
+        if seat.answers.len() < ANSWERS_MAX {
+            seat.answers.push(answer);
+        }
+    }
+}
+
+/// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.
+fn heed_batches<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    standing: Standing,
+    said: &Said<S>,
+) {
+    let next = standing.turn;
+    let mut newest = None;
+    for (seat, turn, input) in &said.batches {
+        if seats[peer.players[*seat].index()].offer_batch(next, *turn, input) {
+            newest = Some(*turn);
+        }
+    }
     if let Some(turn) = newest {
         let ms = |time: Duration| time.as_millis() as i64;
         let ahead = i64::from(turn) - i64::from(next);
@@ -321,19 +242,16 @@ fn batches<S: Simulation>(
             peer.note_late(standing.now);
         }
     }
-    Ok(())
 }
 
-fn lane_ack(peer: &mut Peer, now: Duration, packet: &mut Reader<'_>) -> Result<(), WireError> {
-    let ack = LaneAck::decode(packet.rest_mut())
-        .map_err(|_| WireError::Malformed("an ack of the lane"))?;
-    peer.lane_out
-        .handle_ack(now, &ack)
+fn check_lane_ack(peer: &Peer, ack: Option<&LaneAck>) -> Result<(), WireError> {
+    ack.map_or(Ok(()), |ack| peer.lane_out.check_ack(ack))
         .map_err(|_| WireError::Malformed("an ack of an unsent chunk"))
 }
 
-fn sized<T: serde::de::DeserializeOwned>(packet: &mut Reader<'_>) -> Result<(T, usize), WireError> {
-    let before = packet.rest().len();
-    let value = packet.value()?;
-    Ok((value, before - packet.rest().len()))
+fn take_lane_ack(peer: &mut Peer, now: Duration, ack: Option<&LaneAck>) {
+    if let Some(ack) = ack {
+        let taken = peer.lane_out.handle_ack(now, ack);
+        debug_assert!(taken.is_ok(), "it was checked");
+    }
 }

@@ -52,10 +52,31 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         sessions: Vec<SessionConfig<S, V>>,
         fps: u32,
     ) -> Self {
+        Direct::with_seats(policies, sim, rules, resolver, sessions, 1, fps)
+    }
+
+    /// As [`new`](Direct::new), with so many seats for each client.
+    ///
+    /// # Panics
+    /// If the match cannot be started.
+    pub fn with_seats(
+        policies: MatchConfig,
+        sim: S,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+        sessions: Vec<SessionConfig<S, V>>,
+        seats: usize,
+        fps: u32,
+    ) -> Self {
         let mut game = Match::new(policies, sim, rules, resolver).expect("the game starts");
         let sessions = sessions.into_iter().enumerate().map(|(i, config)| {
-            game.connect(Duration::ZERO, PeerId(i as u64), &format!("player {i}"), 1)
-                .expect("a free seat");
+            game.connect(
+                Duration::ZERO,
+                PeerId(i as u64),
+                &format!("player {i}"),
+                seats,
+            )
+            .expect("a free seat");
             Session::new(config).expect("rules without NaN")
         });
         let sessions: Vec<_> = sessions.collect();

@@ -8,7 +8,7 @@ use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::lane::{self, LaneSender};
 use twinstep_core::link::Link;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{message, up};
+use twinstep_core::packet::{UpKind, message};
 use twinstep_core::replay::{Replay, ReplayError};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::wire::Writer;
@@ -152,7 +152,7 @@ fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
         };
         let mut bytes = [0; 1_200];
         let mut packet = Writer::new(&mut bytes);
-        packet.u8(up::LANE).unwrap();
+        packet.u8(UpKind::Lane.alone()).unwrap();
         link.write(now, &mut packet).unwrap();
         packet.bytes(&chunk[..len]).unwrap();
         let written = packet.len();

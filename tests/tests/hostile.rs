@@ -6,6 +6,8 @@ use std::time::Duration;
 use twinstep_core::bounds::{COUNT_MAX, PLAYERS_MAX};
 use twinstep_core::codec;
 use twinstep_core::frame::{FrameData, Order, Perspective, PlayerSet, RosterChange};
+use twinstep_core::packet::DownKind;
+use twinstep_core::packet::head::KIND_FREE;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::turn::Turn;
@@ -118,7 +120,10 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     for n in 0..packets {
         spoil(&mut luck, &real.down, &mut packet);
         // Not the one that says goodbye in clear words.
-        if packet.first().is_some_and(|first| first & 3 == 2) {
+        if packet
+            .first()
+            .is_some_and(|first| first & KIND_FREE == DownKind::Closed.alone())
+        {
             continue;
         }
         let now = rig.now;

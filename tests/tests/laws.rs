@@ -6,7 +6,7 @@ use twinstep_client::SessionConfig;
 use twinstep_core::bounds::{ACK_CLOSE_AFTER, ACK_SLOW_AFTER, COMMANDS_PER_TICK, FRAME_BYTES_MAX};
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{ByteCounts, down, frames, kind};
+use twinstep_core::packet::{ByteCounts, DownKind, DownPart, frames};
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::testing::Solo;
@@ -344,11 +344,12 @@ fn law_journal_first_a_turn_is_written_before_anybody_hears_of_it() {
         while let Some(output) = rig.game.poll() {
             match output {
                 Output::Journal(bytes) => written |= !bytes.is_empty(),
-                Output::Packet { bytes, .. }
-                    if kind(bytes[0]) == down::PLAY && bytes[0] & down::FRAMES != 0 =>
-                {
-                    assert!(written, "a packet left before its turn was written");
-                    told += 1;
+                Output::Packet { bytes, .. } => {
+                    let (kind, parts) = DownKind::read(bytes[0]).unwrap();
+                    if kind == DownKind::Play && parts.has(DownPart::Frames) {
+                        assert!(written, "a packet left before its turn was written");
+                        told += 1;
+                    }
                 }
                 _ => {}
             }

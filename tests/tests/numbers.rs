@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use twinstep_client::{Closed, Event};
 use twinstep_core::PlayerId;
-use twinstep_core::packet::down;
+use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
@@ -212,7 +212,7 @@ fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
     let say = |rig: &mut Rig<History>, code: CloseCode| {
         let mut bytes = [0; 16];
         let mut packet = Writer::new(&mut bytes);
-        packet.u8(down::CLOSED).expect("room");
+        packet.u8(DownKind::Closed.alone()).expect("room");
         packet.value(&code).expect("room");
         let len = packet.len();
         let now = rig.now;

@@ -6,7 +6,7 @@ use powderkeg::game::Game;
 use twinstep_client::session::CommandError;
 use twinstep_client::{Closed, Progress};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::{ByteCounts, up};
+use twinstep_core::packet::{ByteCounts, Parts, UpKind, UpPart};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::Stage;
@@ -220,7 +220,8 @@ fn nothing_that_a_spectator_sends_reaches_a_frame() {
     let strikes = rig.game.stats().malformed;
     let peer = rig.clients[4].peer;
     // A packet as a player would send it: link, acks, one command of seat 0.
-    let mut forged = vec![up::PLAY | up::COMMANDS];
+    let commands = Parts::default().with(UpPart::Commands);
+    let mut forged = vec![UpKind::Play.head(commands)];
     forged.extend(30_000u16.to_le_bytes());
     forged.extend([0, 0, 255]);
     forged.extend((rig.game.world().tick().0 as u16).to_le_bytes());

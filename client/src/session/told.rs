@@ -1,5 +1,7 @@
 //! What a session tells its game: how far it is, what happened, why it is over, and where worlds differ.
 
+use std::collections::VecDeque;
+
 use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::world::World;
@@ -100,6 +102,35 @@ pub enum Event {
         /// The seat.
         seat: usize,
     },
+}
+
+/// Events that wait for the game (law *Bounded*): beyond, the oldest is dropped and counted.
+pub const EVENTS_MAX: usize = 256;
+
+/// The events that the game did not ask for yet.
+#[derive(Default)]
+pub(crate) struct Events {
+    waiting: VecDeque<Event>,
+    dropped: u64,
+}
+
+impl Events {
+    pub(crate) fn push(&mut self, event: Event) {
+        if self.waiting.len() == EVENTS_MAX {
+            self.waiting.pop_front();
+            self.dropped += 1;
+        }
+        self.waiting.push_back(event);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        self.waiting.pop_front()
+    }
+
+    /// How many were dropped so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
 }
 
 /// How far a join has come.

@@ -161,11 +161,11 @@ impl LaneSender {
         Some(frame_bytes)
     }
 
-    /// Takes what the receiver has.
+    /// Whether [`handle_ack`](LaneSender::handle_ack) would take this ack.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`]: the peer broke the protocol; close its session.
-    pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
+    /// [`LaneError::AckOfUnsent`].
+    pub fn check_ack(&self, ack: &LaneAck) -> Result<(), LaneError> {
         let end = u64::from(ack.next) + ack.beyond().last().map_or(0, |last| u64::from(last) + 1);
         if end > u64::from(self.unsent) {
             return Err(LaneError::AckOfUnsent {
@@ -173,6 +173,15 @@ impl LaneSender {
                 end: self.unsent,
             });
         }
+        Ok(())
+    }
+
+    /// Takes what the receiver has.
+    ///
+    /// # Errors
+    /// [`LaneError::AckOfUnsent`]: the peer broke the protocol; close its session.
+    pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
+        self.check_ack(ack)?;
         self.heard_at = self.heard_at.max(now);
         if ack.next < self.base {
             return Ok(()); // an old one, overtaken on its way

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::PlayerId;
+use crate::bounds::PLAYERS_MAX;
 use crate::company::LinkQuality;
 use crate::frame::PlayerSet;
 use crate::wire::{Reader, WireError, Writer};
@@ -34,26 +35,34 @@ pub fn write(
     Ok(())
 }
 
-/// Reads them; who is here.
+/// Who is here, and how well each is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompanyTold {
+    /// The players that are connected.
+    pub here: PlayerSet,
+    /// Their links, by player; of the others nothing is told.
+    pub links: [LinkQuality; PLAYERS_MAX],
+}
+
+/// Reads them.
 ///
 /// # Errors
 /// A packet that ends too early, or a player beyond the last number.
-pub fn read(
-    packet: &mut Reader<'_>,
-    mut link: impl FnMut(PlayerId, LinkQuality),
-) -> Result<PlayerSet, WireError> {
+pub fn read(packet: &mut Reader<'_>) -> Result<CompanyTold, WireError> {
     let here = u16::try_from(packet.varint()?)
         .map_err(|_| WireError::Malformed("a player beyond the last number"))?;
-    let here = PlayerSet(here);
-    for player in here.iter() {
-        let quality = LinkQuality {
+    let mut told = CompanyTold {
+        here: PlayerSet(here),
+        links: Default::default(),
+    };
+    for player in told.here.iter() {
+        told.links[player.index()] = LinkQuality {
             rtt_ms: u16::from(packet.u8()?) * RTT_UNIT_MS,
             loss_percent: packet.u8()?.min(100),
             margin_ticks: packet.u8()? as i8,
         };
-        link(player, quality);
     }
-    Ok(here)
+    Ok(told)
 }
 
 #[cfg(test)]
@@ -75,13 +84,10 @@ mod tests {
             let mut out = Writer::new(&mut bytes);
             write(&mut out, here, link).unwrap();
             let len = out.len();
-            let mut told = 0;
             let mut packet = Reader::new(&bytes[..len]);
-            let read = read(&mut packet, |player, quality| {
-                assert_eq!(quality, link(player));
-                told += 1;
-            });
-            assert_eq!((read, told), (Ok(here), here.iter().count()));
+            let told = read(&mut packet).unwrap();
+            assert_eq!(told.here, here);
+            assert!(here.iter().all(|p| told.links[p.index()] == link(p)));
             packet.end().unwrap();
         }
     }
@@ -97,15 +103,15 @@ mod tests {
         };
         write(&mut out, PlayerSet(1), |_| slow).unwrap();
         let len = out.len();
-        read(&mut Reader::new(&bytes[..len]), |_, quality| {
-            assert_eq!((quality.rtt_ms, quality.loss_percent), (1_020, 100));
-        })
-        .unwrap();
-        let cut = read(&mut Reader::new(&bytes[..len - 1]), |_, _| {});
-        assert!(cut.is_err());
+        let told = read(&mut Reader::new(&bytes[..len])).unwrap();
+        assert_eq!(
+            (told.links[0].rtt_ms, told.links[0].loss_percent),
+            (1_020, 100)
+        );
+        assert!(read(&mut Reader::new(&bytes[..len - 1])).is_err());
         let mut out = Writer::new(&mut bytes);
         out.varint(1 << 16).unwrap();
         let len = out.len();
-        assert!(read(&mut Reader::new(&bytes[..len]), |_, _| {}).is_err());
+        assert!(read(&mut Reader::new(&bytes[..len])).is_err());
     }
 }

@@ -243,7 +243,7 @@ impl<S: Simulation> Match<S> {
             self.outbox.packet(peer, 16, |buffer| {
                 let mut packet = Writer::new(buffer);
                 packet
-                    .u8(down::CLOSED)
+                    .u8(DownKind::Closed.alone())
                     .and_then(|()| packet.value(&code))
                     .ok()?;
                 Some(packet.len())
@@ -261,7 +261,13 @@ impl<S: Simulation> Match<S> {
             return;
         };
         let standing = self.standing(now);
-        match up::read(&mut self.peers[at], &mut self.seats, standing, bytes) {
+        match up::read(
+            &mut self.peers[at],
+            &mut self.seats,
+            standing,
+            &mut self.said,
+            bytes,
+        ) {
             Ok(Asked::Nothing) => {}
             Ok(Asked::Join(hello)) => self.join(now, at, &hello),
             Ok(Asked::Leave) => self.leave(at, CloseCode::Left),

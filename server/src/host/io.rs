@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::MissedTickBehavior;
-use twinstep_core::packet::down;
+use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
@@ -369,7 +369,7 @@ impl Io {
         let mut buffer = [0; 16];
         let mut packet = Writer::new(&mut buffer);
         packet
-            .u8(down::CLOSED)
+            .u8(DownKind::Closed.alone())
             .and_then(|()| packet.value(&code))
             .expect("a code of a few bytes");
         let len = packet.len();

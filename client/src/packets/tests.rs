@@ -1,0 +1,267 @@
+//! Parse, then act: what is not a whole packet changes nothing, wherever it is cut or spoiled.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::company::LinkQuality;
+use twinstep_core::frame::{FrameData, Order, Perspective};
+use twinstep_core::link::Link;
+use twinstep_core::packet::hello::Welcome;
+use twinstep_core::packet::{ByteCounts, RareDown, company, frames, message};
+use twinstep_core::wire::Writer;
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec, varint};
+
+use super::*;
+use crate::SessionConfig;
+use crate::picture::Hidden;
+
+/// Keeps what was ordered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Orders(Vec<u8>);
+
+impl Simulation for Orders {
+    const NAME: &'static str = "orders";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = u8;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.0.extend(frame.commands().map(|(_, order)| *order));
+    }
+}
+
+const OWN: PlayerSet = PlayerSet(0b01);
+const MS: Duration = Duration::from_millis(1);
+
+/// A session in its match, what its server keeps of the link, and the frames so far.
+struct Table {
+    session: Session<Orders, Hidden>,
+    server: Link,
+    now: Duration,
+}
+
+impl Table {
+    /// Players 0 (here) and 1; one command is on its way, and a chunk of the lane too.
+    fn new() -> Table {
+        let mut world = World::new(Orders::default(), Tick(0));
+        let mut first = FrameData::empty(Tick(0));
+        for player in [PlayerId(0), PlayerId(1)] {
+            first.roster.push((player, RosterChange::Joined));
+            first.inputs.set(player, Some(0));
+        }
+        let perspective = Perspective::authority(Tick(0));
+        Stepper::default()
+            .step(&mut world, &first, &(), perspective, PlayerSet::default())
+            .unwrap();
+        let welcome = Welcome {
+            seats: [PlayerId(0)].into_iter().collect(),
+            next_seq: [0].into_iter().collect(),
+            command_delay: 0,
+            owners_answer: false,
+            resumed: false,
+        };
+        let mut table = Table {
+            session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
+            server: Link::default(),
+            now: MS,
+        };
+        table.send_chunk(0, message::WELCOME, &welcome);
+        table.send_chunk(1, message::WORLD, &world);
+        let packet = table.packet(Tick(1), false);
+        table.session.handle(table.now, &packet);
+        table.frame();
+        table.session.command(0, 7).unwrap();
+        let report = vec![b'x'; 10].into();
+        table
+            .session
+            .lane_out
+            .push(message::REPORT, report)
+            .unwrap();
+        table.frame();
+        assert_eq!(table.session.malformed, 0);
+        table
+    }
+
+    /// A whole message in one chunk.
+    fn send_chunk(&mut self, seq: u32, kind: u8, value: &impl Serialize) {
+        let mut body = Vec::new();
+        codec::append(value, &mut body).unwrap();
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        out.u8(DownKind::Lane.alone()).unwrap();
+        self.server.write(self.now, &mut out).unwrap();
+        out.bytes(&varint::encode(u64::from(seq))).unwrap();
+        out.u8(kind).unwrap();
+        out.bytes(&varint::encode(body.len() as u64)).unwrap();
+        out.bytes(&body).unwrap();
+        let len = out.len();
+        self.session.handle(self.now, &bytes[..len]);
+    }
+
+    /// The session advances and sends.
+    fn frame(&mut self) {
+        self.now += 20 * MS;
+        self.session.advance(self.now, 16, |_| 3).unwrap();
+        let mut bytes = [0; PACKET_BYTES_MAX];
+        while let Some(len) = self.session.poll_transmit(self.now, &mut bytes) {
+            let mut packet = Reader::new(&bytes[1..len]);
+            let header = self.server.parse(&mut packet).unwrap();
+            self.server.note(self.now, header);
+        }
+    }
+
+    /// A packet with two frames from `first` on; or with all parts that there are.
+    fn packet(&mut self, first: Tick, all: bool) -> Vec<u8> {
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        let mut parts = Parts::default().with(DownPart::Frames);
+        out.u8(0).unwrap();
+        self.server.write(self.now, &mut out).unwrap();
+        out.tick16(first + 2).unwrap();
+        out.bytes(&[3, 1]).unwrap();
+        if all {
+            for part in [
+                DownPart::Rare,
+                DownPart::CommandAcks,
+                DownPart::Refusals,
+                DownPart::Announced,
+            ] {
+                parts.add(part);
+            }
+            let rare = Parts::default()
+                .with(RareDown::Waiting)
+                .with(RareDown::Company)
+                .with(RareDown::LaneAck);
+            out.u8(rare.bits()).unwrap();
+            out.varint(0b10).unwrap();
+            let link = |_| LinkQuality {
+                rtt_ms: 40,
+                ..LinkQuality::default()
+            };
+            company::write(&mut out, PlayerSet(0b11), link).unwrap();
+            // The lane's first chunk has come; command 0 too, and it is refused.
+            out.bytes(&[1, 0]).unwrap();
+            out.varint(1).unwrap();
+            out.bytes(&[1, 0, 0]).unwrap();
+        }
+        let mut last = None;
+        let run_of = |tick| {
+            let mut frame = FrameData::<Orders>::empty(tick);
+            frame.inputs.set(PlayerId(0), Some(0));
+            frame.inputs.set(PlayerId(1), Some(tick.0 as u8));
+            frame.filled = OWN;
+            frame
+        };
+        let run = frames::begin(&mut out, &run_of(first)).unwrap();
+        for tick in [first, first + 1] {
+            let frame = run_of(tick);
+            let mut spent = ByteCounts::default();
+            let nobody = PlayerSet::default();
+            frames::write(&mut out, last.as_ref(), &frame, OWN, nobody, &mut spent).unwrap();
+            last = Some(frame);
+        }
+        frames::end(&mut out, &run, 2);
+        // A digest of a world that is past: it is compared with nothing.
+        out.u8(200).unwrap();
+        out.u32(0).unwrap();
+        if all {
+            let order = Order {
+                player: PlayerId(1),
+                seq: 0,
+                command: 9,
+            };
+            let held = 200;
+            let last = last.unwrap();
+            frames::announce(
+                &mut out,
+                &last,
+                OWN,
+                2,
+                |_, _| Some(&held),
+                |_, each: &mut dyn FnMut(&Order<u8>)| each(&order),
+            )
+            .unwrap();
+        }
+        out.patch(0, DownKind::Play.head(parts));
+        let len = out.len();
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// All that a packet may change.
+    fn state(&self) -> String {
+        let session = &self.session;
+        let playing = session.playing().unwrap();
+        let orders = playing.timeline.orders();
+        let mut stats = session.stats();
+        (stats.malformed, stats.down_packets, stats.down_bytes) = (0, 0, 0);
+        format!(
+            "{:?}",
+            (
+                &session.link,
+                (session.next_seal, session.needed, session.waiting),
+                &session.company,
+                session.lane_out.progress(),
+                playing.inbox.next(),
+                (0..8)
+                    .map(|tick| playing.inbox.digest(Tick(tick)))
+                    .collect::<Vec<_>>(),
+                orders.unacknowledged().count(),
+                orders.commands().count(),
+                &playing.meter,
+                stats,
+            )
+        )
+    }
+}
+
+/// Finding A16: state moved before a malformed tail was found.
+#[test]
+fn a_packet_that_is_cut_changes_nothing() {
+    let mut table = Table::new();
+    let packet = table.packet(Tick(3), true);
+    let before = table.state();
+    for len in 0..packet.len() {
+        let read = table.session.read(table.now, &packet[..len]);
+        assert!(read.is_err(), "{len} of {} bytes", packet.len());
+        assert_eq!(table.state(), before, "{len} of {} bytes", packet.len());
+    }
+    let mut longer = packet.clone();
+    longer.push(0);
+    assert!(table.session.read(table.now, &longer).is_err());
+    assert_eq!(table.state(), before);
+    table.session.read(table.now, &packet).unwrap();
+    let playing = table.session.playing().unwrap();
+    assert_eq!(playing.inbox.next(), Tick(5));
+    assert_eq!(playing.timeline.orders().commands().count(), 0, "refused");
+    assert_eq!(table.session.waiting(), PlayerSet(0b10));
+    assert!(table.session.lane_out.is_idle());
+}
+
+#[test]
+fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
+    let (mut wrong, mut right) = (0, 0);
+    let mut table = Table::new();
+    for at in 0..table.packet(Tick(3), true).len() {
+        for bit in 0..8 {
+            let mut packet = table.packet(Tick(3), true);
+            packet[at] ^= 1 << bit;
+            let before = table.state();
+            if table.session.read(table.now, &packet).is_err() {
+                wrong += 1;
+                assert_eq!(table.state(), before, "bit {bit} of byte {at}");
+            } else {
+                right += 1;
+                table = Table::new();
+            }
+        }
+    }
+    println!("{wrong} were no packets, {right} were others");
+    assert!(wrong > 50 && right > 50);
+}

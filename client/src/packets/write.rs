@@ -1,0 +1,427 @@
+//! The session's own packets, put together.
+//!
+//! Each send repeats all that the server may lack. What exceeds one datagram is split over at most
+//! [`PACKETS_PER_SEND_MAX`], each decodable alone: batches and commands oldest first, inputs newest first, since the
+//! oldest are the likeliest to be too late.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::{INPUT_WINDOW, PACKETS_PER_SEND_MAX};
+use twinstep_core::lane::{self, LaneAck};
+use twinstep_core::packet::batches::{self, BATCHES_MAX};
+use twinstep_core::packet::{
+    ByteCounts, LOAD_UNITS, OUTER_BYTES, Parts, RareUp, UpKind, UpPart, inputs,
+};
+use twinstep_core::wire::{WireError, Writer};
+use twinstep_core::{Simulation, Tick};
+
+use crate::orders::{Orders, Pending};
+use crate::picture::Show;
+use crate::playing::Playing;
+use crate::session::{Session, State};
+
+/// Datagrams with older inputs are paid for by time: one takes so long to earn...
+const OLDER_EVERY: Duration = Duration::from_millis(16);
+/// ...and so many are earned in advance. A host takes 150 datagrams a second, of which the newest inputs need most.
+const OLDER_BURST: u32 = 12;
+
+/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send.
+#[derive(Default)]
+pub(crate) struct Older {
+    /// From the first to the one after the last.
+    run: Option<(Tick, Tick)>,
+    /// How many datagrams of this send are left.
+    packets: usize,
+    /// Since when datagrams are earned that were not sent.
+    earned_since: Duration,
+}
+
+impl Older {
+    /// A send begins: what is left over of the one before is in it again.
+    fn begin(&mut self) {
+        self.run = None;
+        self.packets = PACKETS_PER_SEND_MAX;
+    }
+
+    /// A datagram is written; `run` is left over.
+    fn leave(&mut self, run: Option<(Tick, Tick)>) {
+        self.packets = self.packets.saturating_sub(1);
+        self.run = run.filter(|_| self.packets > 0);
+    }
+
+    /// The inputs of the next datagram, if one may be sent now.
+    fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
+        let run = self.run.take()?;
+        let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
+        let paid = self.earned_since.max(earliest) + OLDER_EVERY;
+        (paid <= now).then(|| {
+            self.earned_since = paid;
+            run
+        })
+    }
+}
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    /// Writes the next packet, if `due` or if there is something that cannot wait.
+    pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
+        let mut packet = Writer::new(out);
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            ..ByteCounts::default()
+        };
+        let written = match &self.state {
+            State::Closed(_) => {
+                if self.leaving == 0 {
+                    return None;
+                }
+                self.leaving -= 1;
+                self.head(now, UpKind::Leave.alone(), &mut packet, &mut bytes)
+            }
+            State::Joining { .. } if due => self.write_hello(now, &mut packet, &mut bytes),
+            State::Playing(_) if self.returning.is_some() => {
+                if !due {
+                    return None;
+                }
+                self.write_hello(now, &mut packet, &mut bytes)
+            }
+            State::Playing(_) if due => self.write_play(now, &mut packet, &mut bytes),
+            State::Playing(_) => {
+                let older = self.write_older(now, out);
+                return older.or_else(|| self.write_chunk(now, out));
+            }
+            State::Joining { .. } => return None,
+        };
+        self.send_now = false;
+        self.sent_at = Some(now);
+        written.ok()?;
+        self.up += bytes;
+        Some(packet.len())
+    }
+
+    fn head(
+        &mut self,
+        now: Duration,
+        first: u8,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        out.u8(first)?;
+        self.link.write(now, out)?;
+        bytes.headers += out.len() as u64;
+        Ok(())
+    }
+
+    fn write_hello(
+        &mut self,
+        now: Duration,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        // Once chunks come, the hello was heard: from then on they are acknowledged instead.
+        match self.lane_in.poll_ack() {
+            Some(ack) => {
+                let parts = Parts::default().with(UpPart::LaneAck);
+                self.head(now, UpKind::Hello.head(parts), out, bytes)?;
+                out.bytes(&ack.encode())
+            }
+            None => {
+                self.head(now, UpKind::Hello.alone(), out, bytes)?;
+                self.hello.write(out)
+            }
+        }
+    }
+
+    /// What every `Play` begins with.
+    fn write_acks(
+        &mut self,
+        now: Duration,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        self.head(now, UpKind::Play.alone(), out, bytes)?;
+        let State::Playing(playing) = &self.state else {
+            return Ok(());
+        };
+        let start = out.len();
+        let wanted = playing.inbox.next();
+        out.tick16(wanted)?;
+        out.u8((wanted - playing.timeline.authority().tick()).min(255) as u8)?;
+        let load = (self.load * LOAD_UNITS) as u8;
+        out.u8(load << 4 | playing.meter.late_turns as u8 & 15)?;
+        bytes.acks += (out.len() - start) as u64;
+        Ok(())
+    }
+
+    fn write_play(
+        &mut self,
+        now: Duration,
+        out: &mut Writer<'_>,
+        bytes: &mut ByteCounts,
+    ) -> Result<(), WireError> {
+        self.write_acks(now, out, bytes)?;
+        let State::Playing(playing) = &self.state else {
+            return Ok(());
+        };
+        let mut parts = Parts::default();
+        let mut at = out.len();
+        let mut count = |out: &Writer<'_>, kind: &mut u64| {
+            *kind += (out.len() - at) as u64;
+            at = out.len();
+        };
+        let orders = playing.timeline.orders();
+        let wanted = playing.inbox.next();
+        self.older.begin();
+        if playing.lockstep.is_none() {
+            // The window is what the server takes.
+            let end = orders.next().min(wanted + INPUT_WINDOW);
+            let first = self.needed.max(orders.first()).max(wanted);
+            let written = write_newest(orders, wanted, (first, end), ORDERS_ROOM, out);
+            if written < end {
+                parts.add(UpPart::Inputs);
+            }
+            self.older
+                .leave((first < written).then_some((first, written)));
+        }
+        count(out, &mut bytes.inputs);
+        let (commands, left) = write_orders(playing, out, false);
+        if commands {
+            parts.add(UpPart::Commands);
+        }
+        if write_orders(playing, out, true).0 {
+            parts.add(UpPart::Claims);
+        }
+        count(out, &mut bytes.commands);
+        if write_batches(playing, left, out) {
+            parts.add(UpPart::Inputs);
+        }
+        count(out, &mut bytes.inputs);
+        if let Some(ack) = self.lane_in.poll_ack() {
+            parts.add(UpPart::LaneAck);
+            out.bytes(&ack.encode())?;
+        }
+        let asked = self.asked_evidence.map(|(tick, _)| tick);
+        if write_rare(playing, asked, out)? {
+            parts.add(UpPart::Rare);
+        }
+        count(out, &mut bytes.bulk);
+        out.patch(0, UpKind::Play.head(parts));
+        Ok(())
+    }
+
+    /// A datagram with nothing but acks and inputs that found no room in the newest one; `None`: none is left.
+    fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        let (first, end) = self.older.take(now)?;
+        // Frames that arrived meanwhile need no inputs any more.
+        let wanted = self.playing()?.inbox.next();
+        let first = first.max(wanted);
+        if first >= end {
+            return None;
+        }
+        let mut out = Writer::new(out);
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            ..ByteCounts::default()
+        };
+        self.write_acks(now, &mut out, &mut bytes).ok()?;
+        let State::Playing(playing) = &self.state else {
+            return None;
+        };
+        let start = out.len();
+        let orders = playing.timeline.orders();
+        let written = write_newest(orders, wanted, (first, end), 0, &mut out);
+        if written < end {
+            let parts = Parts::default().with(UpPart::Inputs);
+            out.patch(0, UpKind::Play.head(parts));
+        }
+        bytes.inputs += (out.len() - start) as u64;
+        self.older
+            .leave((first < written).then_some((first, written)));
+        self.up += bytes;
+        Some(out.len())
+    }
+
+    /// A chunk of a desync report.
+    fn write_chunk(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        let rtt = self.link.rtt().unwrap_or(Duration::from_millis(200));
+        let mut chunk = [0; lane::FRAME_BYTES_MAX];
+        let len = self.lane_out.poll(now, rtt, &mut chunk)?;
+        let mut packet = Writer::new(out);
+        let mut bytes = ByteCounts {
+            packets: 1,
+            headers: OUTER_BYTES,
+            bulk: len as u64,
+            ..ByteCounts::default()
+        };
+        self.head(now, UpKind::Lane.alone(), &mut packet, &mut bytes)
+            .ok()?;
+        packet.bytes(&chunk[..len]).ok()?;
+        self.up += bytes;
+        Some(packet.len())
+    }
+}
+
+/// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server.
+const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
+/// Room that inputs leave for what follows them in a packet.
+const ORDERS_ROOM: usize = 300;
+
+/// Writes the newest of the inputs `first..end`, as many as leave `room` bytes; the first tick written, or `end`.
+fn write_newest<S: Simulation>(
+    orders: &Orders<S>,
+    wanted: Tick,
+    (first, end): (Tick, Tick),
+    room: usize,
+    out: &mut Writer<'_>,
+) -> Tick {
+    let neutral = S::Input::default();
+    let input = |seat, tick| orders.input(seat, tick).unwrap_or(&neutral);
+    let seats = orders.seats().len();
+    let start = out.len();
+    let fits = |from: Tick, out: &mut Writer<'_>| {
+        let written = inputs::write(out, wanted, from, end - from, seats, input);
+        let fits = written.is_ok() && out.room() >= room;
+        if !fits {
+            out.truncate(start);
+        }
+        fits
+    };
+    if first >= end || fits(first, out) {
+        return first.min(end);
+    }
+    // A shorter run never takes more bytes: the longest that fits is one tick shorter than one that does not.
+    let (mut too_long, mut from) = (first, end);
+    while from - too_long > 1 {
+        let middle = too_long + (from - too_long) / 2;
+        if fits(middle, out) {
+            out.truncate(start);
+            from = middle;
+        } else {
+            too_long = middle;
+        }
+    }
+    if from < end && !fits(from, out) {
+        return end;
+    }
+    from
+}
+
+/// Writes what is asked of the server, and answers where owners give them; whether there was any of it.
+fn write_rare<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    asked_evidence: Option<Tick>,
+    out: &mut Writer<'_>,
+) -> Result<bool, WireError> {
+    let start = out.len();
+    out.u8(0)?;
+    let mut rare = Parts::default();
+    for (part, tick) in [
+        (RareUp::Heal, playing.differs),
+        (RareUp::Evidence, asked_evidence),
+    ] {
+        if let Some(tick) = tick {
+            rare.add(part);
+            out.u32(tick.0)?;
+        }
+    }
+    if let Some(answers) = &playing.answers
+        && answers.write(playing.inbox.next(), 0, out)
+    {
+        rare.add(RareUp::Answers);
+    }
+    if rare.is_empty() {
+        out.truncate(start);
+    } else {
+        out.patch(start, rare.bits());
+    }
+    Ok(!rare.is_empty())
+}
+
+/// Writes closed batches that the server may lack, oldest first. A batch is closed by its being there, so
+/// those from `left` on, whose commands found no room in this packet, wait for the next one.
+fn write_batches<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    left: Option<Tick>,
+    out: &mut Writer<'_>,
+) -> bool {
+    let Some(lockstep) = playing.lockstep.as_ref().filter(|l| l.delay > 0) else {
+        return false;
+    };
+    let seats = playing.timeline.orders().seats().len();
+    let (first, count) = lockstep.unacknowledged();
+    // No more than the server takes: when it lost turns, older batches than its own may be remembered.
+    let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
+    let count = count.min(open as usize);
+    let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));
+    let neutral = S::Input::default();
+    let input = |seat, turn| lockstep.input(seat, turn).unwrap_or(&neutral);
+    for count in (1..=whole.min(BATCHES_MAX)).rev() {
+        let start = out.len();
+        if batches::write(out, first, count, seats, input).is_ok() && out.room() >= TAIL_ROOM {
+            return true;
+        }
+        out.truncate(start);
+    }
+    false
+}
+
+/// Room that commands leave for closed batches.
+const BATCHES_ROOM: usize = 300;
+
+/// Writes commands (or claims) whose fate is open, oldest first, as many as fit; whether there were any,
+/// and the stamp of the first one that is left.
+fn write_orders<S: Simulation, V: Show<S>>(
+    playing: &Playing<S, V>,
+    out: &mut Writer<'_>,
+    claims: bool,
+) -> (bool, Option<Tick>) {
+    let orders = playing.timeline.orders();
+    let start = out.len();
+    if out.u8(0).is_err() {
+        return (false, Some(Tick(0)));
+    }
+    let room = match playing.lockstep {
+        None => TAIL_ROOM,
+        Some(_) => TAIL_ROOM + BATCHES_ROOM,
+    };
+    let mut left = None;
+    let mut count = 0u8;
+    let mut write = |pending: &Pending<S::Command>| {
+        let end = out.len();
+        let seat = orders
+            .seats()
+            .iter()
+            .position(|p| *p == pending.order.player)
+            .unwrap_or(0);
+        let written = (|| {
+            out.u8(seat as u8)?;
+            if claims {
+                out.tick16(Tick(pending.order.seq))?;
+            } else {
+                out.varint(pending.order.seq)?;
+                out.tick16(pending.stamp)?;
+            }
+            out.value(&pending.order.command)
+        })();
+        let fits = written.is_ok() && out.room() >= room && count < 64;
+        if fits {
+            count += 1;
+        } else {
+            out.truncate(end);
+            left = Some(pending.stamp);
+        }
+        fits
+    };
+    if claims {
+        let _ = orders.claims().all(&mut write);
+    } else {
+        let _ = orders.unacknowledged().all(&mut write);
+    }
+    if count == 0 {
+        out.truncate(start);
+    } else {
+        out.patch(start, count);
+    }
+    (count > 0, left)
+}

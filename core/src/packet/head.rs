@@ -1,0 +1,275 @@
+//! The first byte of a packet: its kind, and which parts follow.
+//!
+//! ```text
+//! bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
+//! ```
+//!
+//! Of the eight kinds each way some are free, and the last one ([`KIND_FREE`]) is kept: a ninth kind begins with it and
+//! tells its number in a second byte. The kinds `Hello` and `Closed` keep their numbers for ever, so that ends of two
+//! versions can still refuse each other in words.
+
+use core::marker::PhantomData;
+
+use crate::wire::WireError;
+
+/// Bits of the kind.
+const KIND_BITS: u8 = 3;
+
+/// The kind that is never given to a packet by itself.
+pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
+
+/// Something that may follow in a packet: one bit of a byte of flags.
+pub trait Part: Copy {
+    /// How many there are, at most 8.
+    const COUNT: u8;
+    /// Which of them this is, from 0.
+    fn index(self) -> u8;
+}
+
+/// Which parts follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<P> {
+    bits: u8,
+    of: PhantomData<P>,
+}
+
+impl<P> Default for Parts<P> {
+    fn default() -> Self {
+        Parts {
+            bits: 0,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<P: Part> Parts<P> {
+    /// Reads a byte of flags.
+    ///
+    /// # Errors
+    /// A part that there is not.
+    pub fn read(bits: u8) -> Result<Parts<P>, WireError> {
+        if u32::from(bits) >> P::COUNT != 0 {
+            return Err(WireError::Malformed("a part that there is not"));
+        }
+        Ok(Parts {
+            bits,
+            of: PhantomData,
+        })
+    }
+
+    /// The byte of flags.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        self.bits
+    }
+
+    /// Whether a part follows.
+    #[must_use]
+    pub fn has(self, part: P) -> bool {
+        self.bits >> part.index() & 1 != 0
+    }
+
+    /// Whether none follows.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// Adds a part.
+    pub fn add(&mut self, part: P) {
+        self.bits |= 1 << part.index();
+    }
+
+    /// With one more part.
+    #[must_use]
+    pub fn with(mut self, part: P) -> Self {
+        self.add(part);
+        self
+    }
+}
+
+/// Declares an enum of parts, in the order of their bits.
+macro_rules! parts {
+    ($(#[$doc:meta])* $name:ident { $($(#[$part_doc:meta])* $part:ident),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$part_doc])* $part),*
+        }
+
+        impl Part for $name {
+            const COUNT: u8 = [$($name::$part),*].len() as u8;
+            fn index(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+}
+
+/// Declares an enum of kinds with their numbers, and the first bytes of such packets.
+macro_rules! kinds {
+    ($(#[$doc:meta])* $name:ident of $parts:ident { $($(#[$kind_doc:meta])* $kind:ident = $number:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$kind_doc])* $kind = $number),*
+        }
+
+        impl $name {
+            /// The first byte of a packet of this kind with these parts.
+            #[must_use]
+            pub fn head(self, parts: Parts<$parts>) -> u8 {
+                self as u8 | parts.bits() << KIND_BITS
+            }
+
+            /// The first byte of a packet of this kind that has no parts.
+            #[must_use]
+            pub fn alone(self) -> u8 {
+                self.head(Parts::default())
+            }
+
+            /// What a packet's first byte tells.
+            ///
+            /// # Errors
+            /// A kind or a part that there is not.
+            pub fn read(first: u8) -> Result<($name, Parts<$parts>), WireError> {
+                let kind = match first & KIND_FREE {
+                    $($number => $name::$kind,)*
+                    _ => return Err(WireError::Malformed("a kind of packet")),
+                };
+                Ok((kind, Parts::read(first >> KIND_BITS)?))
+            }
+        }
+
+        const _: () = {
+            $(assert!($number < KIND_FREE);)*
+            assert!(<$parts as Part>::COUNT <= 8 - KIND_BITS);
+        };
+    };
+}
+
+kinds! {
+    /// Kinds of packets up.
+    UpKind of UpPart {
+        /// Asks to join, and says so until the match is here.
+        Hello = 0,
+        /// Inputs, commands, acks.
+        Play = 1,
+        /// A chunk of a message.
+        Lane = 2,
+        /// Goodbye.
+        Leave = 3,
+    }
+}
+
+parts! {
+    /// What may follow in a packet up.
+    UpPart {
+        /// Inputs; with a command delay, closed batches.
+        Inputs,
+        /// Commands.
+        Commands,
+        /// Claims.
+        Claims,
+        /// An ack of the lane.
+        LaneAck,
+        /// A byte of [`RareUp`], and what it announces.
+        Rare,
+    }
+}
+
+parts! {
+    /// What a client says only now and then, at the end of a `Play` up.
+    RareUp {
+        /// The tick at which the authority differs from the server's.
+        Heal,
+        /// The tick of which it wants the server's world, as evidence.
+        Evidence,
+        /// Answers to queries that this client's players own.
+        Answers,
+    }
+}
+
+kinds! {
+    /// Kinds of packets down.
+    DownKind of DownPart {
+        /// Frames, announcements, acks.
+        Play = 0,
+        /// A chunk of a message.
+        Lane = 1,
+        /// The session is over.
+        Closed = 2,
+    }
+}
+
+parts! {
+    /// What may follow in a packet down.
+    DownPart {
+        /// Frames and a digest.
+        Frames,
+        /// Announcements.
+        Announced,
+        /// The next command sequence expected of each seat.
+        CommandAcks,
+        /// Refused commands or claims.
+        Refusals,
+        /// A byte of [`RareDown`], and what it announces.
+        Rare,
+    }
+}
+
+parts! {
+    /// What a server says only now and then, in a `Play` down.
+    RareDown {
+        /// The players that the match waits for.
+        Waiting,
+        /// [Who is connected](super::company).
+        Company,
+        /// An ack of the lane.
+        LaneAck,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_byte_comes_back() {
+        for first in 0..=u8::MAX {
+            if let Ok((kind, parts)) = UpKind::read(first) {
+                assert_eq!(kind.head(parts), first);
+            }
+            if let Ok((kind, parts)) = DownKind::read(first) {
+                assert_eq!(kind.head(parts), first);
+            }
+        }
+        let parts = Parts::default().with(UpPart::Inputs).with(UpPart::Rare);
+        let (kind, read) = UpKind::read(UpKind::Play.head(parts)).unwrap();
+        assert_eq!((kind, read), (UpKind::Play, parts));
+        assert!(read.has(UpPart::Inputs) && !read.has(UpPart::Claims));
+    }
+
+    /// Finding A12: all four kinds were taken.
+    #[test]
+    fn there_is_room_for_more_kinds_each_way() {
+        let up = (0..KIND_FREE).filter(|kind| UpKind::read(*kind).is_err());
+        let down = (0..KIND_FREE).filter(|kind| DownKind::read(*kind).is_err());
+        assert!(up.count() >= 3 && down.count() >= 4);
+        assert!(UpKind::read(KIND_FREE).is_err() && DownKind::read(KIND_FREE).is_err());
+    }
+
+    #[test]
+    fn what_there_is_not_is_an_error() {
+        assert!(Parts::<RareUp>::read(0b111).is_ok());
+        assert!(Parts::<RareUp>::read(0b1000).is_err());
+        assert!(Parts::<RareDown>::read(0x80).is_err());
+    }
+
+    /// Ends of two versions refuse each other in words: these two bytes never change.
+    #[test]
+    fn a_hello_and_a_refusal_are_known_to_every_version() {
+        assert_eq!(UpKind::Hello.alone(), 0);
+        assert_eq!(DownKind::Closed.alone(), 2);
+    }
+}

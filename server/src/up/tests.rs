@@ -1,0 +1,227 @@
+//! Parse, then act: what is not a whole packet changes nothing, wherever it is cut or spoiled.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
+use twinstep_core::lane::FRAME_BYTES_MAX;
+use twinstep_core::link::Link;
+use twinstep_core::packet::{Parts, RareUp, UpPart, batches, inputs, message};
+use twinstep_core::wire::Writer;
+use twinstep_core::{Effects, Frame, Key, Never, PlayerId};
+
+use super::*;
+use crate::peer::PeerId;
+
+/// A game in which everything can be said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Talk;
+
+impl Simulation for Talk {
+    const NAME: &'static str = "talk";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = u8;
+    type Query = u8;
+    type Outcome = u8;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+const NOW: Duration = Duration::from_secs(1);
+const NEXT: Tick = Tick(70_000);
+const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
+
+/// A session of two seats in play, and what its client keeps of the link.
+struct Table {
+    peer: Peer,
+    seats: Vec<Seat<Talk>>,
+    said: Said<Talk>,
+    client: Link,
+    command_delay: u8,
+}
+
+impl Table {
+    fn new(command_delay: u8) -> Table {
+        let players: ArrayVec<PlayerId, SEATS_MAX> = PLAYERS.into_iter().collect();
+        let mut peer = Peer::new(
+            PeerId(1),
+            "somebody".into(),
+            players,
+            Default::default(),
+            NOW,
+        );
+        peer.enter(Stage::Playing, NOW);
+        peer.wanted = NEXT.back(9);
+        peer.lane_out
+            .push(message::TICKET, Arc::from([7; 20]))
+            .unwrap();
+        let mut chunk = [0; FRAME_BYTES_MAX];
+        peer.lane_out.poll(NOW, NOW, &mut chunk).unwrap();
+        let mut table = Table {
+            peer,
+            seats: (0..8).map(|_| Seat::new()).collect(),
+            said: Said::default(),
+            client: Link::default(),
+            command_delay,
+        };
+        // A packet of the server, so that there is something to acknowledge.
+        let mut bytes = [0; 16];
+        let mut out = Writer::new(&mut bytes);
+        table.peer.link.write(NOW, &mut out).unwrap();
+        let header = table.client.parse(&mut Reader::new(&bytes)).unwrap();
+        table.client.note(NOW, header);
+        table
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<Asked, WireError> {
+        let standing = Standing {
+            now: NOW,
+            next: NEXT,
+            turn: 9_000,
+            command_delay: self.command_delay,
+            due: NOW,
+            turn_length: Duration::from_millis(100),
+        };
+        read(
+            &mut self.peer,
+            &mut self.seats,
+            standing,
+            &mut self.said,
+            bytes,
+        )
+    }
+
+    /// A packet with all parts that there are.
+    fn packet(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        let parts = Parts::default()
+            .with(UpPart::Inputs)
+            .with(UpPart::Commands)
+            .with(UpPart::Claims)
+            .with(UpPart::LaneAck)
+            .with(UpPart::Rare);
+        out.u8(UpKind::Play.head(parts)).unwrap();
+        self.client.write(NOW, &mut out).unwrap();
+        out.tick16(NEXT.back(5)).unwrap();
+        out.bytes(&[3, 0x21]).unwrap();
+        let held = [4u8, 9];
+        if self.command_delay == 0 {
+            let first = NEXT.back(1);
+            inputs::write(&mut out, NEXT.back(5), first, 4, 2, |seat, _| &held[seat]).unwrap();
+        }
+        // A command and a claim of each seat.
+        for claims in [false, true] {
+            out.u8(2).unwrap();
+            for seat in 0..2 {
+                out.u8(seat).unwrap();
+                if !claims {
+                    out.varint(0).unwrap();
+                }
+                out.tick16(NEXT + 2).unwrap();
+                out.value(&77u8).unwrap();
+            }
+        }
+        if self.command_delay > 0 {
+            batches::write(&mut out, 9_000, 2, 2, |seat, _| &held[seat]).unwrap();
+        }
+        out.bytes(&[1, 0]).unwrap();
+        let rare = Parts::default()
+            .with(RareUp::Heal)
+            .with(RareUp::Evidence)
+            .with(RareUp::Answers);
+        out.u8(rare.bits()).unwrap();
+        out.u32(NEXT.0).unwrap();
+        out.u32(NEXT.0).unwrap();
+        out.u8(1).unwrap();
+        out.u32(3).unwrap();
+        out.value(&Key::player(PLAYERS[1], 6)).unwrap();
+        out.value(&55u8).unwrap();
+        let len = out.len();
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// All that a packet may change.
+    fn state(&self) -> String {
+        let peer = &self.peer;
+        let seats = self.seats.iter().map(|seat| {
+            (
+                (seat.newest(), seat.unbroken(NEXT), seat.next_batch),
+                (seat.next_seq, seat.commands.len(), seat.claims.len()),
+                (seat.answers.len(), seat.stats),
+                (0..4)
+                    .map(|ahead| seat.input(NEXT + ahead).copied())
+                    .collect::<Vec<_>>(),
+                (0..4)
+                    .map(|ahead| seat.batch(9_000 + ahead).copied())
+                    .collect::<Vec<_>>(),
+            )
+        });
+        format!(
+            "{:?}",
+            (
+                &peer.link,
+                (peer.stage, peer.wanted, peer.progress_at, peer.view),
+                (peer.pauses, peer.load, peer.slack(), peer.first_input),
+                (peer.refusals.len(), peer.acks_told_in),
+                peer.lane_out.progress(),
+                seats.collect::<Vec<_>>(),
+            )
+        )
+    }
+}
+
+/// Finding A16: state moved before a malformed tail was found.
+#[test]
+fn a_packet_that_is_cut_changes_nothing() {
+    for command_delay in [0, 2] {
+        let mut table = Table::new(command_delay);
+        let packet = table.packet();
+        let before = table.state();
+        for len in 0..packet.len() {
+            assert!(table.read(&packet[..len]).is_err(), "{len} bytes");
+            assert_eq!(table.state(), before, "{len} of {} bytes", packet.len());
+        }
+        let mut longer = packet.clone();
+        longer.push(0);
+        assert!(table.read(&longer).is_err());
+        assert_eq!(table.state(), before);
+        assert_eq!(table.read(&packet), Ok(Asked::Heal(NEXT)));
+        assert_ne!(table.state(), before);
+        for player in PLAYERS {
+            let seat = &table.seats[player.index()];
+            assert_eq!((seat.commands.len(), seat.claims.len()), (1, 1));
+        }
+        assert_eq!(table.seats[5].answers.len(), 1);
+        assert!(table.peer.lane_out.is_idle());
+    }
+}
+
+#[test]
+fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
+    for command_delay in [0, 2] {
+        let (mut wrong, mut right) = (0, 0);
+        let mut table = Table::new(command_delay);
+        for at in 0..table.packet().len() {
+            for bit in 0..8 {
+                let mut packet = table.packet();
+                packet[at] ^= 1 << bit;
+                let before = table.state();
+                if table.read(&packet).is_err() {
+                    wrong += 1;
+                    assert_eq!(table.state(), before, "bit {bit} of byte {at}");
+                } else {
+                    right += 1;
+                    table = Table::new(command_delay);
+                }
+            }
+        }
+        println!("{wrong} were no packets, {right} were others");
+        assert!(wrong > 50 && right > 50);
+    }
+}

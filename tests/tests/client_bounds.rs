@@ -1,0 +1,151 @@
+//! Law Bounded, at a client: its inputs stay within the window and all of them get through, and what nobody reads is
+//! not kept for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::session::EVENTS_MAX;
+use twinstep_client::{Event, SessionConfig};
+use twinstep_core::bounds::{DELAY_MAX, INPUT_WINDOW, PACKETS_PER_SEND_MAX};
+use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_server::MatchConfig;
+use twinstep_tests::direct::{Direct, unasked};
+
+const SECOND: u32 = 60;
+
+/// A game whose inputs are as large as they may be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Wide(u64);
+
+/// 16 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Pad([u8; 16]);
+
+impl Controls for Pad {}
+
+impl Simulation for Wide {
+    const NAME: &'static str = "wide";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = Pad;
+    type Command = u8;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        let held = frame.inputs().map(|(_, pad)| u64::from(pad.0[0]));
+        self.0 += held.sum::<u64>();
+    }
+}
+
+/// One client in its match, drawing 60 frames a second.
+fn table(policies: MatchConfig, seats: usize) -> Direct<Wide> {
+    let sessions = vec![SessionConfig::<Wide>::new(Arc::new(()))];
+    let mut table = Direct::with_seats(
+        policies,
+        Wide::default(),
+        Arc::new(()),
+        unasked(),
+        sessions,
+        seats,
+        60,
+    );
+    table.run(3 * SECOND, |_, _| Pad::default());
+    assert!(table.sessions[0].prediction().is_some());
+    table
+}
+
+/// Another pad each time.
+fn restless(n: &mut u8) -> Pad {
+    *n = n.wrapping_add(1);
+    Pad([*n; 16])
+}
+
+/// Finding K8: the input delay grew on while the client heard nothing, so that inputs passed the window: with four seats
+/// the client panicked, with one the server struck it.
+#[test]
+fn inputs_stay_within_the_window_while_the_delay_grows_and_nothing_is_heard() {
+    for seats in [1, 4] {
+        let mut table = table(MatchConfig::action(), seats);
+        let next = MatchConfig {
+            delay_ticks: DELAY_MAX as u8,
+            ..table.game.config().clone()
+        };
+        table.game.reconfigure(next).expect("it may change in play");
+        table.run(SECOND / 2, |_, _| Pad::default());
+        table.deaf_until[0] = table.now + Duration::from_millis(2_500);
+        let (mut n, mut furthest) = (0, 0);
+        for _ in 0..8 * SECOND {
+            table.run(1, |_, _| restless(&mut n));
+            let stats = table.sessions[0].stats();
+            let reach = stats.input_tick - stats.authority_tick;
+            assert!(reach <= INPUT_WINDOW, "{seats} seats: {reach} ticks");
+            furthest = furthest.max(reach);
+        }
+        assert_eq!(furthest, INPUT_WINDOW, "it came to the window's end");
+        assert_eq!(table.game.stats().malformed, 0, "{seats} seats: no strikes");
+        assert_eq!(table.sessions[0].closed(), None);
+        let stats = table.sessions[0].stats();
+        let delay = stats.input_tick - stats.prediction_tick;
+        assert_eq!(delay, DELAY_MAX, "and the delay is what it should be");
+    }
+}
+
+/// Finding K16: what found no room beside the newest inputs was never sent, though there was time enough for it.
+#[test]
+fn inputs_that_exceed_a_datagram_arrive_in_several() {
+    let policies = MatchConfig {
+        delay_ticks: DELAY_MAX as u8,
+        ..MatchConfig::action()
+    };
+    let mut table = table(policies, 4);
+    let mut n = 0;
+    table.run(4 * SECOND, |_, _| restless(&mut n));
+    let fills = table.sessions[0].stats().fills;
+    // All datagrams of 27 ticks are lost; the oldest of these inputs is due 5 ticks later.
+    table.mute_until = table.now + Duration::from_millis(450);
+    let mut most = 0;
+    for _ in 0..2 * SECOND {
+        table.frame(|_, _| restless(&mut n));
+        most = most.max(table.up.len());
+        table.serve();
+    }
+    assert_eq!(table.sessions[0].stats().fills, fills, "none came too late");
+    assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
+    assert_eq!(table.game.stats().malformed, 0);
+}
+
+/// Finding K18: a game that never asks for events kept them all.
+#[test]
+fn events_that_nobody_asks_for_are_bounded_and_counted() {
+    let mut table = table(MatchConfig::action(), 1);
+    let mut given = 0;
+    // The server takes 20 commands a second and refuses the others.
+    for _ in 0..10 * SECOND {
+        given += u64::from(table.sessions[0].command(0, 7).is_ok());
+        table.run(1, |_, _| Pad::default());
+    }
+    let stats = table.sessions[0].stats();
+    assert!(
+        stats.commands_refused > 300,
+        "{} of {given}",
+        stats.commands_refused
+    );
+    let mut last = None;
+    let mut events = 0;
+    while let Some(event) = table.sessions[0].poll_event() {
+        events += 1;
+        if let Event::CommandRefused { seq, .. } = event {
+            assert!(last < Some(seq), "the newest are kept, in order");
+            last = Some(seq);
+        }
+    }
+    assert!(events <= EVENTS_MAX);
+    // One of them told of the join.
+    assert_eq!(
+        events as u64 + stats.events_dropped,
+        stats.commands_refused + 1
+    );
+}
