@@ -369,21 +369,33 @@ mod tests {
             let mut seat = Seat::<Counter>::new();
             let next = 100;
             for turn in next..next + u32::from(m) {
-                assert_eq!(seat.offer_batch(next, m, turn, &pad(1)), Ok(true));
-                assert_eq!(seat.offer_batch(next, m, turn, &pad(1)), Ok(false));
-                let changed = seat.offer_batch(next, m, turn, &pad(2));
+                assert_eq!(offer(&mut seat, next, m, turn, &pad(1)), Ok(true));
+                assert_eq!(offer(&mut seat, next, m, turn, &pad(1)), Ok(false));
+                let changed = offer(&mut seat, next, m, turn, &pad(2));
                 assert_eq!(changed, Err(BatchError::Changed));
             }
-            let beyond = seat.offer_batch(next, m, next + u32::from(m), &pad(1));
+            let beyond = offer(&mut seat, next, m, next + u32::from(m), &pad(1));
             assert_eq!(beyond, Err(BatchError::TooFar), "m = {m}");
             seat.forget_batches(next + 1);
             assert!(seat.batch(next).is_none());
-            let sealed = seat.offer_batch(next + 1, m, next + u32::from(m), &pad(1));
+            let sealed = offer(&mut seat, next + 1, m, next + u32::from(m), &pad(1));
             assert_eq!(sealed, Ok(true), "a turn was sealed: there is room again");
         }
     }
 
     /// Takes numbers for orders.
+    /// Checks a batch, and takes it.
+    fn offer(
+        seat: &mut Seat<Counter>,
+        next: u32,
+        m: u8,
+        turn: u32,
+        pad: &u8,
+    ) -> Result<bool, BatchError> {
+        seat.check_batch(next, m, turn, pad)?;
+        Ok(seat.offer_batch(next, turn, pad))
+    }
+
     #[derive(Clone, serde::Serialize, serde::Deserialize)]
     struct Ordered;
 

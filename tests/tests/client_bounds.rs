@@ -87,32 +87,28 @@ fn inputs_stay_within_the_window_while_the_delay_grows_and_nothing_is_heard() {
         assert_eq!(furthest, INPUT_WINDOW, "it came to the window's end");
         assert_eq!(table.game.stats().malformed, 0, "{seats} seats: no strikes");
         assert_eq!(table.sessions[0].closed(), None);
-        let stats = table.sessions[0].stats();
-        let delay = stats.input_tick - stats.prediction_tick;
-        assert_eq!(delay, DELAY_MAX, "and the delay is what it should be");
     }
 }
 
-/// Finding K16: what found no room beside the newest inputs was never sent, though there was time enough for it.
+/// Finding K16: what found no room beside the newest inputs was never sent. Here the server stands still and hears
+/// nothing meanwhile; when it goes on, it needs the oldest first.
 #[test]
 fn inputs_that_exceed_a_datagram_arrive_in_several() {
-    let policies = MatchConfig {
-        delay_ticks: DELAY_MAX as u8,
-        ..MatchConfig::action()
-    };
-    let mut table = table(policies, 4);
+    let mut table = table(MatchConfig::action(), 4);
     let mut n = 0;
-    table.run(4 * SECOND, |_, _| restless(&mut n));
+    table.run(2 * SECOND, |_, _| restless(&mut n));
     let fills = table.sessions[0].stats().fills;
-    // All datagrams of 27 ticks are lost; the oldest of these inputs is due 5 ticks later.
-    table.mute_until = table.now + Duration::from_millis(450);
+    for _ in 0..45 {
+        table.frame(|_, _| restless(&mut n));
+        table.up.clear();
+    }
     let mut most = 0;
     for _ in 0..2 * SECOND {
         table.frame(|_, _| restless(&mut n));
         most = most.max(table.up.len());
         table.serve();
     }
-    assert_eq!(table.sessions[0].stats().fills, fills, "none came too late");
+    assert_eq!(table.sessions[0].stats().fills, fills, "each input came");
     assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
     assert_eq!(table.game.stats().malformed, 0);
 }

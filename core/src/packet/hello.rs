@@ -308,7 +308,7 @@ mod tests {
             |told| told.seats[1] = PlayerId(16),
             |told| told.seats[1] = PlayerId(3),
             |told| told.next_seq[0] = COUNT_MAX + 1,
-            |told| drop(told.next_seq.pop()),
+            |told| told.next_seq.truncate(1),
             |told| told.command_delay += 1,
         ];
         for spoil in spoils {
