@@ -261,7 +261,7 @@ impl<C: Wire> CueLedger<C> {
             } else if self.has_room_for(2) {
                 let id = self.start(tick, key, cue);
                 self.totals.confirmed += 1;
-                self.events.push(CueEvent {
+                self.events.push_back(CueEvent {
                     id,
                     kind: CueKind::Confirmed { at: tick },
                 });
@@ -300,7 +300,7 @@ impl<C: Wire> CueLedger<C> {
     fn start(&mut self, tick: Tick, key: Key, cue: C) -> CueId {
         let id = CueId(self.totals.started);
         self.totals.started += 1;
-        self.events.push(CueEvent {
+        self.events.push_back(CueEvent {
             id,
             kind: CueKind::Started { tick, key, cue },
         });
@@ -311,7 +311,7 @@ impl<C: Wire> CueLedger<C> {
         let open = self.open.remove(i);
         self.totals.confirmed += 1;
         self.totals.moved += u64::from(open.started != at);
-        self.events.push(CueEvent {
+        self.events.push_back(CueEvent {
             id: open.id,
             kind: CueKind::Confirmed { at },
         });

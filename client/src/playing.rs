@@ -281,6 +281,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let Some(pace) = &mut self.pace else {
             return Ok(false);
         };
+        let window = input_window(config.tick);
         pace.set_config(config);
         let orders = self.timeline.orders_mut();
         let wished = u32::from(cadence.delay_ticks);
@@ -288,7 +289,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             if wished > self.delay {
                 // What is held is repeated, so that nothing on the screen waits; never beyond the window, where the
                 // server would not take it.
-                let room = authority + INPUT_WINDOW - orders.next();
+                let room = authority + window - orders.next();
                 let more = (wished - self.delay).min(DELAY_STEP_TICKS).min(room);
                 if more > 0 {
                     self.delay_changed_at = now;

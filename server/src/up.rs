@@ -68,17 +68,17 @@ pub(crate) enum Greeting {
 /// Reads whether a packet begins a session.
 pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     let mut packet = Reader::new(bytes);
-    let first = packet.u8()?;
-    Link::default().read(Duration::ZERO, &mut packet)?;
-    match kind(first) {
-        up::HELLO if first & up::LANE_ACK == 0 => {
+    let (kind, parts) = UpKind::read(packet.u8()?)?;
+    Link::default().parse(&mut packet)?;
+    match kind {
+        UpKind::Hello if !parts.has(UpPart::LaneAck) => {
             let hello = Hello::read(&mut packet)?;
             if hello.wire == WIRE_VERSION {
                 packet.end()?;
             }
             Ok(Greeting::Hello(Box::new(hello)))
         }
-        up::LEAVE => {
+        UpKind::Leave => {
             packet.end()?;
             Ok(Greeting::Leave)
         }
@@ -176,14 +176,13 @@ fn heed<S: Simulation>(
 ) {
     let Standing { now, next, .. } = standing;
     take_lane_ack(peer, now, said.lane_ack.as_ref());
-    if peer.stage == Stage::Loading && said.wanted >= peer.wanted {
+    if peer.stage != Stage::Loading {
+        heed_progress(peer, standing, newest, said.wanted, said.view);
+    } else if peer.has_loaded() && said.wanted >= peer.wanted {
+        // Whoever has not acknowledged its world has none to play on from, whatever it says.
         peer.enter(Stage::CatchingUp, now);
-    }
-    if newest && said.wanted > peer.wanted {
         peer.wanted = said.wanted;
-        peer.progress_at = now;
     }
-    peer.view = peer.view.max(said.view.min(said.wanted));
     if newest {
         peer.note_pauses(said.pauses);
     }
@@ -216,6 +215,19 @@ fn heed<S: Simulation>(
             seat.answers.push(answer);
         }
     }
+}
+
+/// How far its client has come, and whether that is late.
+fn heed_progress(peer: &mut Peer, standing: Standing, newest: bool, wanted: Tick, view: Tick) {
+    let now = standing.now;
+    if newest && wanted > peer.wanted {
+        if now.saturating_sub(peer.progress_at) > standing.turn_length * 2 + standing.tick * 2 {
+            peer.note_late(now);
+        }
+        peer.wanted = wanted;
+        peer.progress_at = now;
+    }
+    peer.view = peer.view.max(view.min(wanted));
 }
 
 /// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.

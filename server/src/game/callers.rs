@@ -122,7 +122,7 @@ impl<S: Simulation> Match<S> {
         let session = self.session_of(&caller.identity, caller.seats == 0);
         match session {
             None => self.dismiss(at, CloseCode::Strikes),
-            Some(session) if self.peers[session].strike(now) => {
+            Some(session) if self.peers[session].standing.strike(now) => {
                 self.leave(session, CloseCode::Strikes);
             }
             Some(_) => {}
