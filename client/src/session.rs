@@ -53,8 +53,9 @@ const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// In lockstep, what the server may lack is sent again this often.
 const REPEAT: Duration = Duration::from_millis(50);
-/// New inputs leave this often at most.
+/// New inputs leave this often at most, and so many at once after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
+const INPUT_BURST: u32 = 4;
 /// Steps of the prediction that one advance may take, unless the caller says otherwise.
 pub const BUDGET_TICKS: u32 = 128;
 
@@ -289,7 +290,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         {
             self.forgo_evidence();
         }
-        let paced = self.sends_paid_until <= now;
+        let paced = self.sends_paid_until <= now + INPUT_EVERY * (INPUT_BURST - 1);
         let patience = if self.owes() { REPEAT } else { KEEP_ALIVE };
         let silent = self
             .sent_at
@@ -302,9 +303,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let due = silent || loading || self.send_now && paced;
         let written = self.write(now, due, out);
         if written.is_some() && due {
-            // One may leave early if the last one left late: frames and packets need not be in step.
-            let since = self.sends_paid_until.max(now.saturating_sub(INPUT_EVERY));
-            self.sends_paid_until = since + INPUT_EVERY;
+            self.sends_paid_until = self.sends_paid_until.max(now) + INPUT_EVERY;
         }
         written
     }

@@ -22,6 +22,8 @@ const SLACKS: usize = 16;
 const TELLINGS: usize = 256;
 /// Who was late is believed for so long that its machine or its line is slow.
 const LATE_FOR: Duration = Duration::from_secs(5);
+/// A session finds its rhythm within so long.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// A ticket to return with is due when a session plays, and every so often from then on.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
 
@@ -208,9 +210,11 @@ impl Peer {
         self.pauses += u32::from(told.wrapping_sub(before) & 15);
     }
 
-    /// The server saw that this session is late.
+    /// The server saw that this session is late; of one that has just come that says nothing.
     pub(crate) fn note_late(&mut self, now: Duration) {
-        self.late_at = Some(now);
+        if self.stage == Stage::Playing && now.saturating_sub(self.since) >= SETTLED_AFTER {
+            self.late_at = Some(now);
+        }
     }
 
     /// Whether the server saw lately that this session is late.

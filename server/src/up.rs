@@ -250,7 +250,7 @@ fn heed_batches<S: Simulation>(
         let due = ms(standing.due) + ahead * ms(standing.turn_length);
         let slack = due - ms(standing.now);
         peer.note_slack(slack);
-        if slack < ms(standing.turn_length) / 4 {
+        if slack < 0 {
             peer.note_late(standing.now);
         }
     }

@@ -31,6 +31,7 @@ impl<S: Simulation> Match<S> {
             None
         };
         self.last_cadence = cadence.unwrap_or(turn.cadence);
+        self.history.keep_for(self.last_cadence.tick());
         let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
         let look = Look {
@@ -72,7 +73,6 @@ impl<S: Simulation> Match<S> {
         if stepped.is_err() {
             return self.close(CloseCode::Fault);
         }
-        self.history.keep_for(self.last_cadence.tick());
         self.history
             .keep_frame(&self.frame, self.digest, turn.began);
         self.history.keep_world(&self.world);
