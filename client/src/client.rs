@@ -27,6 +27,7 @@ use twinstep_udp::{
     CloseReason, ConnectError, Ticket, TicketError, Transport, TransportState, UdpClient,
 };
 
+use crate::budget::{FRAME_TIME, StepBudget};
 use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
 use crate::session::{BUDGET_TICKS, Closed, Session, SessionConfig};
@@ -110,6 +111,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     /// When it was advanced last.
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
+    budget: StepBudget,
 }
 
 impl<S: Simulation, V: Show<S>> Client<S, V> {
@@ -164,6 +166,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             busy: Duration::ZERO,
             busy_since: Duration::ZERO,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
+            budget: StepBudget::new(FRAME_TIME),
         }
     }
 
@@ -189,6 +192,15 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
+    /// How much of a frame's time [`advance`](Client::advance) may take for steps, 4 ms unless said otherwise. What a
+    /// step costs is measured. What does not fit waits: the prediction leads by less, down to showing the authority, and
+    /// catching up goes in bursts. Steps in lockstep and sampled inputs never wait.
+    #[must_use]
+    pub fn frame_time(mut self, time: Duration) -> Self {
+        self.budget = StepBudget::new(time);
+        self
+    }
+
     /// Time since the client was made.
     #[must_use]
     pub fn now(&self) -> Duration {
@@ -205,15 +217,18 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// # Errors
     /// Playing is over; it says so from then on.
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), Ended> {
-        let now = self.now();
-        let played = self.advance_at(now, unix_now(), input);
+        let (now, steps) = (self.now(), self.session.steps());
+        let played = self.advance_within(now, unix_now(), self.budget.ticks(), input);
+        let steps = self.session.steps().saturating_sub(steps);
+        self.budget.note(steps, self.now() - now);
         self.measure_load(now);
         played
     }
 
     /// As [`advance`](Client::advance), by the caller's clocks: `now` is any time that only grows, from the same start
     /// as the time that the transport was made at, `unix` the wall clock since the unix epoch, which tickets expire by.
-    /// The load of this machine is not measured then; tell it by [`Session::note_load`], if it matters.
+    /// Neither the load of this machine nor what its steps cost is measured then: tell the load by
+    /// [`Session::note_load`], if it matters; each call may take [`BUDGET_TICKS`] steps.
     ///
     /// # Errors
     /// As [`advance`](Client::advance).
@@ -221,6 +236,16 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &mut self,
         now: Duration,
         unix: Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<(), Ended> {
+        self.advance_within(now, unix, BUDGET_TICKS, input)
+    }
+
+    fn advance_within(
+        &mut self,
+        now: Duration,
+        unix: Duration,
+        budget: u32,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Ended> {
         self.at = now;
@@ -240,7 +265,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             self.rejoin.keep(ticket);
         }
         let line = self.watch_line(now, unix);
-        let played = self.session.advance(now, BUDGET_TICKS, input);
+        let played = self.session.advance(now, budget, input);
         self.transmit(now);
         played?;
         line

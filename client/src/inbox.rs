@@ -8,12 +8,17 @@ use twinstep_core::{Simulation, Tick};
 
 /// Frames that wait at most: about 8 s at 60 Hz, after which the server's repeats must serve.
 const FRAMES_MAX: usize = 512;
+/// Frames remembered that were stepped while the world was known to differ: about 17 s at 60 Hz, longer than between two
+/// heals. They are stepped once more after the heal.
+const PASSED_MAX: usize = 1_024;
 /// Digests remembered, by tick.
 const DIGESTS: usize = 256;
 
 /// Frames `next - len .. next`.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
+    /// Stepped, but perhaps to be stepped again: they end where `frames` begin.
+    passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
     next: Tick,
     digests: Vec<(Tick, u32)>,
@@ -23,6 +28,7 @@ impl<S: Simulation> Inbox<S> {
     pub(crate) fn new(next: Tick) -> Self {
         Inbox {
             frames: VecDeque::with_capacity(FRAMES_MAX),
+            passed: VecDeque::new(),
             spare: (0..64).map(|_| FrameData::roomy(next)).collect(),
             next,
             digests: vec![(Tick::MAX, 0); DIGESTS],
@@ -77,8 +83,22 @@ impl<S: Simulation> Inbox<S> {
         self.spare.push(frame);
     }
 
-    /// Forgets frames before `tick`, and begins there if it has none beyond.
+    /// Gives back a frame that may have to be stepped again; whether another one may be.
+    pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
+        self.passed.push_back(frame);
+        self.passed.len() < PASSED_MAX
+    }
+
+    /// Forgets frames before `tick`, and begins there if it has none beyond. Those that were [kept](Inbox::keep) are to
+    /// come once more.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
+        while let Some(frame) = self.passed.pop_back() {
+            if frame.tick >= tick {
+                self.frames.push_front(frame);
+            } else {
+                self.spare.push(frame);
+            }
+        }
         while self.frames.front().is_some_and(|frame| frame.tick < tick) {
             self.spare.extend(self.frames.pop_front());
         }
@@ -89,6 +109,7 @@ impl<S: Simulation> Inbox<S> {
 
     /// Forgets all that came, and begins at `tick`: what a server said that is lost may not be what another one says.
     pub(crate) fn restart(&mut self, tick: Tick) {
+        self.spare.extend(self.passed.drain(..));
         self.spare.extend(self.frames.drain(..));
         self.next = tick;
         self.digests.fill((Tick::MAX, 0));

@@ -16,6 +16,7 @@
 
 pub mod announced;
 mod answers;
+mod budget;
 pub mod client;
 pub mod company;
 pub mod cues;

@@ -201,7 +201,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 };
                 lockstep.playout.start(now + wait);
             }
-            if !lockstep.playout.is_due(now) || self.differs.is_some() {
+            if !lockstep.playout.is_due(now) || self.stands {
                 break;
             }
             if begins {

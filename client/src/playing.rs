@@ -31,6 +31,8 @@ mod measured;
 
 /// Authority steps of one advance at most: catching up goes in bursts.
 pub(crate) const BURST_TICKS: u32 = 64;
+/// While a world is caught up with, an advance may take so many times its budget.
+const CATCH_UP: u32 = 4;
 /// Over budget for so long without a break in it, the lead grows by a tick an advance again.
 const CALM: Duration = Duration::from_millis(500);
 /// The input delay grows by at most so many ticks, and shrinks by one, at once...
@@ -69,8 +71,13 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     allowed_lead: u32,
     shed_at: Duration,
-    /// The tick at which the authority differs from the server's, and stands.
+    /// Since which tick the authority differs from the server's. It goes on all the same, so that the player can: what
+    /// it shows is nearly right, and a heal comes.
     pub(crate) differs: Option<Tick>,
+    /// All frames before this tick are counted.
+    counted: Tick,
+    /// It differs so much that it cannot go on, or has gone on for too long.
+    pub(crate) stands: bool,
     /// What is confirmed is recorded here.
     pub(crate) tape: Option<Tape<S>>,
     /// Our world of a tick that differed, until the server's is here to compare.
@@ -138,6 +145,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             allowed_lead: LEAD_MAX,
             shed_at: Duration::ZERO,
             differs: None,
+            counted: Tick(0),
+            stands: false,
             tape: None,
             evidence: None,
         }
@@ -186,9 +195,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.view.cues.settle(self.timeline.authority().tick());
             return closed;
         }
-        self.confirm(now);
+        let left = self.confirm(now, budget);
         let sampled = self.sample(now, rtt, input)?;
-        let target = self.predict(now, budget);
+        let target = self.predict(now, left);
         if !self.timeline.is_stale() {
             self.view.cues.settle(self.timeline.authority().tick());
         }
@@ -198,18 +207,29 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         Ok(sampled)
     }
 
-    /// Steps the authority through what arrived, up to a frame whose world is not the server's.
-    fn confirm(&mut self, now: Duration) {
-        for _ in 0..BURST_TICKS {
+    /// Steps the authority through what arrived; what is left of the budget. As many ticks as time has passed cost
+    /// nothing of it, and one more, so that the authority never falls behind for good; while a world is caught up with
+    /// there is nothing else to do, and more may be used.
+    fn confirm(&mut self, now: Duration, budget: u32) -> u32 {
+        let tick = self.timeline.authority().turn().cadence.tick();
+        let passed = (self.passed.as_nanos() / tick.as_nanos()).min(u128::from(BURST_TICKS));
+        let free = passed as u32 + 1;
+        let more = match self.is_catching_up() {
+            true => budget.saturating_mul(CATCH_UP),
+            false => budget,
+        };
+        let burst = free.saturating_add(more).min(BURST_TICKS);
+        for stepped in 0..burst {
             let tick = self.timeline.authority().tick();
             if !self.confirm_next() {
-                return;
+                return budget.saturating_sub(stepped.saturating_sub(free));
             }
             let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
             if sampled == tick {
                 self.meter.note_confirmed(now.saturating_sub(at));
             }
         }
+        budget.saturating_sub(burst.saturating_sub(free))
     }
 
     /// Answers what own players asked, where owners do.
@@ -224,39 +244,63 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Steps the authority by one tick; whether it could.
     pub(crate) fn confirm_next(&mut self) -> bool {
-        if self.differs.is_some() || self.inbox.front().is_none() {
+        if self.stands || self.inbox.front().is_none() {
             return false;
         }
         let tick = self.timeline.authority().tick();
-        if let Some(theirs) = self.inbox.digest(tick)
+        if self.differs.is_none()
+            && let Some(theirs) = self.inbox.digest(tick)
             && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
         {
-            self.differs = Some(tick);
-            return false;
+            self.note_difference(tick);
+            if self.stands {
+                return false;
+            }
         }
         let Some(frame) = self.inbox.pop() else {
             return false;
         };
         let own = self.timeline.orders().players();
-        self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
+        // What is stepped once more after a heal was counted.
+        let counts = tick >= self.counted;
         let mine = frame
             .commands
             .iter()
-            .filter(|order| own.contains(order.player))
+            .filter(|order| counts && own.contains(order.player))
             .count();
+        if counts {
+            self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
+        }
         match self.timeline.confirm(&frame, &mut self.view) {
             Ok(()) => {
                 self.meter.commands_executed += mine as u64;
-                if let Some(tape) = &mut self.tape {
+                if let Some(tape) = self.tape.as_mut().filter(|_| self.differs.is_none()) {
                     tape.note(&frame, self.timeline.authority());
                 }
             }
             // A frame that does not fit here fits there: the worlds have parted.
-            Err(_) => self.differs = Some(tick),
+            Err(_) => {
+                self.note_difference(tick);
+                self.stands = true;
+            }
         }
-        self.inbox.recycle(frame);
+        if self.differs.is_some() {
+            self.stands |= !self.inbox.keep(frame);
+        } else {
+            self.inbox.recycle(frame);
+        }
         self.answer();
-        self.differs.is_none()
+        !self.stands
+    }
+
+    /// The authority is not the server's world of `tick`: what it is now is kept as evidence. Who plays turns out waits
+    /// there for its heal, since it would close batches for turns of another match.
+    fn note_difference(&mut self, tick: Tick) {
+        if self.differs.is_none() {
+            self.differs = Some(tick);
+            self.evidence = Some(self.timeline.authority().clone());
+        }
+        self.stands |= self.lockstep.is_some();
     }
 
     /// Whether all that arrived is stepped: the moment to begin sampling.

@@ -56,7 +56,7 @@ const REPEAT: Duration = Duration::from_millis(50);
 /// New inputs leave this often at most, and so many at once after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 const INPUT_BURST: u32 = 4;
-/// Steps of the prediction that one advance may take, unless the caller says otherwise.
+/// Steps that one advance may take, unless the caller says otherwise.
 pub const BUDGET_TICKS: u32 = 128;
 
 pub(crate) enum State<S: Simulation, V: Show<S>> {
@@ -221,7 +221,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Does all that is due: confirms what arrived, samples inputs for the ticks that the pace asks for
     /// (`input` is called once per tick and seat, 0 to n times; a game latches taps until then), predicts
-    /// within `budget` steps, settles cues. Call it once per frame that is drawn, at least 20 times a second.
+    /// within `budget` steps, settles cues. Where more arrived than time passed, its steps are in the budget too. Call it once per frame that is drawn, at least 20 times a second.
     ///
     /// # Errors
     /// The session is over; it says so from then on.
@@ -237,7 +237,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let played = match &mut self.state {
             State::Joining { .. } => Ok(()),
             State::Playing(playing) => {
+                let differed = playing.differs;
                 let sampled = playing.advance(now, budget, rtt, input);
+                if let Some(at) = playing.differs.filter(|_| differed.is_none()) {
+                    self.events.push(Event::Differs { at });
+                }
+                if let Some(fault) = playing.timeline.take_fault() {
+                    tracing::error!(fault, "the game's step is at fault");
+                    self.events.push(Event::StepFault(fault));
+                }
                 for (seat, seq) in playing.timeline.orders_mut().overtaken() {
                     playing.meter.commands_refused += 1;
                     self.events.push(Event::CommandRefused { seat, seq });
@@ -489,7 +497,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The tick at which the authority was found to differ, while it waits to be healed.
+    /// The tick at which the authority was found to differ, until it is healed. Who predicts plays on meanwhile, with
+    /// what is nearly right.
     #[must_use]
     pub fn differs(&self) -> Option<Tick> {
         self.playing()?.differs
@@ -516,6 +525,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             State::Playing(playing) => Some(playing),
             _ => None,
         }
+    }
+
+    /// Steps of both simulations so far; 0 once the session is over.
+    pub(crate) fn steps(&self) -> u64 {
+        self.playing()
+            .map_or(0, |playing| playing.timeline.stats().steps)
     }
 
     /// What was counted and measured.

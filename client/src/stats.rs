@@ -82,6 +82,8 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 pub struct TimelineStats {
     /// All rebuilds.
     pub rebuilds: u64,
+    /// All steps, of the authority and of the prediction.
+    pub steps: u64,
     /// Ticks that were predicted before and were simulated again.
     pub resim_ticks: u64,
     /// Rebuilds because somebody came or went.
@@ -96,6 +98,8 @@ pub struct TimelineStats {
     pub by_withheld: u64,
     /// Rebuilds because of an input, by player.
     pub by_input: [u64; PLAYERS_MAX],
+    /// Checked ticks whose step was at fault: see [`Event::StepFault`](crate::Event::StepFault).
+    pub step_faults: u64,
 }
 
 impl TimelineStats {

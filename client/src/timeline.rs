@@ -27,9 +27,11 @@ use crate::hooks::{Guess, Speculate};
 use crate::orders::Orders;
 use crate::stats::{Difference, TimelineStats};
 use assume::Assume;
+use check::{CHECK_TICKS, Fault, StepCheck};
 use line::Line;
 
 mod assume;
+mod check;
 mod line;
 
 /// What the timeline reports as it goes: for cues and pictures.
@@ -94,6 +96,9 @@ pub struct Timeline<S: Simulation> {
     guess: Box<dyn Guess<S>>,
     speculate: Box<dyn Speculate<S>>,
     verify: bool,
+    check: StepCheck<S>,
+    /// What is wrong with the game's step, and was not told yet.
+    fault: Option<String>,
     /// Nothing is predicted: the authority is what is shown.
     lockstep: bool,
     stats: TimelineStats,
@@ -114,6 +119,8 @@ impl<S: Simulation> Timeline<S> {
             shown: Line::new(&world),
             draft: Line::new(&world),
             frontier: world.tick(),
+            check: StepCheck::new(&world),
+            fault: None,
             authority: world,
             rules,
             stale: false,
@@ -194,7 +201,8 @@ impl<S: Simulation> Timeline<S> {
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: then the game's `step` differed by phase
-    /// without calling `withhold`, or is not pure.
+    /// without calling `withhold`, or is not pure. In others one tick of 64 is stepped twice, and what is wrong is told
+    /// by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,
@@ -210,6 +218,10 @@ impl<S: Simulation> Timeline<S> {
         if assumed && (self.drafting || !self.stale) {
             self.verify_kept(tick);
         }
+        let checked = !self.lockstep && (self.verify || tick.0.is_multiple_of(CHECK_TICKS));
+        if checked {
+            self.check.remember(&self.authority, frame);
+        }
         let perspective = Perspective::authority(tick);
         let fx = self.stepper.step(
             &mut self.authority,
@@ -218,6 +230,7 @@ impl<S: Simulation> Timeline<S> {
             perspective,
             PlayerSet::default(),
         )?;
+        self.stats.steps += 1;
         if self.lockstep {
             watch.predicted(tick, self.authority.sim(), fx, &Known::ALL);
         }
@@ -247,6 +260,9 @@ impl<S: Simulation> Timeline<S> {
             self.stale = true;
             self.drafting = false;
         }
+        if checked && tick.0.is_multiple_of(CHECK_TICKS) {
+            self.note_fault();
+        }
         self.orders.executed(frame);
         let authority = &self.authority;
         self.announced
@@ -254,22 +270,55 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    fn verify_kept(&self, tick: Tick) {
+    /// What is wrong with the game's step, once: a field that is NaN, one that differs by phase though nothing was
+    /// withheld, or a step that is not pure; with the tick and the fields.
+    pub fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
+    }
+
+    fn note_fault(&mut self) {
+        let Some(fault) = self.step_fault() else {
+            return;
+        };
+        let text = match fault {
+            Fault::Differs(text) if self.verify => panic!("{text}"),
+            Fault::Differs(text) | Fault::Nan(text) => text,
+        };
+        self.stats.step_faults += 1;
+        self.fault = Some(text);
+    }
+
+    /// What is wrong with the step that led to the authority.
+    fn step_fault(&mut self) -> Option<Fault> {
+        let lead = self.shown.tick() - self.authority.tick();
+        let locals = self.orders.players();
+        self.check.fault(
+            &self.authority,
+            &self.rules,
+            lead.clamp(1, LEAD_MAX),
+            locals,
+            &self.learned,
+        )
+    }
+
+    fn verify_kept(&mut self, tick: Tick) {
         let line = if self.drafting {
             &self.draft
         } else {
             &self.shown
         };
-        if let Some(before) = line.slot(tick).before
-            && before
-                != self
-                    .authority
-                    .digest()
-                    .unwrap_or_else(|nan| panic!("{nan}"))
-        {
+        // A NaN has no digest: the sampled check tells of it.
+        let (Some(before), Ok(truth)) = (line.slot(tick).before, self.authority.digest()) else {
+            return;
+        };
+        if before != truth {
+            let found = match self.step_fault() {
+                Some(Fault::Differs(text) | Fault::Nan(text)) => text,
+                None => String::new(),
+            };
             panic!(
                 "the prediction of {tick} was kept but is not what happened: `step` differs by phase \
-                 without `withhold`, or depends on something besides state, rules and frame"
+                 without `withhold`, or depends on something besides state, rules and frame\n{found}"
             );
         }
     }
@@ -382,9 +431,10 @@ impl<S: Simulation> Timeline<S> {
         assume.own(&line.world, &mut line.assumed, &mut slot.data);
         assume.remote_commands(&line.world, &mut slot.data);
         assume.inputs(&line.world, &mut slot.data);
-        slot.before = self
-            .verify
-            .then(|| line.world.digest().unwrap_or_else(|nan| panic!("{nan}")));
+        slot.before = match self.verify {
+            true => line.world.digest().ok(),
+            false => None,
+        };
         let claimants = if tick >= self.frontier {
             line.world.seated().common(locals)
         } else {
@@ -406,6 +456,7 @@ impl<S: Simulation> Timeline<S> {
             self.orders.claim(*player, tick, command.clone());
         }
         self.frontier = self.frontier.max(tick + 1);
+        self.stats.steps += 1;
     }
 
     /// Goes on from another world: a heal. Own inputs stay; what other players announced is forgotten.

@@ -5,15 +5,17 @@ use std::fmt::Write;
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use powderkeg::game::Game;
 use serde::{Deserialize, Serialize};
-use twinstep_client::SessionConfig;
+use twinstep_client::{Event, SessionConfig};
 use twinstep_core::frame::Phase;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::TurnLength;
@@ -232,6 +234,36 @@ fn a_flipped_value_is_found_at_the_next_turn() {
     assert_eq!(heals, [0, 0, 1, 0]);
 }
 
+/// Finding A4: between two heals a client stood still for up to 9.1 s, and no event told why.
+#[test]
+fn a_player_plays_on_while_its_client_waits_to_be_healed() {
+    let mut rig = Rig::<History>::new(RigConfig::new(9, LinkProfile::WAN));
+    rig.run(SECOND * 5);
+    rig.flip(1);
+    rig.run(SECOND * 2);
+    assert_eq!(rig.stats(1).heals, 1);
+    // A heal is granted once in ten seconds.
+    rig.flip(1);
+    let mut last = (rig.stats(1).prediction_tick, rig.now);
+    let (mut longest, mut waited) = (Duration::ZERO, Duration::ZERO);
+    let began = rig.now;
+    while rig.stats(1).heals == 1 {
+        rig.run(Duration::from_millis(5));
+        let tick = rig.stats(1).prediction_tick;
+        if tick > last.0 {
+            last = (tick, rig.now);
+        }
+        longest = longest.max(rig.now - last.1);
+        waited = rig.now - began;
+        assert!(waited < SECOND * 12, "it is healed");
+    }
+    assert!(waited > SECOND * 5, "it waited for {waited:?}");
+    assert!(longest < Duration::from_millis(100), "it stood {longest:?}");
+    let differs = |event: &&Event| matches!(event, Event::Differs { .. });
+    assert_eq!(rig.clients[1].events.iter().filter(differs).count(), 2);
+    rig.converge();
+}
+
 /// A game that behaves differently when it is predicted, and does not say so.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TwoFaced {
@@ -253,6 +285,105 @@ impl Simulation for TwoFaced {
     }
 }
 
+/// A game that counts in a static, which is no state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Impure {
+    total: u64,
+}
+
+static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+
+impl Simulation for Impure {
+    const NAME: &'static str = "impure";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.total += OUTSIDE.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A game whose prediction brings a NaN into its state; what is confirmed has none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Dizzy {
+    angle: f32,
+}
+
+impl Simulation for Dizzy {
+    const NAME: &'static str = "dizzy";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.angle = match frame.phase() {
+            Phase::Prediction => f32::NAN,
+            Phase::Authority => 1.0,
+        };
+    }
+}
+
+/// What sessions of a game tell about its step within so many frames.
+fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -> Vec<String> {
+    let mut config = SessionConfig::<S>::new(Arc::new(()));
+    config.verify = verify;
+    let policies = MatchConfig::action();
+    let mut table = Direct::new(
+        policies,
+        S::default(),
+        Arc::new(()),
+        unasked(),
+        vec![config],
+        60,
+    );
+    table.run(frames, |_, _| S::Input::default());
+    let session = &mut table.sessions[0];
+    let events = std::iter::from_fn(|| session.poll_event());
+    events
+        .filter_map(|event| match event {
+            Event::StepFault(text) => Some(text),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Finding A5: in release a step that differs by phase was silent, and nothing ever named a field. Now one tick of 64 is
+/// stepped twice, and what differs is named, with its cause.
+#[test]
+fn a_step_at_fault_is_told_in_release_with_its_fields_and_its_cause() {
+    let told = step_faults::<TwoFaced>(false, 400);
+    assert!(!told.is_empty());
+    assert!(told[0].contains("`step` differs by phase"), "{}", told[0]);
+    assert!(told[0].contains("sim.total"), "{}", told[0]);
+    let told = step_faults::<Impure>(false, 400);
+    assert!(!told.is_empty());
+    assert!(told[0].contains("`step` is not pure"), "{}", told[0]);
+    assert!(told[0].contains("sim.total"), "{}", told[0]);
+    assert_eq!(step_faults::<Counter>(false, 400), Vec::<String>::new());
+}
+
+/// Finding A5: a NaN in a prediction panicked the player's process.
+#[test]
+fn a_nan_in_a_prediction_is_told_and_panics_nobody() {
+    for verify in [false, true] {
+        let told = std::panic::catch_unwind(|| step_faults::<Dizzy>(verify, 400));
+        let Ok(told) = told else {
+            panic!("verify = {verify}: it panicked");
+        };
+        assert!(!told.is_empty());
+        assert!(told[0].contains("sim.angle"), "{}", told[0]);
+    }
+}
+
 /// Row 27: determinism is checked by default in debug builds: a step that is not the same on both sides stops
 /// the session at the first tick, even though no frame differed.
 #[test]
@@ -271,4 +402,5 @@ fn a_step_that_differs_by_phase_is_caught() {
     let caught = std::panic::catch_unwind(|| play(true)).unwrap_err();
     let told = caught.downcast_ref::<String>().unwrap();
     assert!(told.contains("`step` differs by phase"), "{told}");
+    assert!(told.contains("sim.total"), "the field is named: {told}");
 }

@@ -4,6 +4,7 @@
 //! Invariant: whatever the world, the match gets what it may wait for (a batch for each turn from there on), own orders
 //! are neither lost nor doubled, and the picture continues.
 
+use twinstep_core::bounds::INPUT_WINDOW;
 use twinstep_core::packet::hello::Welcome;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
@@ -16,18 +17,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Goes on from the server's world, after ours was found to differ.
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
-        if self.differs.take().is_some() {
-            self.evidence = Some(self.timeline.authority().clone());
-        }
-        let went_back = at < self.timeline.authority().tick();
-        if went_back {
+        (self.differs, self.stands) = (None, false);
+        self.counted = self.timeline.authority().tick();
+        self.inbox.begin_at(at);
+        if self.inbox.front().is_some_and(|frame| frame.tick != at) {
+            // From before what is remembered: no server of ours sends that.
             self.inbox.restart(at);
-        } else {
-            self.inbox.begin_at(at);
+            self.counted = at;
         }
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
-        if went_back {
+        if self.timeline.orders().next() - at > INPUT_WINDOW {
             self.sample_anew(at);
         }
         self.meter.heals += 1;
@@ -102,7 +102,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
         let at = world.tick();
         let went_back = at < self.timeline.authority().tick();
-        self.differs = None;
+        (self.differs, self.stands) = (None, false);
+        self.counted = at;
         self.evidence = None;
         self.inbox.restart(at);
         self.view.jump(world.sim(), at);

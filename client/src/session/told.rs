@@ -72,6 +72,16 @@ pub enum Event {
         /// Its sequence.
         seq: u32,
     },
+    /// The game's step is at fault: it left a NaN, differed by phase without
+    /// [`withhold`](twinstep_core::Effects::withhold), or gave two results for the same frame. As text, with the tick and
+    /// the fields. Of 64 confirmed ticks one is checked, in release builds too; told at most once an `advance`.
+    StepFault(String),
+    /// The authority differs from the server's since this tick, and waits to be healed: up to 10 s, if the last heal was
+    /// lately. The picture goes on meanwhile; in lockstep it stands.
+    Differs {
+        /// The tick.
+        at: Tick,
+    },
     /// The authority differed from the server's and goes on from the server's world.
     Healed {
         /// The tick of that world.
