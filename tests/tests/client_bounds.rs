@@ -113,6 +113,35 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
     assert_eq!(table.game.stats().malformed, 0);
 }
 
+/// Finding K7: the steps of a catch-up lay outside any budget.
+#[test]
+fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
+    let mut table = table(MatchConfig::action(), 1);
+    table.budget_ticks = 4;
+    table.deaf_until[0] = table.now + Duration::from_millis(900);
+    table.run(55, |_, _| Pad::default());
+    let (mut last, mut most, mut frames) = (0, 0, 0);
+    loop {
+        let before = table.sessions[0].stats();
+        table.run(1, |_, _| Pad::default());
+        let after = table.sessions[0].stats();
+        if last > 0 {
+            most = most.max(after.authority_tick - last);
+            let steps = after.timeline.steps - before.timeline.steps;
+            assert!(steps <= 4 + 3, "{steps} steps in a frame");
+        }
+        last = after.authority_tick;
+        frames += 1;
+        if table.game.world().tick().0 - last < 4 {
+            break;
+        }
+        assert!(frames < 40, "it catches up");
+    }
+    table.run(2 * SECOND, |_, _| Pad::default());
+    let stats = table.sessions[0].stats();
+    assert_eq!(stats.prediction_tick, stats.input_tick, "the lead is back");
+}
+
 /// Finding K18: a game that never asks for events kept them all.
 #[test]
 fn events_that_nobody_asks_for_are_bounded_and_counted() {
