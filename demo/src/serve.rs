@@ -41,6 +41,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         )
         .key(key)
         .consumed_file(beside(&args.key_file))
+        .admin_token(token_beside(&args.key_file))
         .durability(match args.durability {
             DurabilityArg::Process => Durability::Process,
             DurabilityArg::Power => Durability::Power,
@@ -146,6 +147,13 @@ pub(crate) fn issue(
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
     path.push(".used");
+    path.into()
+}
+
+/// Where the token of the admin port is: the key file's name and `.admin`. Who takes over has the same key.
+fn token_beside(key_file: &Path) -> PathBuf {
+    let mut path = key_file.as_os_str().to_owned();
+    path.push(".admin");
     path.into()
 }
 

@@ -26,6 +26,12 @@ impl Folder {
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
+
+    /// The header of whoever may change something.
+    fn token(&self) -> String {
+        let text = std::fs::read_to_string(self.0.join("token")).unwrap();
+        format!("Authorization: Bearer {}", text.lines().last().unwrap())
+    }
 }
 
 impl Drop for Folder {
@@ -45,6 +51,7 @@ fn server(key: &Key, folder: &Folder) -> Server<Counter> {
         .key(key.clone())
         .consumed_file(folder.0.join("used"))
         .admin(loopback())
+        .admin_token(folder.0.join("token"))
 }
 
 struct Player {
@@ -93,7 +100,7 @@ fn http_with(address: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,
-        "{request}\r\nHost: x\r\nConnection: close\r\n\r\n{body}"
+        "{request}\r\nHost: {address}\r\nConnection: close\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
@@ -215,15 +222,21 @@ fn a_server_that_cannot_start_takes_nothing_over() {
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let mut taker = Taker::new(&hello, 4);
     taker.version += 1;
-    let error = take_over(admin, &[far], &taker).err().unwrap().to_string();
+    let error = take_over(admin, &[far], &taker, &folder.0.join("token"))
+        .err()
+        .unwrap()
+        .to_string();
     let version = format!("version {}", taker.version);
     assert!(
         error.contains("stays here") && error.contains(&version),
         "{error}"
     );
     assert!(!is_over(&old));
-    let nonsense = "POST /drain?to=203.0.113.7:7777 HTTP/1.1\r\nContent-Length: 9";
-    let answer = http_with(admin, nonsense, "{\"no\":1} ");
+    let nonsense = format!(
+        "POST /drain?to=203.0.113.7:7777 HTTP/1.1\r\nContent-Length: 9\r\n{}",
+        folder.token()
+    );
+    let answer = http_with(admin, &nonsense, "{\"no\":1} ");
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(!is_over(&old));
     old.shutdown();
@@ -248,7 +261,8 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
     }
     let page = "GET /matches HTTP/1.1\r\nOrigin: https://example.org";
     assert!(http(admin, page).starts_with("HTTP/1.1 403"));
-    let drain = http(admin, "POST /drain?to=nowhere HTTP/1.1");
+    let drain = format!("POST /drain?to=nowhere HTTP/1.1\r\n{}", folder.token());
+    let drain = http(admin, &drain);
     assert!(drain.starts_with("HTTP/1.1 400") && drain.contains("203.0.113.7"));
     assert!(!is_over(&running));
     running.shutdown();
@@ -265,4 +279,84 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
         matches!(error, HostError::Admin(AdminError::Ask { .. })),
         "{error}"
     );
+}
+
+/// Finding O9: any local user could end the process; connections that said nothing stayed for ever; and a web page could
+/// reach it under a name of its own.
+#[test]
+fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
+    let (key, folder) = (Key::generate(), Folder::new("token"));
+    let running = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let running = running.listen("127.0.0.1:0").unwrap();
+    let admin = running.admin_addr().unwrap();
+    let to = running.local_addr();
+    for header in ["X: y", "Authorization: Bearer 0", "Authorization: "] {
+        let drain = format!("POST /drain?to={to} HTTP/1.1\r\n{header}");
+        let answer = http(admin, &drain);
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    let mut stream = TcpStream::connect(admin).unwrap();
+    write!(
+        stream,
+        "GET /matches HTTP/1.1\r\nHost: evil.example:80\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+
+    // Far more than have a place: the oldest give way, and the rest is over soon.
+    let mut idle: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut stream = TcpStream::connect(admin).unwrap();
+            stream.write_all(b"GET /li").unwrap();
+            stream
+        })
+        .collect();
+    assert!(http(admin, "GET /livez HTTP/1.1").starts_with("HTTP/1.1 200"));
+    for stream in &mut idle {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut rest = Vec::new();
+        // The end of the connection, or that it was reset: but no time-out.
+        if let Err(error) = stream.read_to_end(&mut rest) {
+            let gone = error.kind() == std::io::ErrorKind::ConnectionReset;
+            assert!(gone, "it is still open: {error}");
+        }
+    }
+    assert!(!is_over(&running));
+    running.shutdown();
+}
+
+/// Finding C8: whoever asked could send the players anywhere.
+#[test]
+fn players_are_sent_only_to_where_a_server_of_their_game_answers() {
+    let (key, folder) = (Key::generate(), Folder::new("knock"));
+    let running = server(&key, &folder).journal(folder.0.join("match.journal"));
+    let running = running.listen("127.0.0.1:0").unwrap();
+    let admin = running.admin_addr().unwrap();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let there = server(&key, &Folder::new("knock-there"));
+    let there = there.listen("127.0.0.1:0").unwrap();
+    for nobody in [
+        silent.local_addr().unwrap(),
+        "192.0.2.1:7777".parse().unwrap(),
+    ] {
+        let drain = format!("POST /drain?to={nobody} HTTP/1.1\r\n{}", folder.token());
+        let answer = http(admin, &drain);
+        assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+        assert!(answer.contains("none answers"), "{answer}");
+    }
+    assert!(!is_over(&running));
+    let drain = format!(
+        "POST /drain?to={} HTTP/1.1\r\n{}",
+        there.local_addr(),
+        folder.token()
+    );
+    let answer = http(admin, &drain);
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("match.journal"),
+        "{answer}"
+    );
+    assert!(is_over(&running));
+    there.shutdown();
 }

@@ -63,11 +63,12 @@ impl<S: Simulation> Match<S> {
         playing.map(|p| p.id).collect()
     }
 
-    /// Whether those in the match have heard all that is not said by turns: tickets, for example.
+    /// Whether nobody is on its way into the match, and all have heard what is not said by turns: worlds that heal, and
+    /// tickets, for example.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
-        let mut playing = self.peers.iter().filter(|p| p.stage == Stage::Playing);
-        playing.all(|p| p.lane_out.is_idle())
+        let here = |p: &Peer| p.stage == Stage::Playing && p.lane_out.is_idle();
+        self.peers.iter().all(here)
     }
 
     /// Whether nobody is there and nobody's seat is kept: all have left.

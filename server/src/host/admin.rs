@@ -4,50 +4,57 @@
 //!  GET  /livez           200 while the I/O loop beats, else 503
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas), and answers with
-//!                        their journals: [{ id, journal, tick, stopped_unix_ms }]. A server says in the body what it
-//!                        can take over: { wire, game, version, rules, seats }
+//!                        { moved: [{ id, journal, tick, stopped_unix_ms }], stays: [{ id, why }] }. A server says in the
+//!                        body what it can take over: { wire, game, version, rules, seats, only, door }. Needs the token.
 //! ```
 //!
 //! The hand-over, seen from both processes and a client:
 //!
 //! ```text
-//!  old   play ──▶ fits? ──▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
-//!  new   bind ──▶ POST /drain ────────── waits ──────────────────▶ take the journal up ──▶ play
-//!  client                                                 "moved" ──▶ dials with the new ticket ──▶ play
+//!  old   play ──▶ fits? is it there? ──▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
+//!  new   bind ──▶ POST /drain ────────── waits ────────────────────────────────▶ take the journal up ──▶ play
+//!  client                                                               "moved" ──▶ dials with the new ticket ──▶ play
 //! ```
 //!
-//! A match that the new server could not run is not stopped: the old one says why not, and plays on.
+//! First all are asked, then all move. If one of them refuses, none moves; one that stands still and does not answer stays,
+//! alone. Each step has its time, so the answer comes within 12 s whatever a match does.
 //!
-//! Invariant: whoever is not on this machine reaches nothing of this: other addresses are refused at the start, and so
-//! is every request that a web page made (it names its origin).
+//! Invariant: whoever is not on this machine reaches nothing of this (`host/admin_port.rs`), and who has not the token
+//! changes nothing.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{Query, Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use twinstep_core::packet::hello::Hello;
+use twinstep_udp::KeyError;
 
 use super::Clock;
+use super::admin_port::{self, AdminToken};
 use super::isolation::Pulse;
+use super::knock;
 
 /// Without a beat of the I/O loop for so long, the process is not alive.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
 /// How long the next process waits for an answer: clients get their tickets, and the journal its end, meanwhile.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
+/// A match says within so long whether it can move. One that does not stands still.
+const ASK_PATIENCE: Duration = Duration::from_secs(1);
+/// A match that said so has moved within so long: its clients get their tickets, and its journal its end.
+const MOVE_PATIENCE: Duration = Duration::from_secs(8);
 /// An answer is at most so large.
 const ANSWER_BYTES_MAX: u64 = 64 * 1_024;
 
@@ -60,6 +67,9 @@ pub enum AdminError {
         "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: whoever reaches it can stop the server"
     )]
     NotLoopback(SocketAddr),
+    /// The file of the token.
+    #[error("the admin token: {0}")]
+    Token(#[from] KeyError),
     /// It cannot be listened on.
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
     Listen {
@@ -99,6 +109,24 @@ pub struct HandedOver {
     pub stopped_unix_ms: u64,
 }
 
+/// A match that another process was asked for, and keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Its id.
+    pub id: u64,
+    /// Why, in its words.
+    pub why: String,
+}
+
+/// What became of the matches of another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drained {
+    /// Those that were handed over: somebody must take them up now.
+    pub moved: Vec<HandedOver>,
+    /// Those that play on where they are.
+    pub stays: Vec<Kept>,
+}
+
 /// What a server can take over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taker {
@@ -112,6 +140,12 @@ pub struct Taker {
     pub rules: u64,
     /// Seats.
     pub seats: usize,
+    /// The only match that it takes; `None`: all of them.
+    #[serde(default)]
+    pub only: Option<u64>,
+    /// Where it can be asked from its own machine, if players dial it elsewhere (behind NAT).
+    #[serde(default)]
+    pub door: Option<SocketAddr>,
 }
 
 impl Taker {
@@ -124,13 +158,24 @@ impl Taker {
             version: hello.version,
             rules: hello.rules,
             seats,
+            only: None,
+            door: None,
         }
+    }
+
+    /// It takes this match alone: others stay where they are.
+    #[must_use]
+    pub fn only(mut self, id: u64) -> Taker {
+        self.only = Some(id);
+        self
     }
 
     /// Why a match of this kind stays where it is; `None`: `other` can run it too.
     fn refusal(&self, other: &Taker) -> Option<String> {
         let theirs = Taker {
             seats: self.seats,
+            only: self.only,
+            door: self.door,
             ..other.clone()
         };
         if theirs != *self {
@@ -159,7 +204,9 @@ impl Taker {
     }
 }
 
-/// Asks the process whose admin port is at `admin` to hand over its matches to a server at `to`.
+/// Asks the process whose admin port is at `admin` to hand over its matches to a server at `to`, which must run already
+/// (or be a [`Server`](super::Server) that takes over). `token` is the file that both processes have:
+/// [`HostConfig::admin_token`](super::HostConfig::admin_token).
 ///
 /// # Errors
 /// It cannot be reached, or does not.
@@ -167,7 +214,9 @@ pub fn take_over(
     admin: SocketAddr,
     to: &[SocketAddr],
     taker: &Taker,
-) -> Result<Vec<HandedOver>, AdminError> {
+    token: &Path,
+) -> Result<Drained, AdminError> {
+    let token = AdminToken::load_or_make(token)?;
     let failed = |source| AdminError::Ask {
         address: admin,
         source,
@@ -175,7 +224,7 @@ pub fn take_over(
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
     let path = format!("/drain?to={}", to.join(","));
     let said = serde_json::to_string(taker).map_err(|error| failed(error.into()))?;
-    let (status, body) = ask(admin, &path, &said).map_err(failed)?;
+    let (status, body) = ask(admin, &path, &said, &token).map_err(failed)?;
     if status != 200 {
         return Err(AdminError::Refused {
             address: admin,
@@ -186,13 +235,19 @@ pub fn take_over(
 }
 
 /// One request, as small as HTTP can be; its answer's status and body.
-fn ask(address: SocketAddr, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+fn ask(
+    address: SocketAddr,
+    path: &str,
+    body: &str,
+    token: &AdminToken,
+) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_PATIENCE)?;
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        token.header(),
         body.len()
     )?;
     let mut answer = String::new();
@@ -219,8 +274,16 @@ impl Beat {
     }
 }
 
+/// What a match is asked on its way to another process.
+pub(super) enum Move {
+    /// Whether it can.
+    Can(oneshot::Sender<Result<(), &'static str>>),
+    /// To go.
+    Go(MoveOrder),
+}
+
 /// A match is to be handed over.
-pub(super) struct Move {
+pub(super) struct MoveOrder {
     /// What its clients shall dial.
     pub(super) to: Vec<SocketAddr>,
     /// Where the answer goes: the journal and the tick at which it ended, or why not.
@@ -251,6 +314,10 @@ struct Admin {
     clock: Clock,
     beat: Arc<Beat>,
     matches: Register,
+    /// The game that is played here.
+    game: String,
+    /// What players of this server dial.
+    public: Vec<SocketAddr>,
 }
 
 #[derive(Serialize)]
@@ -277,42 +344,44 @@ pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminEr
         .map_err(|source| AdminError::Listen { address, source })
 }
 
+/// What an admin port is about.
+pub(super) struct About {
+    pub(super) clock: Clock,
+    pub(super) beat: Arc<Beat>,
+    pub(super) matches: Register,
+    pub(super) game: String,
+    pub(super) public: Vec<SocketAddr>,
+    /// Without one nothing can be changed.
+    pub(super) token: Option<AdminToken>,
+}
+
 /// Serves a bound admin port until its task is aborted; where it listens.
 pub(super) fn start(
     listener: std::net::TcpListener,
     address: SocketAddr,
-    clock: Clock,
-    beat: Arc<Beat>,
-    matches: Register,
+    about: About,
 ) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), AdminError> {
     let failed = |source| AdminError::Listen { address, source };
     let listener = TcpListener::from_std(listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
+    let token = about.token;
     let admin = Admin {
-        clock,
-        beat,
-        matches,
+        clock: about.clock,
+        beat: about.beat,
+        matches: about.matches,
+        game: about.game,
+        public: about.public,
     };
     let router = Router::new()
         .route("/livez", get(livez))
         .route("/matches", get(list))
         .route("/drain", post(drain))
-        .layer(middleware::from_fn(no_web_page))
         .with_state(admin);
-    let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "the admin port is gone");
-        }
-    });
     tracing::info!(address = %bound, "admin port");
-    Ok((bound, task))
-}
-
-async fn no_web_page(request: Request, next: Next) -> Response {
-    if request.headers().contains_key(header::ORIGIN) {
-        return (StatusCode::FORBIDDEN, "not for web pages\n").into_response();
-    }
-    next.run(request).await
+    Ok((
+        bound,
+        tokio::spawn(admin_port::serve(listener, router, token)),
+    ))
 }
 
 async fn livez(State(admin): State<Admin>) -> Response {
@@ -355,6 +424,7 @@ async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>, body: S
         }
     };
     let known = admin.known();
+    let (mut only, mut door) = (None, None);
     // An operator who asks says nothing of what that server is; a server does.
     if !body.is_empty() {
         let taker: Taker = match serde_json::from_str(&body) {
@@ -364,8 +434,12 @@ async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>, body: S
                 return (StatusCode::BAD_REQUEST, said).into_response();
             }
         };
-        // All of them are asked before any is stopped.
-        for (id, known) in &known {
+        (only, door) = (taker.only, taker.door);
+        // All of them are looked at before any is stopped.
+        let wanted = known
+            .iter()
+            .filter(|(id, _)| only.is_none_or(|only| only == **id));
+        for (id, known) in wanted {
             if let Some(why) = known.needs.refusal(&taker) {
                 tracing::warn!(?to, id, %why, "not handed over");
                 let said = format!("match {id} stays here: {why}\n");
@@ -373,43 +447,112 @@ async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>, body: S
             }
         }
     }
+    let mut drained = Drained::default();
+    let (known, others): (Vec<_>, Vec<_>) = known
+        .into_iter()
+        .partition(|(id, _)| only.is_none_or(|only| only == *id));
+    for (id, _) in others {
+        let why = "the other server does not take it".to_owned();
+        drained.stays.push(Kept { id, why });
+    }
+    if let Some(why) = admin.nobody_at(&to, door).await {
+        tracing::warn!(?to, %why, "not handed over");
+        return (StatusCode::CONFLICT, why).into_response();
+    }
     tracing::info!(?to, "asked to hand over");
-    let mut waiting = Vec::new();
+    let mut ready = Vec::new();
     for (id, known) in known {
-        let (done, moved) = oneshot::channel();
-        let order = Move {
-            to: to.clone(),
-            done,
-        };
-        if known.moves.send(order).await.is_ok() {
-            waiting.push((id, moved));
+        match known.can_move().await {
+            Some(Ok(())) => ready.push((id, known)),
+            Some(Err(why)) => {
+                let said = format!("match {id} stays here: {why}\n");
+                return (StatusCode::CONFLICT, said).into_response();
+            }
+            None => {
+                let why = "it stands still".to_owned();
+                drained.stays.push(Kept { id, why });
+            }
         }
     }
-    let mut handed = Vec::new();
-    for (id, moved) in waiting {
-        match moved.await {
-            Ok(Ok(moved)) => handed.push(HandedOver {
+    let mut moving = Vec::new();
+    for (id, known) in ready {
+        let (done, moved) = oneshot::channel();
+        let order = Move::Go(MoveOrder {
+            to: to.clone(),
+            done,
+        });
+        if known.moves.try_send(order).is_ok() {
+            moving.push((id, moved));
+        }
+    }
+    // All of them at once, whatever one of them does.
+    let by = tokio::time::Instant::now() + MOVE_PATIENCE;
+    for (id, moved) in moving {
+        match tokio::time::timeout_at(by, moved).await {
+            Ok(Ok(Ok(moved))) => drained.moved.push(HandedOver {
                 id,
                 journal: moved.journal,
                 tick: moved.tick,
                 stopped_unix_ms: moved.stopped_unix_ms,
             }),
-            Ok(Err(why)) => {
-                let said = format!("match {id} stays here: {why}\n");
-                return (StatusCode::CONFLICT, said).into_response();
-            }
+            Ok(Ok(Err(why))) => drained.stays.push(Kept {
+                id,
+                why: why.to_owned(),
+            }),
             // It ended meanwhile.
-            Err(_) => {}
+            Ok(Err(_)) => {}
+            Err(_) => {
+                let why = "it stands still".to_owned();
+                drained.stays.push(Kept { id, why });
+            }
         }
     }
-    Json(handed).into_response()
+    Json(drained).into_response()
+}
+
+impl Known {
+    /// Whether the match can move; `None`: it does not answer.
+    async fn can_move(&self) -> Option<Result<(), &'static str>> {
+        let (answer, answered) = oneshot::channel();
+        self.moves.try_send(Move::Can(answer)).ok()?;
+        let answered = tokio::time::timeout(ASK_PATIENCE, answered).await;
+        answered.ok()?.ok()
+    }
 }
 
 impl Admin {
     /// The matches that run.
     fn known(&self) -> BTreeMap<u64, Known> {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
-        matches.retain(|_, known| !known.moves.is_closed());
+        matches.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
         matches.clone()
+    }
+
+    /// Why players are not sent to these addresses: a server of this game must answer at one of them, or at its `door`,
+    /// and those that do not answer must lead to where this very server is dialled.
+    async fn nobody_at(&self, to: &[SocketAddr], door: Option<SocketAddr>) -> Option<String> {
+        let asked: Vec<_> = to
+            .iter()
+            .copied()
+            .chain(door)
+            .map(|at| {
+                let game = self.game.clone();
+                let knock = tokio::task::spawn_blocking(move || knock::is_there(at, &game));
+                (at, knock)
+            })
+            .collect();
+        let mut there = Vec::new();
+        for (at, knock) in asked {
+            if knock.await.unwrap_or(false) {
+                there.push(at);
+            }
+        }
+        let is_ours = |at: &SocketAddr| self.public.iter().any(|ours| ours.ip() == at.ip());
+        let known = |at: &&SocketAddr| there.contains(at) || (!there.is_empty() && is_ours(at));
+        let stranger = to.iter().find(|at| !known(at))?;
+        Some(format!(
+            "expected a server of {:?} at {stranger} before players are sent there, but none answers; start it first\n",
+            self.game
+        ))
     }
 }

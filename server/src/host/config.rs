@@ -40,6 +40,9 @@ pub struct HostConfig {
     pub sessions_max: usize,
     /// Where operators and the next server process ask; an address on loopback.
     pub admin: Option<SocketAddr>,
+    /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
+    /// Without one the admin port only tells. Processes that hand over to each other have the same.
+    pub admin_token: Option<PathBuf>,
 }
 
 impl HostConfig {
@@ -57,6 +60,7 @@ impl HostConfig {
             back_after: BACK_AFTER,
             sessions_max: 64,
             admin: None,
+            admin_token: None,
         }
     }
 
@@ -136,6 +140,11 @@ pub enum HostError {
     /// The admin port, or what another process said through its own.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// It was not said by which token the other process is asked.
+    #[error(
+        "expected an admin token file to take over from the server at {0}: give the one that it was started with"
+    )]
+    NoToken(SocketAddr),
     /// The other process has no such match.
     #[error("the server whose admin port is at {0} runs no match that could be taken over")]
     NothingToTakeOver(SocketAddr),

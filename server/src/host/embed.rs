@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{Key, SESSIONS_MAX};
 
+use super::knock::Doorkeeper;
 use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure, Taker, admin,
     bind, public_of, unix_now,
@@ -54,6 +55,7 @@ pub struct Server<S: Simulation> {
     on_journal_failure: OnJournalFailure,
     incidents: Option<PathBuf>,
     admin: Option<SocketAddr>,
+    admin_token: Option<PathBuf>,
 }
 
 /// Which journal is kept.
@@ -114,6 +116,7 @@ impl<S: Simulation> Server<S> {
             on_journal_failure: OnJournalFailure::default(),
             incidents: None,
             admin: None,
+            admin_token: None,
         }
     }
 
@@ -236,6 +239,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// The file with the token of whoever may change something through the admin port, and take over through another
+    /// one's; made if it is not there, for its owner alone. Without one an admin port only tells.
+    #[must_use]
+    pub fn admin_token(mut self, path: impl Into<PathBuf>) -> Self {
+        self.admin_token = Some(path.into());
+        self
+    }
+
     /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
     /// its journal goes on here. The game, its version, rules and key must be the same, and there must be as
     /// many seats: else it goes on where it is.
@@ -273,6 +284,7 @@ impl<S: Simulation> Server<S> {
             incidents: self.incidents,
             sessions_max,
             admin: self.admin,
+            admin_token: self.admin_token,
             ..HostConfig::new(S::NAME, listen, key.clone())
         };
         let runtime = Builder::new_multi_thread()
@@ -288,9 +300,14 @@ impl<S: Simulation> Server<S> {
                 // The other process stops what it hands over: a server that cannot start takes nothing over.
                 host.rehearse(&host.public)?;
                 let hello = Hello::of::<S>(&self.rules, &config.build).map_err(StartError::from)?;
-                let taker = Taker::new(&hello, config.players_max);
-                let handed = admin::take_over(other, &host.public, &taker)?;
-                let moved = handed.into_iter().find(|moved| moved.id == MATCH);
+                let mut taker = Taker::new(&hello, config.players_max).only(MATCH);
+                taker.door = socket.local_addr().ok().map(on_this_machine);
+                let token = host.admin_token.as_deref();
+                let token = token.ok_or(HostError::NoToken(other))?;
+                let door = Doorkeeper::at(&socket, S::NAME).map_err(HostError::Threads)?;
+                let drained = admin::take_over(other, &host.public, &taker, token)?;
+                drop(door);
+                let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
                 let moved = moved.ok_or(HostError::NothingToTakeOver(other))?;
                 stopped_unix_ms = Some(moved.stopped_unix_ms);
                 Some(Keep::Resume(moved.journal))
@@ -339,6 +356,17 @@ impl<S: Simulation> Server<S> {
             runtime: Some(runtime),
         })
     }
+}
+
+/// Where a socket can be reached from its own machine.
+fn on_this_machine(mut bound: SocketAddr) -> SocketAddr {
+    if bound.ip().is_unspecified() {
+        bound.set_ip(match bound {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    bound
 }
 
 /// Says for how long the players of a match that was taken over saw it stand still.

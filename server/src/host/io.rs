@@ -25,6 +25,7 @@ use twinstep_udp::{
 };
 
 use super::admin::Beat;
+use super::knock;
 use super::{Clock, RESERVED};
 use crate::peer::PeerId;
 
@@ -84,6 +85,8 @@ struct Io {
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
     beat: Arc<Beat>,
+    /// The game that is served: who knocks for it hears that it is here.
+    game: String,
     draining: Option<CloseCode>,
     lost: Lost,
     lost_before: (Lost, TransportCounters),
@@ -110,6 +113,7 @@ pub(super) fn start(
     told: Sender<Told>,
     consumed: Option<ConsumedTickets>,
     beat: Arc<Beat>,
+    game: String,
 ) -> impl Future<Output = ()> {
     let recorder = consumed.map(|file| record_tickets(file, told));
     let counters = endpoint.counters();
@@ -122,6 +126,7 @@ pub(super) fn start(
         recorder,
         moved: BTreeSet::new(),
         beat,
+        game,
         draining: None,
         lost: Lost::default(),
         lost_before: (Lost::default(), counters),
@@ -188,7 +193,12 @@ impl Io {
         let now = self.clock.now();
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => self.endpoint.handle(now, from, &buffer[..bytes]),
+                Ok((bytes, from)) => match knock::answer(&buffer[..bytes], &self.game) {
+                    Some(answer) => {
+                        let _ = self.socket.try_send_to(&answer, from);
+                    }
+                    None => self.endpoint.handle(now, from, &buffer[..bytes]),
+                },
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
                 Err(_) => self.lost.errors += 1,

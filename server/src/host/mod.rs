@@ -16,6 +16,7 @@
 //! them, and a session is admitted only after its ticket was written down.
 
 mod admin;
+mod admin_port;
 mod clock;
 mod config;
 mod embed;
@@ -26,6 +27,7 @@ mod isolation;
 mod jobs;
 mod journal_file;
 mod journal_folder;
+mod knock;
 mod rejoin;
 mod runner;
 mod signal;
@@ -46,6 +48,7 @@ use twinstep_udp::{ConsumedTickets, Key, ServerEndpoint};
 
 use crate::game::Match;
 use admin::{Beat, Known, Register};
+use admin_port::AdminToken;
 use clock::{Clock, unix_now};
 use config::{bind, public_of};
 use incidents::IncidentFiles;
@@ -54,7 +57,7 @@ use isolation::Pulse;
 use rejoin::RejoinTickets;
 use runner::{Ends, Runner};
 
-pub use admin::{AdminError, HandedOver, Taker, take_over};
+pub use admin::{AdminError, Drained, HandedOver, Kept, Taker, take_over};
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped};
 pub use handle::{MatchEnded, MatchHandle};
@@ -70,6 +73,8 @@ const TOLD_MAX: usize = 16_384;
 const RESERVED: usize = 2_048;
 /// Errands that may wait for one match.
 const ERRANDS_MAX: usize = 16;
+/// Questions and orders of the admin port that may wait for one match.
+const MOVES_MAX: usize = 4;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -195,13 +200,21 @@ impl Host {
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let admin = match config.admin.zip(admin) {
             None => None,
-            Some((at, listener)) => Some(admin::start(
-                listener,
-                at,
-                clock,
-                beat.clone(),
-                register.clone(),
-            )?),
+            Some((at, listener)) => {
+                let token = config.admin_token.as_deref();
+                let about = admin::About {
+                    clock,
+                    beat: beat.clone(),
+                    matches: register.clone(),
+                    game: config.game.clone(),
+                    public: public.clone(),
+                    token: token
+                        .map(AdminToken::load_or_make)
+                        .transpose()
+                        .map_err(AdminError::from)?,
+                };
+                Some(admin::start(listener, at, about)?)
+            }
         };
         let io = io::start(
             socket,
@@ -211,6 +224,7 @@ impl Host {
             told.clone(),
             consumed,
             beat,
+            config.game.clone(),
         );
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
@@ -279,7 +293,7 @@ impl Host {
         let opened = self.told.send(Told::Open(id, hear)).await;
         opened.map_err(|_| HostError::Stopped)?;
         let pulse = Arc::new(Pulse::default());
-        let (move_to, moves) = mpsc::channel(1);
+        let (move_to, moves) = mpsc::channel(MOVES_MAX);
         let ends = Ends {
             clock: self.clock,
             heard,

@@ -16,7 +16,7 @@ use twinstep_core::replay::ReplayError;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
-use super::admin::{Move, Moved};
+use super::admin::{Move, MoveOrder, Moved};
 use super::incidents::IncidentFiles;
 use super::io::{Heard, Told};
 use super::isolation::Pulse;
@@ -37,8 +37,9 @@ type Fold = (PeerId, Tick, Result<Folded, ReplayError>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
-/// A match that is handed over waits at most so long for its clients to have their tickets.
-const MOVE_PATIENCE: Duration = Duration::from_secs(1);
+/// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
+/// just joining, returning or being healed to arrive.
+const MOVE_PATIENCE: Duration = Duration::from_secs(5);
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// That a match has no journal is said so often.
@@ -73,7 +74,7 @@ pub(super) struct Runner<S: Simulation> {
     folds: (Sender<Fold>, Receiver<Fold>),
     folding: bool,
     /// The match is to go to another process by then at the latest.
-    moving: Option<(Duration, Move)>,
+    moving: Option<(Duration, MoveOrder)>,
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
@@ -146,7 +147,7 @@ impl<S: Simulation> Runner<S> {
                 biased;
                 () = tokio::time::sleep_until(due) => {}
                 Ok(()) = self.ends.closing.changed() => {}
-                Some(order) = self.ends.moves.recv() => self.begin_to_move(order),
+                Some(asked) = self.ends.moves.recv() => self.hear_of_move(asked),
                 Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
                 Some((peer, tick, folded)) = self.folds.1.recv() => {
                     self.folding = false;
@@ -211,6 +212,23 @@ impl<S: Simulation> Runner<S> {
         self.game.closed().unwrap_or(reason)
     }
 
+    fn hear_of_move(&mut self, asked: Move) {
+        match asked {
+            Move::Can(answer) => {
+                let _ = answer.send(self.can_move());
+            }
+            Move::Go(order) => self.begin_to_move(order),
+        }
+    }
+
+    fn can_move(&self) -> Result<(), &'static str> {
+        match (&self.journal, &self.moving) {
+            (None, _) => Err("it has no journal; start the server with one"),
+            (_, Some(_)) => Err("it is being handed over already"),
+            _ => Ok(()),
+        }
+    }
+
     /// What clients are told: a match with a journal is kept when its server ends in order.
     fn words_of(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
@@ -225,17 +243,13 @@ impl<S: Simulation> Runner<S> {
 
     /// The match is to go to another process: its clients get tickets that lead there, and play on until they have
     /// them.
-    fn begin_to_move(&mut self, order: Move) {
-        let refused = match (&self.journal, &self.moving) {
-            (None, _) => Some("it has no journal; start the server with one"),
-            (_, Some(_)) => Some("it is being handed over already"),
-            _ => None,
-        };
-        if let Some(why) = refused {
+    fn begin_to_move(&mut self, order: MoveOrder) {
+        if let Err(why) = self.can_move() {
             let _ = order.done.send(Err(why));
             return;
         }
         self.tickets.servers.clone_from(&order.to);
+        // Who is on its way into the match gets its ticket as soon as it plays.
         for peer in self.game.playing() {
             self.hand_ticket(peer);
         }

@@ -1,0 +1,215 @@
+//! The HTTP side of the admin port: who is listened to, for how long, and how many at once.
+//!
+//! Invariant: whoever connects costs at most [`REQUEST_PATIENCE`] of one of [`CONNECTIONS_MAX`] places, whatever it sends
+//! or does not send; and when all are taken, the oldest one that has not asked anything yet gives way, so that the port
+//! answers however many do nothing.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use twinstep_udp::{Key, KeyError};
+
+/// The head of a request must be here so soon.
+const HEAD_PATIENCE: Duration = Duration::from_secs(2);
+/// A whole request and its answer take at most so long; a hand-over is the longest.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 64;
+/// Bytes of a request's head, and of its body.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+/// The pause after a connection could not be accepted: there may be no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The secret of whoever may change something through an admin port.
+#[derive(Clone)]
+pub(super) struct AdminToken(String);
+
+impl AdminToken {
+    /// Reads the token's file, which is a key file of its own; it is made if it is not there.
+    pub(super) fn load_or_make(path: &Path) -> Result<AdminToken, KeyError> {
+        if !path.exists() {
+            match Key::generate().save(path) {
+                // Another process of this machine was faster.
+                Ok(()) | Err(KeyError::Exists { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Its own rules say whether it is sound, and nobody else's.
+        Key::load(path)?;
+        let text = std::fs::read_to_string(path).map_err(|source| KeyError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let last = text.lines().last().unwrap_or_default();
+        Ok(AdminToken(last.trim().to_owned()))
+    }
+
+    /// As a header of a request.
+    pub(super) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Whether a request has it; takes as long whatever it has.
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let expected = self.header();
+        let given = headers.get(header::AUTHORIZATION);
+        let given = given.map(|value| value.as_bytes()).unwrap_or_default();
+        let pairs = given.iter().zip(expected.as_bytes());
+        let differs = pairs.fold(0, |differs, (a, b)| differs | (a ^ b));
+        given.len() == expected.len() && differs == 0
+    }
+}
+
+struct Connection {
+    task: JoinHandle<()>,
+    /// Its request was heard.
+    asked: Arc<AtomicBool>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Answers requests until it is dropped.
+pub(super) async fn serve(listener: TcpListener, router: Router, token: Option<AdminToken>) {
+    let router = router
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(token, only_who_may))
+        .layer(middleware::from_fn(only_this_machine));
+    let mut open: VecDeque<Connection> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        open.retain(|connection| !connection.task.is_finished());
+        if open.len() == CONNECTIONS_MAX {
+            let idle = |connection: &Connection| !connection.asked.load(Ordering::Relaxed);
+            match open.iter().position(idle) {
+                Some(oldest) => drop(open.remove(oldest)),
+                None => continue,
+            }
+        }
+        let asked = Arc::new(AtomicBool::new(false));
+        let router = router
+            .clone()
+            .layer(middleware::from_fn_with_state(asked.clone(), note));
+        let task = tokio::spawn(answer(stream, router));
+        open.push_back(Connection { task, asked });
+    }
+}
+
+/// One request of one connection.
+async fn answer(stream: TcpStream, router: Router) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .keep_alive(false)
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // Whatever goes wrong is the asker's own matter.
+    let _ = tokio::time::timeout(REQUEST_PATIENCE, connection).await;
+}
+
+async fn note(State(asked): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
+    asked.store(true, Ordering::Relaxed);
+    next.run(request).await
+}
+
+/// A web page names its origin; one whose name was made to lead here (DNS rebinding) names that as the host.
+async fn only_this_machine(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(header::ORIGIN) {
+        return (StatusCode::FORBIDDEN, "not for web pages\n").into_response();
+    }
+    let host = request.headers().get(header::HOST);
+    if !host
+        .and_then(|host| host.to_str().ok())
+        .is_some_and(is_local)
+    {
+        let said = "expected a loopback address or localhost as the Host of the request\n";
+        return (StatusCode::FORBIDDEN, said).into_response();
+    }
+    next.run(request).await
+}
+
+fn is_local(host: &str) -> bool {
+    let port_at = host.rfind(':').filter(|at| {
+        let port = &host[at + 1..];
+        !host.ends_with(']') && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let name = &host[..port_at.unwrap_or(host.len())];
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    is_loopback || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Who only looks needs no token.
+async fn only_who_may(
+    State(token): State<Option<AdminToken>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if [Method::GET, Method::HEAD].contains(request.method()) {
+        return next.run(request).await;
+    }
+    match token {
+        Some(token) if token.is_in(request.headers()) => next.run(request).await,
+        Some(_) => {
+            let said = "expected the header `Authorization: Bearer TOKEN`: the last line of this server's admin token file\n";
+            (StatusCode::UNAUTHORIZED, said).into_response()
+        }
+        None => {
+            let said = "this server has no admin token file, so nothing can be changed here; start it with one\n";
+            (StatusCode::FORBIDDEN, said).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:7700",
+            "127.8.9.1:1",
+            "[::1]",
+            "[::1]:7700",
+            "localhost",
+            "LocalHost:80",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "",
+            "x",
+            "example.org:7700",
+            "127.0.0.1.example.org",
+            "0.0.0.0:1",
+            "10.0.0.1",
+            "localhost.example.org",
+            "[::2]:80",
+            ":80",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}
