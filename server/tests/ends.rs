@@ -148,7 +148,8 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
         authority.map_or(Tick(0), |world| world.tick())
     };
     play("playing", &mut |client, _| tick(client) > Tick(90));
-    let ending = std::thread::spawn(move || first.shutdown());
+    let ending = std::thread::Builder::new();
+    let ending = ending.spawn(move || first.shutdown()).unwrap();
     play("the end", &mut |_, _| ending.is_finished());
     ending.join().unwrap();
 
