@@ -1,23 +1,27 @@
 //! Values to bytes and back: the only module that names bincode.
 //!
-//! Variable-length integers, little-endian, and three rules that the format itself does not give (law
-//! **Hostile wire**): a limit on what a decode may claim, the whole input must be consumed where a value
-//! stands alone, and no zero-sized elements (the types' authors see to that; see [`Wire`](crate::Wire)).
+//! Variable-length integers, little-endian, and rules that the format itself does not give (law **Hostile wire**):
+//! reading costs no more than the bytes that are there, whatever they claim; the whole input must be consumed where a
+//! value stands alone.
+//!
+//! Invariant: what is written is read. Both ends count bytes, and only bytes: a value that fits where it is written has
+//! no other bound when it is read. (Not of types that serde itself cannot read from such bytes, as untagged enums; nor
+//! of recursive ones and long lists of nothing, which [`Wire`](crate::Wire) bars. [`sealable`] tells.)
 
 use alloc::vec::Vec;
 
-use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::enc::write::Writer;
 use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
+use crate::bounds::WORLD_BYTES_MAX;
 
-const WIRE: Configuration<LittleEndian, Varint, Limit<PACKET_BYTES_MAX>> =
-    bincode::config::standard().with_limit::<PACKET_BYTES_MAX>();
-const BULK: Configuration<LittleEndian, Varint, Limit<WORLD_BYTES_MAX>> =
-    bincode::config::standard().with_limit::<WORLD_BYTES_MAX>();
+mod decode;
+
+use decode::Decoding;
+
+const FORMAT: bincode::config::Configuration = bincode::config::standard();
 
 /// Why bytes are not the value that was expected, or a value does not become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +48,9 @@ pub enum CodecError {
         /// How many.
         left: usize,
     },
+    /// The value comes back as another one (a field that is not serialised).
+    #[error("the value comes back as another one: is a field of it skipped?")]
+    Altered,
 }
 
 /// Encodes into a slice; how many bytes it took. No allocation.
@@ -52,7 +59,7 @@ pub enum CodecError {
 /// [`CodecError::TooLarge`] if it does not fit.
 pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecError> {
     let limit = out.len();
-    bincode::serde::encode_into_slice(value, out, WIRE).map_err(|e| encode_error(&e, limit))
+    bincode::serde::encode_into_slice(value, out, FORMAT).map_err(|e| encode_error(&e, limit))
 }
 
 /// Appends a value of any size up to [`WORLD_BYTES_MAX`] (a world) to `out`; allocates only to grow it.
@@ -75,7 +82,7 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
     }
     let start = out.len();
     let end = start + WORLD_BYTES_MAX;
-    bincode::serde::encode_into_writer(value, Tail { out, end }, BULK).map_err(|e| {
+    bincode::serde::encode_into_writer(value, Tail { out, end }, FORMAT).map_err(|e| {
         out.truncate(start);
         encode_error(&e, WORLD_BYTES_MAX)
     })
@@ -94,17 +101,41 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
         }
     }
     let mut count = Count(0);
-    bincode::serde::encode_into_writer(value, &mut count, BULK)
+    bincode::serde::encode_into_writer(value, &mut count, FORMAT)
         .map_err(|e| encode_error(&e, WORLD_BYTES_MAX))?;
     Ok(count.0)
+}
+
+/// The encoded size of a value that another end can read as the very same value: what may be sealed into a frame.
+/// `buffer` is used again and again; a value above `limit` bytes is not read back.
+///
+/// # Errors
+/// [`CodecError::TooLarge`] above `limit`; what the encoder or the decoder says of a value that does not come back;
+/// [`CodecError::Altered`] if it comes back as another one.
+pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
+    value: &T,
+    limit: usize,
+    buffer: &mut Vec<u8>,
+) -> Result<usize, CodecError> {
+    buffer.resize(limit, 0);
+    let used = encode(value, buffer)?;
+    let (read, taken) = decode_prefix::<T>(&buffer[..used])?;
+    if taken == used && read == *value {
+        Ok(used)
+    } else {
+        Err(CodecError::Altered)
+    }
 }
 
 /// Decodes a value that stands at the beginning of `bytes`; also how many bytes it took.
 ///
 /// # Errors
-/// Bytes that are not such a value; never a panic, never an allocation beyond the bytes' own length.
+/// Bytes that are not such a value; never a panic. Elements are made room for as far as there are bytes for them, so
+/// that memory is bounded by the length of `bytes` times the size of the largest type within.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
-    bincode::serde::decode_from_slice(bytes, WIRE).map_err(|e| decode_error(&e))
+    let mut decoding = Decoding::new(bytes);
+    let value = T::deserialize(&mut decoding).map_err(|e| decode_error(&e))?;
+    Ok((value, bytes.len() - decoding.left()))
 }
 
 /// Decodes a value that fills `bytes` (a world, a message).
@@ -112,8 +143,7 @@ pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), Co
 /// # Errors
 /// As [`decode_prefix`], and [`CodecError::Trailing`] if something is left over.
 pub fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    let (value, used) =
-        bincode::serde::decode_from_slice(bytes, BULK).map_err(|e| decode_error(&e))?;
+    let (value, used) = decode_prefix(bytes)?;
     match bytes.len() - used {
         0 => Ok(value),
         left => Err(CodecError::Trailing { left }),
@@ -135,47 +165,4 @@ fn decode_error(error: &DecodeError) -> CodecError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::string::String;
-
-    #[test]
-    fn a_value_comes_back_and_says_its_length() {
-        let mut buffer = [0; 32];
-        let value = (7u32, -3i16, Some(300u16));
-        let used = encode(&value, &mut buffer).unwrap();
-        assert_eq!(used, size(&value).unwrap());
-        assert_eq!(
-            decode_prefix::<(u32, i16, Option<u16>)>(&buffer).unwrap(),
-            (value, used)
-        );
-        let mut bytes = alloc::vec![9];
-        append(&value, &mut bytes).unwrap();
-        assert_eq!(&bytes[1..], &buffer[..used]);
-    }
-
-    #[test]
-    fn left_over_bytes_are_an_error_where_a_value_stands_alone() {
-        assert_eq!(
-            decode_whole::<u8>(&[1, 2]),
-            Err(CodecError::Trailing { left: 1 })
-        );
-        assert_eq!(decode_whole::<u8>(&[]), Err(CodecError::Truncated));
-    }
-
-    #[test]
-    fn a_length_bomb_is_an_error_and_not_an_allocation() {
-        // A list that claims 2^40 elements.
-        let bomb = [253, 0, 0, 0, 0, 0, 1, 0, 0];
-        assert!(decode_whole::<Vec<u8>>(&bomb).is_err());
-        assert!(decode_prefix::<String>(&bomb).is_err());
-    }
-
-    #[test]
-    fn what_does_not_fit_is_an_error() {
-        assert_eq!(
-            encode(&[1u8; 8], &mut [0; 4]),
-            Err(CodecError::TooLarge { limit: 4 })
-        );
-    }
-}
+mod tests;
