@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::{PLAYERS_MAX, lead_max};
+use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};

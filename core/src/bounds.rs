@@ -54,10 +54,42 @@ pub const INPUT_BYTES_MAX: usize = 16;
 pub const COMMAND_BYTES_MAX: usize = 128;
 /// An encoded outcome, in bytes.
 pub const OUTCOME_BYTES_MAX: usize = 256;
-/// An encoded frame, in bytes; what does not fit waits for the next tick, in canonical order.
-pub const FRAME_BYTES_MAX: usize = 512;
+/// An encoded frame, in bytes, while there is much to tell; what does not fit waits for a later tick. Only where the
+/// inputs alone take most of it a frame is larger: see [`FRAME_ROOM_MIN`].
+pub const FRAME_BYTES: usize = 512;
+/// Bytes of a frame that are neither an input, a roster change nor an entry of a list: masks, flags, counts, a cadence.
+pub const FRAME_HEAD_BYTES: usize = 24;
+/// A change of the roster in a frame, in bytes.
+pub const ROSTER_CHANGE_BYTES: usize = 2;
+/// A command or claim in a frame, in bytes: with its player and sequence.
+pub const ORDER_BYTES_MAX: usize = COMMAND_BYTES_MAX + ORDER_HEAD_BYTES;
+/// What an order takes beside the command.
+pub const ORDER_HEAD_BYTES: usize = 6;
+/// An outcome in a frame, in bytes: with the tick asked and the key.
+pub const ANSWER_BYTES_MAX: usize = OUTCOME_BYTES_MAX + ANSWER_HEAD_BYTES;
+/// What an answer takes beside the outcome: when it was asked, its key, whether there is an outcome.
+pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
+/// What is kept of each frame for each kind of entry (outcomes, claims, commands) that waits for one, whatever the
+/// others want. What a kind does not use is the others'.
+pub const FRAME_SHARE_BYTES: usize = 48;
+/// Entries of a frame have at least so much room, whatever its inputs take: the largest outcome fits beside what is
+/// kept for the two other kinds, and so do two of the largest commands or claims.
+pub const FRAME_ROOM_MIN: usize = ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES;
+/// The largest frame, in bytes: one in which everybody's inputs are as large as they may be, everybody's presence
+/// changes, and all of its room is used.
+pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
+    + ROSTER_CHANGE_BYTES * PLAYERS_MAX
+    + INPUT_BYTES_MAX * PLAYERS_MAX
+    + FRAME_ROOM_MIN;
+/// The kinds of entries take turns at being served first, and within a kind the players do; so after so many ticks
+/// everybody was first with everything once: whatever the others want, the largest order got its place.
+pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// A session packet, in bytes, before the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
+/// What a packet down holds beside frames, in bytes: acks, margins, fates, links.
+pub const PLAY_HEAD_BYTES_MAX: usize = 400;
+/// Refused orders that one packet tells; the others wait until these are heard.
+pub const REFUSALS_PER_PACKET: usize = 32;
 /// Datagrams that one send may be split over; each is decodable alone.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
 /// A snapshot of a world, in bytes.
@@ -67,6 +99,16 @@ pub const REPORT_BYTES_MAX: usize = 1_000;
 
 /// Commands of one player in one tick.
 pub const COMMANDS_PER_TICK: usize = 4;
+/// Commands of one player in one tick, in bytes of the frame. Both ends know it: so a client alone with its orders
+/// knows in which tick each will run.
+pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
+/// Orders of one player that may always wait for room in a frame, in bytes: at 60 Hz they run within 1.6 s, whatever
+/// the others order ([`FRAME_TURNS_TICKS`] twice).
+pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
+/// Orders of all players that wait for room in a frame, in bytes. What is more is refused at once: the newest of
+/// whoever has most of them waiting. So 20 commands per second are granted as far as frames hold them: to each of 16
+/// players at 60 Hz at least 335 bytes of them per second (a command and 6 bytes each), and whatever the others leave.
+pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// Commands of one player per second, counted where they arrive, and the burst allowed.
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// Turns, repetitions and commands are counted up to here, so that a small sum with them never wraps: no match
@@ -201,6 +243,14 @@ pub const fn owner_ticks(tick: Duration) -> u32 {
 const _: () = assert!(INPUT_WINDOW <= u8::MAX as u32, "a reach is told in a byte");
 const _: () = assert!(BACKLOG <= BACKLOG_MAX);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
-const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES_MAX / 2);
-const _: () = assert!(FRAME_BYTES_MAX * 2 <= PACKET_BYTES_MAX);
+const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
+const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
+// A packet has a frame in it, whatever else it must tell: so there is always progress.
+const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
+// Whoever is first, of whatever kind, fits; and of orders two of the largest.
+const _: () = assert!(ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
+const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
+const _: () = assert!(COMMANDS_PER_TICK_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
+// What may always wait runs within two rounds of turns: two of the largest orders run in each.
+const _: () = assert!(WAITING_BYTES_MIN <= 2 * 2 * ORDER_BYTES_MAX);
 const _: () = assert!(PLAYERS_MAX <= 16, "player sets are 16-bit masks");

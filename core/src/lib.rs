@@ -49,6 +49,7 @@ pub mod players;
 pub mod replay;
 pub mod rng;
 pub mod schedule;
+pub mod share;
 pub mod simnet;
 pub mod simulation;
 pub mod table;

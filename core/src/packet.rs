@@ -32,9 +32,6 @@ pub const WIRE_VERSION: u16 = 4;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 
-/// Refused orders that one packet tells at most.
-pub const REFUSALS_MAX: usize = 64;
-
 /// With a command delay, the server tells how early batches came in units of so many milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
 

@@ -6,12 +6,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX};
+use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX, REFUSALS_PER_PACKET};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
 use twinstep_core::packet::{
-    ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, REFUSALS_MAX, RareDown, SLACK_UNIT_MS,
-    frames,
+    ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
 };
 use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
@@ -183,7 +182,7 @@ impl<S: Simulation> Telling<'_, S> {
         for refusal in peer
             .refusals
             .iter_mut()
-            .take(REFUSALS_MAX)
+            .take(REFUSALS_PER_PACKET)
             .filter(|r| r.told_in == 0)
         {
             refusal.told_in = seq;
@@ -389,7 +388,7 @@ impl<S: Simulation> Telling<'_, S> {
 }
 
 fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {
-    let count = peer.refusals.len().min(REFUSALS_MAX);
+    let count = peer.refusals.len().min(REFUSALS_PER_PACKET);
     out.u8(count as u8)?;
     for refusal in peer.refusals.iter().take(count) {
         out.u8(refusal.seat << 1 | u8::from(refusal.claim))?;

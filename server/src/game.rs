@@ -12,7 +12,6 @@
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,11 +33,12 @@ use twinstep_core::wire::Writer;
 use twinstep_core::world::{Presence, Stepper, World};
 use twinstep_core::{Key, OpenQuery, PlayerId, RosterChange, Simulation, Tick};
 
+use crate::caught::Panics;
 use crate::config::{ConfigError, MatchConfig, Spectators};
 use crate::down::{Telling, Views, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
-use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
+use crate::incident::{INCIDENTS_MAX, Incident, Trouble};
 use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
@@ -48,6 +48,7 @@ use crate::tempo::Tempo;
 use crate::up::{self, Asked, Said};
 
 mod answers;
+mod blame;
 mod callers;
 mod care;
 mod clock;
@@ -108,6 +109,10 @@ pub struct MatchStats {
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.
     pub panics: u64,
+    /// Steps that brought a NaN into the state, and did not count.
+    pub nans: u64,
+    /// Outcomes that were over their bound, or could not be read again: their queries stayed unanswered.
+    pub outcomes_unsent: u64,
     /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
     pub journal_lost: Option<Tick>,
     /// By how much the match's clock gave way, because it was not advanced in time.
@@ -151,6 +156,7 @@ pub struct Match<S: Simulation> {
     owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
+    panics: Panics,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
     company: company::Company,
@@ -229,6 +235,7 @@ impl<S: Simulation> Match<S> {
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
+            panics: Panics::default(),
             recorder: None,
             outbox: Outbox::new(),
             company: company::Company::default(),
@@ -436,6 +443,14 @@ impl<S: Simulation> Match<S> {
     fn note_incident(&mut self, incident: Incident) {
         if self.incidents.len() < INCIDENTS_MAX {
             self.incidents.push(incident);
+        }
+    }
+
+    /// Tells of the panics that hooks were saved from.
+    fn note_panics(&mut self) {
+        self.stats.panics += std::mem::take(&mut self.panics.count);
+        for incident in std::mem::take(&mut self.panics.incidents) {
+            self.note_incident(incident);
         }
     }
 

@@ -59,7 +59,7 @@ pub enum Resolution<O> {
     /// The outcome; it rides with the next tick.
     Now(O),
     /// A job that runs elsewhere and takes its time; unanswered after
-    /// [`ANSWER_TICKS`](twinstep_core::bounds::ANSWER_TICKS), the query gets `None`.
+    /// [`answer_ticks`](twinstep_core::bounds::answer_ticks), the query gets `None`.
     Later(Box<dyn FnOnce() -> O + Send>),
     /// None: the query stays unanswered.
     Unanswered,
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// Admits what players order and claim.
+/// Admits what players order and claim. If one of these panics, the order is refused, and the match plays on.
 pub trait Referee<S: Simulation>: Send + 'static {
     /// Whether this command (or claim) of `by` may enter the coming frame.
     fn admit(
@@ -102,6 +102,9 @@ pub trait Referee<S: Simulation>: Send + 'static {
 
     /// Under [`Resolves::Owner`](crate::config::Resolves::Owner): whether this answer of a player's own client
     /// to its own `query` may stand. If not, the server's resolver answers.
+    ///
+    /// A client can be made to say anything. So none stands unless a game says which do: a referee that does not write
+    /// this leaves all queries to the server.
     fn admit_answer(
         &mut self,
         look: &Look<'_, S>,
@@ -111,7 +114,7 @@ pub trait Referee<S: Simulation>: Send + 'static {
         outcome: &S::Outcome,
     ) -> bool {
         let _ = (look, by, key, query, outcome);
-        true
+        false
     }
 
     /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): what a player should have

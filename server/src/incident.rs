@@ -16,17 +16,36 @@ const TEXT_MAX: usize = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The tick was sealed again without commands and claims; their owners were struck.
+    /// The tick was sealed again without what made it panic.
     #[error(
-        "the step panicked; the tick was sealed again without its orders, and the match plays on"
+        "the step panicked; the tick was sealed again without what brought it about, and the match plays on"
     )]
     Step,
     /// It panicked without any orders too.
-    #[error("the step panicked without orders too; the match is over")]
+    #[error("the step panicked, whatever was left out of its frame; the match is over")]
     StepAgain,
+    /// The step brought a NaN into the state; the tick was sealed again without what brought it there.
+    #[error(
+        "the state had no digest; the tick was sealed again without what brought it about, and the match plays on"
+    )]
+    Nan,
     /// The state holds a NaN, or cannot be serialised.
-    #[error("the state has no digest; the match is over")]
+    #[error("the state has no digest, whatever is left out of the frame; the match is over")]
     Digest,
+    /// What the referee was asked about was not admitted.
+    #[error("the referee panicked; the order or answer is refused, and the match plays on")]
+    Referee,
+    /// The player's controls were taken to be neutral.
+    #[error("`Controls::repeat` panicked; the missing input is neutral, and the match plays on")]
+    Repeat,
+    /// The query stayed unanswered.
+    #[error(
+        "an outcome is none that can be sent: its query stays unanswered, and the match plays on"
+    )]
+    Outcome,
+    /// Nobody can join, be healed or look at it, and no journal can be taken up from it.
+    #[error("the world is too large to be sent or written; the match plays on without")]
+    WorldTooLarge,
     /// The query stayed unanswered.
     #[error("the resolver panicked; its query stays unanswered, and the match plays on")]
     Resolver,
@@ -38,8 +57,8 @@ pub enum Trouble {
         "a job of the resolver does not return; its query stays unanswered, and the match plays on"
     )]
     JobHangs,
-    /// The referee panicked.
-    #[error("a hook panicked; the match is over")]
+    /// Something else panicked in the match.
+    #[error("the match panicked; it is over")]
     Match,
     /// A step, a hook or the disk does not return; its thread is given up.
     #[error("the match stands still: a step, a hook or the disk does not return; it is over")]
@@ -52,6 +71,12 @@ pub enum Trouble {
         "this server's own world differs from what its journal says: the fault is the server's, not the client's"
     )]
     ServerDiffers,
+    /// A client differed, and so does the journal from itself: its frames lead somewhere else each time.
+    #[error(
+        "the step is not pure: the same frames lead to another world each time; nobody's client is at fault, and no \
+         server's memory (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
+    )]
+    Impure,
 }
 
 impl Trouble {
@@ -67,9 +92,17 @@ impl Trouble {
                 | Trouble::Journal
         )
     }
+
+    /// What the match cannot survive, of what a step may run into.
+    pub(crate) fn fatal(self) -> Trouble {
+        match self {
+            Trouble::Nan => Trouble::Digest,
+            _ => Trouble::StepAgain,
+        }
+    }
 }
 
-/// An order that was in the frame.
+/// An order that it came of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
     /// Whose.
@@ -93,7 +126,7 @@ pub struct Incident {
     pub trouble: Trouble,
     /// What the panic or the system said, clipped to 1 KB.
     pub message: String,
-    /// What the frame held.
+    /// The orders that it came of: those that were left out of the frame then; if the match is over, all that it held.
     pub suspects: Vec<Suspect>,
 }
 
@@ -109,11 +142,17 @@ impl Incident {
         }
     }
 
-    /// With the orders of a frame.
+    /// Says one more thing.
+    pub(crate) fn add(&mut self, more: &dyn fmt::Display) {
+        self.message = clip(&format_args!("{}; left out: {more}", self.message));
+    }
+
+    /// With the orders of a frame that are `of` interest.
     pub(crate) fn with_orders<S: Simulation>(
         mut self,
         frame: &FrameData<S>,
         identities: &[(String, PlayerId)],
+        of: impl Fn(PlayerId) -> bool,
     ) -> Incident {
         let who = |player: PlayerId| {
             let known = identities.iter().find(|(_, p)| *p == player);
@@ -129,9 +168,10 @@ impl Incident {
         self.suspects = frame
             .claims
             .iter()
+            .filter(|claim| of(claim.player))
             .map(|claim| suspect(claim, true))
             .collect();
-        let commands = frame.commands.iter();
+        let commands = frame.commands.iter().filter(|c| of(c.player));
         self.suspects
             .extend(commands.map(|command| suspect(command, false)));
         self
@@ -151,7 +191,7 @@ impl fmt::Display for Incident {
         for suspect in &self.suspects {
             writeln!(
                 f,
-                "  in the frame: {} {:?}, {} #{}: {}",
+                "  left out: {} {:?}, {} #{}: {}",
                 suspect.player,
                 suspect.identity,
                 if suspect.claim {

@@ -17,6 +17,7 @@
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
 //! **Journal first**: a turn is written before anybody hears of it.
 
+mod caught;
 pub mod config;
 mod cost;
 mod down;

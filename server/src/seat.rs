@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    ANSWERS_MAX, CLAIMS_PER_SECOND, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX, COMMANDS_PER_SECOND,
-    COUNT_MAX, INPUT_WINDOW,
+    ANSWERS_MAX, CLAIMS_PER_SECOND, COMMAND_BYTES_MAX, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX,
+    COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW,
 };
 use twinstep_core::frame::{Answer, Order};
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_core::{PlayerId, Simulation, Tick, codec};
 
 use crate::sealer::Refused;
 
@@ -81,6 +81,8 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) answers: Vec<Answer<S::Outcome>>,
     command_rate: Bucket,
     claim_rate: Bucket,
+    /// Where an order is encoded, to see whether it can be read again.
+    scratch: Vec<u8>,
     pub(crate) stats: SeatStats,
 }
 
@@ -123,8 +125,24 @@ impl<S: Simulation> Seat<S> {
             answers: Vec::with_capacity(ANSWERS_MAX),
             command_rate: Bucket::new(COMMANDS_PER_SECOND, COMMANDS_PER_SECOND),
             claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
+            scratch: Vec::with_capacity(COMMAND_BYTES_MAX),
             stats: SeatStats::default(),
         }
+    }
+
+    /// Whether an order can stand in a frame: it is within its bound, and every client can read it.
+    pub(crate) fn is_sealable(&mut self, command: &S::Command) -> bool {
+        codec::sealable(command, COMMAND_BYTES_MAX, &mut self.scratch).is_ok()
+    }
+
+    /// Whether a command is due by `due`: a tick, or with a command delay a turn.
+    pub(crate) fn commands_by(&self, due: Tick) -> bool {
+        self.commands.front().is_some_and(|held| held.stamp <= due)
+    }
+
+    /// Whether a claim is due by a tick.
+    pub(crate) fn claims_by(&self, due: Tick) -> bool {
+        self.claims.front().is_some_and(|held| held.stamp <= due)
     }
 
     /// After a match was taken up again: the first command to come is the one after the last that was sealed.
@@ -164,7 +182,6 @@ impl<S: Simulation> Seat<S> {
                 player: held.order.player,
                 claim,
                 seq: held.order.seq,
-                poison: false,
             }
         };
         let commands = self.commands.drain(..).map(refused(false));
@@ -277,7 +294,10 @@ impl<S: Simulation> Seat<S> {
             return Arrival::Refused;
         }
         self.next_seq = seq + 1;
-        if self.commands.len() >= COMMANDS_OPEN_MAX || !self.command_rate.take(now) {
+        if self.commands.len() >= COMMANDS_OPEN_MAX
+            || !self.command_rate.take(now)
+            || !self.is_sealable(&command)
+        {
             self.stats.refused += 1;
             return Arrival::Refused;
         }
@@ -309,7 +329,10 @@ impl<S: Simulation> Seat<S> {
             return Arrival::Known;
         }
         self.next_claim = seq + 1;
-        if self.claims.len() >= COMMANDS_OPEN_MAX || !self.claim_rate.take(now) {
+        if self.claims.len() >= COMMANDS_OPEN_MAX
+            || !self.claim_rate.take(now)
+            || !self.is_sealable(&command)
+        {
             return Arrival::Refused;
         }
         self.claims.push_back(Held {
@@ -383,7 +406,6 @@ mod tests {
         }
     }
 
-    /// Takes numbers for orders.
     /// Checks a batch, and takes it.
     fn offer(
         seat: &mut Seat<Counter>,
@@ -396,6 +418,7 @@ mod tests {
         Ok(seat.offer_batch(next, turn, pad))
     }
 
+    /// Takes numbers for orders.
     #[derive(Clone, serde::Serialize, serde::Deserialize)]
     struct Ordered;
 

@@ -250,7 +250,13 @@ impl Standings {
             let told = (refused.player, refused.claim, refused.seq);
             standing.untold.push(told);
         }
-        if refused.poison && standing.strike(now) {
+        self.put(now, Away::new(identity, standing));
+    }
+
+    /// A player without a session is struck for what it left behind.
+    pub(crate) fn strike(&mut self, now: Duration, identity: &str) {
+        let mut standing = self.take(identity, false);
+        if standing.strike(now) {
             standing.bar(now, CloseCode::Strikes);
         }
         self.put(now, Away::new(identity, standing));

@@ -10,8 +10,8 @@ use std::time::Duration;
 use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::lane::LaneAck;
 use twinstep_core::link::Link;
-use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
 use twinstep_core::packet::hello::Hello;
+use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 

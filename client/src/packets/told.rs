@@ -4,12 +4,12 @@
 //! end is acted on, so a malformed tail costs a counter and nothing else.
 
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
+use twinstep_core::bounds::{COUNT_MAX, REFUSALS_PER_PACKET, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::company::{self, CompanyTold};
 use twinstep_core::packet::frames::RunReader;
-use twinstep_core::packet::{DownPart, Parts, REFUSALS_MAX, RareDown};
+use twinstep_core::packet::{DownPart, Parts, RareDown};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 
@@ -50,7 +50,7 @@ pub(crate) struct Told<S: Simulation> {
     pub(crate) lane_ack: Option<LaneAck>,
     /// Per seat; empty: not told.
     pub(crate) command_acks: ArrayVec<u32, SEATS_MAX>,
-    pub(crate) refusals: ArrayVec<Refusal, REFUSALS_MAX>,
+    pub(crate) refusals: ArrayVec<Refusal, REFUSALS_PER_PACKET>,
     /// The first `news` are the frames from the wanted one on.
     frames: Vec<FrameData<S>>,
     news: usize,
@@ -177,7 +177,7 @@ impl<S: Simulation> Told<S> {
         self.refusals.clear();
         if parts.has(DownPart::Refusals) {
             let count = usize::from(packet.u8()?);
-            if count > REFUSALS_MAX {
+            if count > REFUSALS_PER_PACKET {
                 return Err(WireError::Malformed("more refusals than a packet tells"));
             }
             for _ in 0..count {

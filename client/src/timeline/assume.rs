@@ -3,8 +3,9 @@
 //!
 //! Invariant: what is known is never guessed, and own commands and claims stand in one frame of a line each.
 
-use twinstep_core::bounds::COMMANDS_PER_TICK;
+use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -55,11 +56,13 @@ impl<S: Simulation> Assume<'_, S> {
         assumed: &mut AssumedOrders,
         data: &mut FrameData<S>,
     ) {
+        let mut shares = [CommandShare::default(); PLAYERS_MAX];
         for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
             let player = pending.order.player;
-            let taken = data.commands.iter().filter(|c| c.player == player).count();
             let next = assumed.commands[player.index()].max(world.next_seq(player));
-            if pending.order.seq >= next && taken < COMMANDS_PER_TICK {
+            if pending.order.seq >= next
+                && shares[player.index()].take(order_bytes(&pending.order.command))
+            {
                 assumed.commands[player.index()] = pending.order.seq + 1;
                 data.commands.push(pending.order.clone());
             }

@@ -13,6 +13,7 @@
 use twinstep_core::bounds::owner_ticks;
 
 use super::*;
+use crate::caught::Caught;
 use crate::config::Resolves;
 
 impl<S: Simulation> Match<S> {
@@ -35,7 +36,23 @@ impl<S: Simulation> Match<S> {
 
     /// What a job of the resolver returned; `None`: it failed. Late answers are ignored.
     pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
-        self.queries.complete(job, outcome);
+        if let Some((asked, key)) = self.queries.retire(job) {
+            self.answer(asked, key, outcome);
+        }
+    }
+
+    /// Notes an answer. That it cannot be sent is an author's mistake, and is told as one.
+    ///
+    /// # Panics
+    /// In a debug build, if the outcome is over its bound or does not come back from its bytes: an author is to hear of
+    /// it before players do.
+    fn answer(&mut self, asked: Tick, key: Key, outcome: Option<S::Outcome>) {
+        if let Err(error) = self.queries.answer(asked, key, outcome) {
+            self.stats.outcomes_unsent += 1;
+            let message = format!("the outcome of the query {key} of {asked}: {error}");
+            self.note_incident(Incident::new(asked, Trouble::Outcome, &message));
+            debug_assert!(false, "{message}");
+        }
     }
 
     fn owner_plays(&self, key: Key) -> bool {
@@ -57,27 +74,19 @@ impl<S: Simulation> Match<S> {
         let Some(open) = open.iter().find(|o| (o.asked, o.key) == (asked, key)) else {
             return;
         };
-        let resolver = &mut self.resolver;
-        let resolved = catch_unwind(AssertUnwindSafe(|| {
+        let (resolver, panics) = (&mut self.resolver, &mut self.panics);
+        let resolved = panics.catch(asked, Trouble::Resolver, || {
             resolver.resolve(&look, key, &open.query)
-        }));
+        });
         match resolved {
-            Ok(Resolution::Now(outcome)) => self.queries.answer(asked, key, Some(outcome)),
-            Ok(Resolution::Later(work)) => {
+            Some(Resolution::Now(outcome)) => self.answer(asked, key, Some(outcome)),
+            Some(Resolution::Later(work)) => {
                 let id = self.queries.defer(asked, key);
                 self.outbox.push(Item::Job(id, work));
             }
-            Ok(Resolution::Unanswered) => self.queries.answer(asked, key, None),
-            Err(panic) => {
-                self.stats.panics += 1;
-                if self.incidents.len() < INCIDENTS_MAX {
-                    let message = panic_message(&*panic);
-                    self.incidents
-                        .push(Incident::new(asked, Trouble::Resolver, message));
-                }
-                self.queries.answer(asked, key, None);
-            }
+            Some(Resolution::Unanswered) | None => self.answer(asked, key, None),
         }
+        self.note_panics();
     }
 
     /// What owners owe for too long, and what they can no longer give, is the server's to answer.
@@ -107,8 +116,7 @@ impl<S: Simulation> Match<S> {
             self.owed.swap_remove(at);
             if self.admits(player, &answer) {
                 self.stats.owner_answers += 1;
-                self.queries
-                    .answer(answer.asked, answer.key, answer.outcome);
+                self.answer(answer.asked, answer.key, answer.outcome);
             } else {
                 self.stats.forged_answers += 1;
                 self.resolve_here(name);
@@ -130,10 +138,12 @@ impl<S: Simulation> Match<S> {
             history: &self.history,
             views: &self.views,
         };
-        let referee = &mut self.referee;
-        catch_unwind(AssertUnwindSafe(|| {
-            referee.admit_answer(&look, by, answer.key, &open.query, outcome)
-        }))
-        .unwrap_or(false)
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics: &mut self.panics,
+        };
+        let admits = referee.admit_answer(&look, by, answer.key, &open.query, outcome);
+        self.note_panics();
+        admits
     }
 }

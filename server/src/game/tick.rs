@@ -1,21 +1,18 @@
 //! One tick of the match, and the end of a turn.
 //!
 //! ```text
-//!  who is silent? ─▶ seal ─▶ step ─▶ fates of what was refused ─▶ history, digest ─▶ resolve ─┬▶ next tick
-//!                      ▲       │ panic: once more, without orders                              │ turn full
+//!  who is silent? ─▶ seal ─▶ step, digest ─▶ fates of what was refused ─▶ history ─▶ resolve ─┬▶ next tick
+//!                      ▲       │ panic, NaN: once more, without its cause (`blame.rs`)          │ turn full
 //!                      └───────┘                                                               ╰▶ journal, tell
 //! ```
 //!
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use twinstep_core::frame::{Perspective, PlayerSet};
 use twinstep_core::packet::hello::CloseCode;
 
 use super::*;
+use crate::caught::Caught;
 use crate::hooks::Look;
-use crate::incident::{Incident, Trouble, panic_message};
 use crate::outbox::Item;
 
 impl<S: Simulation> Match<S> {
@@ -40,50 +37,30 @@ impl<S: Simulation> Match<S> {
             history: &self.history,
             views: &self.views,
         };
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics: &mut self.panics,
+        };
         self.sealer.seal(
             &mut self.frame,
             &look,
             &mut self.seats,
             &mut self.queries,
-            &mut *self.referee,
+            &mut referee,
             &self.config,
         );
         self.frame.cadence = cadence;
         let stepped = self.step();
-        let mut struck = None;
-        for refused in self.sealer.refused.drain(..) {
-            let owner = self
-                .peers
-                .iter_mut()
-                .find(|p| p.players.contains(&refused.player));
-            if let Some(peer) = owner {
-                peer.refuse(refused.player, refused.claim, refused.seq);
-                if refused.poison && peer.standing.strike(self.now) {
-                    struck = Some(peer.id);
-                }
-            } else if let Some((identity, _)) =
-                self.identities.iter().find(|(_, p)| *p == refused.player)
-            {
-                self.standings.refuse(self.now, identity, &refused);
-            }
-        }
-        if let Some(peer) = struck {
-            self.kick(peer, CloseCode::Strikes);
-        }
-        if stepped.is_err() {
+        self.tell_refused();
+        self.note_panics();
+        let Some(stepped) = stepped else {
             return self.close(CloseCode::Fault);
-        }
+        };
+        self.strike(stepped.guilty);
         self.history
             .keep_frame(&self.frame, self.digest, turn.began);
         self.history.keep_world(&self.world);
-        match self.world.digest() {
-            Ok(digest) => self.digest = digest,
-            Err(nan) => {
-                let message = nan.to_string();
-                self.note_incident(Incident::new(tick, Trouble::Digest, &message));
-                return self.close(CloseCode::Fault);
-            }
-        }
+        self.digest = stepped.digest;
         if let Some(recorder) = &mut self.recorder {
             recorder.frame(&self.frame);
         }
@@ -95,37 +72,36 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Steps the sealed frame. A panic is caught before anyone saw the frame: the tick is sealed again
-    /// without commands and claims; a second panic is the game's own, and ends the match.
-    fn step(&mut self) -> Result<(), ()> {
-        for attempt in 0..2 {
-            let (stepper, world) = (&mut self.stepper, &mut self.world);
-            let perspective = Perspective::authority(world.tick());
-            let stepped = catch_unwind(AssertUnwindSafe(|| {
-                let nobody = PlayerSet::default();
-                if let Err(error) =
-                    stepper.step(world, &self.frame, &self.rules, perspective, nobody)
-                {
-                    panic!("the sealer made a frame that does not fit: {error}");
-                }
-            }));
-            let Err(panic) = stepped else {
-                return Ok(());
-            };
-            self.stats.panics += 1;
-            let trouble = [Trouble::Step, Trouble::StepAgain][attempt];
-            let incident = Incident::new(self.frame.tick, trouble, panic_message(&*panic))
-                .with_orders(&self.frame, &self.identities);
-            self.note_incident(incident);
-            let Some(before) = self.history.world(self.frame.tick) else {
-                return Err(());
-            };
-            self.world.clone_from(before);
-            if attempt == 0 {
-                self.sealer.strip(&mut self.frame, &mut self.seats);
+    /// Owners hear of their orders that will not run.
+    fn tell_refused(&mut self) {
+        for refused in self.sealer.refused.drain(..) {
+            let owner = self
+                .peers
+                .iter_mut()
+                .find(|p| p.players.contains(&refused.player));
+            if let Some(peer) = owner {
+                peer.refuse(refused.player, refused.claim, refused.seq);
+            } else if let Some((identity, _)) =
+                self.identities.iter().find(|(_, p)| *p == refused.player)
+            {
+                self.standings.refuse(self.now, identity, &refused);
             }
         }
-        Err(())
+    }
+
+    /// A strike for each of these players; whoever has too many is out.
+    fn strike(&mut self, guilty: PlayerSet) {
+        for player in guilty.iter() {
+            let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
+            if let Some(peer) = owner {
+                if peer.standing.strike(self.now) {
+                    let peer = peer.id;
+                    self.kick(peer, CloseCode::Strikes);
+                }
+            } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player) {
+                self.standings.strike(self.now, identity);
+            }
+        }
     }
 
     fn count_frame(&mut self) {

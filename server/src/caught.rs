@@ -1,0 +1,105 @@
+//! An author's hooks, called so that a panic in one of them ends nothing.
+//!
+//! Law **Hostile wire**, as far as an author's code is on the way: what a player says may make a hook panic, but all
+//! that comes of it is that this order is refused, or this query stays unanswered.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use twinstep_core::bounds::INPUT_BYTES_MAX;
+use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
+
+use crate::hooks::{Look, Referee};
+use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
+
+/// Panics of hooks that are to be told.
+#[derive(Default)]
+pub(crate) struct Panics {
+    /// How many, told or not.
+    pub(crate) count: u64,
+    pub(crate) incidents: Vec<Incident>,
+}
+
+impl Panics {
+    /// What a hook returns; `None`: it panicked.
+    pub(crate) fn catch<T>(
+        &mut self,
+        tick: Tick,
+        trouble: Trouble,
+        hook: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let caught = catch_unwind(AssertUnwindSafe(hook));
+        caught
+            .inspect_err(|panic| {
+                self.count += 1;
+                if self.incidents.len() < INCIDENTS_MAX {
+                    let incident = Incident::new(tick, trouble, panic_message(&**panic));
+                    self.incidents.push(incident);
+                }
+            })
+            .ok()
+    }
+}
+
+/// The referee, and who is told of its panics.
+pub(crate) struct Caught<'a, S: Simulation> {
+    pub(crate) referee: &'a mut dyn Referee<S>,
+    pub(crate) panics: &'a mut Panics,
+}
+
+impl<S: Simulation> Caught<'_, S> {
+    /// See [`Referee::admit`]; not, if it panics.
+    pub(crate) fn admit(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        command: &S::Command,
+        claimed: bool,
+    ) -> bool {
+        let referee = &mut *self.referee;
+        self.panics
+            .catch(look.tick(), Trouble::Referee, || {
+                referee.admit(look, by, command, claimed)
+            })
+            .unwrap_or(false)
+    }
+
+    /// See [`Referee::admit_answer`]; not, if it panics.
+    pub(crate) fn admit_answer(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        key: Key,
+        query: &S::Query,
+        outcome: &S::Outcome,
+    ) -> bool {
+        let referee = &mut *self.referee;
+        self.panics
+            .catch(look.tick(), Trouble::Referee, || {
+                referee.admit_answer(look, by, key, query, outcome)
+            })
+            .unwrap_or(false)
+    }
+
+    /// See [`Referee::owed`]; nothing, if it panics.
+    pub(crate) fn owed(
+        &mut self,
+        look: &Look<'_, S>,
+        player: PlayerId,
+        within: u32,
+    ) -> Option<S::Command> {
+        let referee = &mut *self.referee;
+        self.panics
+            .catch(look.tick(), Trouble::Referee, || {
+                referee.owed(look, player, within)
+            })
+            .flatten()
+    }
+
+    /// What a player is taken to hold, see [`World::repeated`](twinstep_core::World::repeated); neutral, if that panics or is over its bound.
+    pub(crate) fn repeated(&mut self, look: &Look<'_, S>, player: PlayerId) -> S::Input {
+        self.panics
+            .catch(look.tick(), Trouble::Repeat, || look.world.repeated(player))
+            .filter(|input| codec::size(input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX))
+            .unwrap_or_default()
+    }
+}

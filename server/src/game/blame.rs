@@ -1,0 +1,229 @@
+//! A step that goes wrong: noticed before anybody saw the frame, and brought home to who brought it about.
+//!
+//! ```text
+//!  step, digest ── fine ──▶ go on: a good tick pays nothing for all this
+//!      │ a panic, a NaN
+//!      ▼ the world as before, and less in the frame:
+//!  no orders ── fine ──▶ each author's orders alone: who fails alone is proved ─▶ refused, struck
+//!      │                      │ all orders but those: fine ──▶ go on
+//!      │                      ▼ two of them that only fail together: without one author, or any; nobody struck
+//!      │ fails too
+//!      ▼
+//!  one outcome unanswered, or one input neutral: the first that helps ──▶ go on (and its player struck)
+//!      │ nothing helps
+//!      ▼
+//!  the match is over
+//! ```
+//!
+//! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
+//! 2 × players + outcomes + players + 3 attempts.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+
+use super::*;
+use crate::incident::{Incident, Trouble, panic_message};
+
+/// A step that did not lead to a world.
+struct Failure {
+    trouble: Trouble,
+    message: String,
+}
+
+/// What the step of a tick came to.
+pub(super) struct Stepped {
+    /// The digest of the world that it led to.
+    pub(super) digest: u64,
+    /// Players whose orders or input alone make it fail.
+    pub(super) guilty: PlayerSet,
+}
+
+impl<S: Simulation> Match<S> {
+    /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
+    pub(super) fn step(&mut self) -> Option<Stepped> {
+        match self.attempt() {
+            Ok(digest) => Some(Stepped {
+                digest,
+                guilty: PlayerSet::default(),
+            }),
+            Err(failure) => self.step_without(failure),
+        }
+    }
+
+    /// One try, with what stands in the frame now.
+    fn attempt(&mut self) -> Result<u64, Failure> {
+        let (stepper, world) = (&mut self.stepper, &mut self.world);
+        let perspective = Perspective::authority(world.tick());
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let nobody = PlayerSet::default();
+            if let Err(error) = stepper.step(world, &self.frame, &self.rules, perspective, nobody) {
+                panic!("the sealer made a frame that does not fit: {error}");
+            }
+            world.digest()
+        }));
+        let failure = match stepped {
+            Ok(Ok(digest)) => return Ok(digest),
+            Ok(Err(nan)) => {
+                self.stats.nans += 1;
+                Failure {
+                    trouble: Trouble::Nan,
+                    message: nan.to_string(),
+                }
+            }
+            Err(panic) => {
+                self.stats.panics += 1;
+                Failure {
+                    trouble: Trouble::Step,
+                    message: panic_message(&*panic).to_owned(),
+                }
+            }
+        };
+        Err(failure)
+    }
+
+    /// Another try from the world before the tick; what fails now was looked for.
+    fn retry(&mut self) -> Option<u64> {
+        let before = self.history.world(self.frame.tick)?;
+        self.world.clone_from(before);
+        let counted = (self.stats.panics, self.stats.nans);
+        let digest = self.attempt().ok();
+        (self.stats.panics, self.stats.nans) = counted;
+        digest
+    }
+
+    fn step_without(&mut self, failure: Failure) -> Option<Stepped> {
+        let sealed = self.frame.clone();
+        let found = self
+            .without_orders(&sealed)
+            .or_else(|| self.without_one(&sealed));
+        let incident = Incident::new(sealed.tick, failure.trouble, &failure.message);
+        let Some(stepped) = found else {
+            let trouble = failure.trouble.fatal();
+            let incident = Incident::new(sealed.tick, trouble, &failure.message);
+            self.note_incident(incident.with_orders(&sealed, &self.identities, |_| true));
+            return None;
+        };
+        let (frame, identities) = (&self.frame, &self.identities);
+        let is_out = |player: PlayerId| !authors(frame).contains(player);
+        let mut incident = incident.with_orders(&sealed, identities, is_out);
+        for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {
+            if was != is {
+                let Answer { asked, key, .. } = was;
+                incident.add(&format_args!("the outcome of the query {key} of {asked}"));
+            }
+        }
+        for (player, _) in sealed.inputs.iter() {
+            if sealed.inputs.get(player) != frame.inputs.get(player) {
+                incident.add(&format_args!("the input of {player}"));
+            }
+        }
+        self.note_incident(incident);
+        self.sealer
+            .refuse_missing(&sealed, &self.frame, &mut self.seats);
+        Some(stepped)
+    }
+
+    /// Leaves out orders: those that fail alone, else as few as possible. `None`: they are not to blame.
+    fn without_orders(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
+        let authors = authors(sealed);
+        if authors.is_empty() {
+            return None;
+        }
+        let mut guilty = PlayerSet::default();
+        let mut digest = self.with_orders_of(sealed, |_| false)?;
+        if authors.iter().count() == 1 {
+            guilty = authors;
+        } else {
+            for author in authors.iter() {
+                let alone = self.with_orders_of(sealed, |player| player == author);
+                guilty.set(author, alone.is_none());
+            }
+            let fine = |player| !guilty.contains(player);
+            let rest = self
+                .with_orders_of(sealed, fine)
+                .or_else(|| {
+                    // Some fail only together: nobody knows which of them is in the wrong.
+                    let mut fine = authors.iter().filter(|player| fine(*player));
+                    fine.find_map(|out| {
+                        self.with_orders_of(sealed, |p| !guilty.contains(p) && p != out)
+                    })
+                })
+                .or_else(|| self.with_orders_of(sealed, |_| false));
+            digest = rest?;
+        }
+        // The referee's word is not its player's.
+        for player in self.sealer.owed.iter() {
+            guilty.set(player, false);
+        }
+        Some(Stepped { digest, guilty })
+    }
+
+    fn with_orders_of(
+        &mut self,
+        sealed: &FrameData<S>,
+        stays: impl Fn(PlayerId) -> bool,
+    ) -> Option<u64> {
+        self.frame.clone_from(sealed);
+        self.frame.claims.retain(|order| stays(order.player));
+        self.frame.commands.retain(|order| stays(order.player));
+        self.retry()
+    }
+
+    /// Leaves one query unanswered, or takes one input for neutral; at last, everything.
+    fn without_one(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
+        let nobody = PlayerSet::default();
+        for at in 0..sealed.outcomes.len() {
+            if sealed.outcomes[at].outcome.is_none() {
+                continue;
+            }
+            self.frame.clone_from(sealed);
+            self.frame.outcomes[at].outcome = None;
+            if let Some(digest) = self.retry() {
+                return Some(Stepped {
+                    digest,
+                    guilty: nobody,
+                });
+            }
+        }
+        let neutral = S::Input::default();
+        for (player, input) in sealed.inputs.iter() {
+            if *input == neutral {
+                continue;
+            }
+            self.frame.clone_from(sealed);
+            self.neutralise(player);
+            if let Some(digest) = self.retry() {
+                let mut guilty = nobody;
+                guilty.set(player, !sealed.filled.contains(player));
+                return Some(Stepped { digest, guilty });
+            }
+        }
+        self.frame.clone_from(sealed);
+        self.frame.claims.clear();
+        self.frame.commands.clear();
+        for answer in &mut self.frame.outcomes {
+            answer.outcome = None;
+        }
+        for (player, _) in sealed.inputs.iter() {
+            self.neutralise(player);
+        }
+        let digest = self.retry()?;
+        Some(Stepped {
+            digest,
+            guilty: nobody,
+        })
+    }
+
+    /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
+    fn neutralise(&mut self, player: PlayerId) {
+        self.frame.inputs.set(player, Some(S::Input::default()));
+        self.frame.filled.set(player, true);
+    }
+}
+
+/// The players whose orders stand in a frame.
+fn authors<S: Simulation>(frame: &FrameData<S>) -> PlayerSet {
+    let orders = frame.claims.iter().chain(&frame.commands);
+    orders.map(|order| order.player).collect()
+}

@@ -1,0 +1,149 @@
+//! Who gets what of a frame's bytes: each kind of entry its share, and within a kind all players in turns.
+//!
+//! ```text
+//!  room of the frame   ├─ kept for claims ─┼─ kept for commands ─┼──── whoever is served ────┤
+//!                        if one waits        if one waits          first: outcomes, claims or commands, by the tick
+//! ```
+//!
+//! Invariants (law **Bounded**): no kind is kept out by the others for a tick, if what it has is small; none for
+//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS), however large it is. What one does not use is the
+//! others'. Who is first depends on the tick alone.
+
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
+use twinstep_core::{PlayerId, Tick};
+
+/// What competes for the room of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Outcomes,
+    Claims,
+    Commands,
+}
+
+const KINDS: [Kind; 3] = [Kind::Outcomes, Kind::Claims, Kind::Commands];
+
+/// What is left of a frame.
+pub(super) struct Room {
+    left: usize,
+    kept: [usize; KINDS.len()],
+}
+
+impl Room {
+    /// A frame of which so many bytes are taken already; of these kinds something waits.
+    pub(super) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
+        Room {
+            left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
+            kept: KINDS.map(|kind| if waits(kind) { FRAME_SHARE_BYTES } else { 0 }),
+        }
+    }
+
+    /// Whether an entry of a kind fits beside what is kept for the others.
+    pub(super) fn has(&self, kind: Kind, bytes: usize) -> bool {
+        let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
+        bytes <= self.left.saturating_sub(others)
+    }
+
+    /// Takes the room of an entry, if there is enough.
+    pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
+        let has = self.has(kind, bytes);
+        if has {
+            self.left -= bytes;
+            let kept = &mut self.kept[kind as usize];
+            *kept = kept.saturating_sub(bytes);
+        }
+        has
+    }
+
+    /// A kind had its turn: what it did not use of its share is everybody's.
+    pub(super) fn release(&mut self, kind: Kind) {
+        self.kept[kind as usize] = 0;
+    }
+}
+
+/// The order in which the kinds are served at a tick; twice, so that nothing that was kept stays unused.
+pub(super) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
+    let first = tick.0 as usize % KINDS.len();
+    (0..2 * KINDS.len()).map(move |i| KINDS[(first + i) % KINDS.len()])
+}
+
+/// The players in the order in which they are served at a tick: each is first for as long as it takes until every kind
+/// was.
+pub(super) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
+    let first = tick.0 as usize / KINDS.len();
+    (0..players).map(move |i| PlayerId(((first + i) % players) as u8))
+}
+
+/// Entries in the order in which they are served: everybody's first one in the players' turns, then everybody's second
+/// one. `None` is nobody's, and has a turn of its own. More than `N` entries are left for a later tick.
+pub(super) fn dealt<const N: usize>(
+    tick: Tick,
+    owners: impl Iterator<Item = Option<PlayerId>>,
+) -> impl Iterator<Item = usize> {
+    let first = tick.0 as usize / KINDS.len();
+    let mut before = [0usize; PLAYERS_MAX + 1];
+    let mut cards: ArrayVec<(usize, usize, usize), N> = ArrayVec::new();
+    for (entry, owner) in owners.enumerate().take(N) {
+        let slot = owner.map_or(PLAYERS_MAX, |owner| owner.index().min(PLAYERS_MAX - 1));
+        let turn = (slot + before.len() - first % before.len()) % before.len();
+        cards.push((before[slot], turn, entry));
+        before[slot] += 1;
+    }
+    cards.sort_unstable();
+    cards.into_iter().map(|(.., entry)| entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::bounds::{ANSWER_BYTES_MAX, FRAME_TURNS_TICKS, ORDER_BYTES_MAX};
+
+    #[test]
+    fn the_largest_entry_of_any_kind_fits_where_its_kind_is_first() {
+        for taken in [0, 300, FRAME_BYTES, 10 * FRAME_BYTES] {
+            let room = Room::new(taken, |_| true);
+            assert!(room.has(Kind::Outcomes, ANSWER_BYTES_MAX));
+            for kind in [Kind::Claims, Kind::Commands] {
+                assert!(room.has(kind, 2 * ORDER_BYTES_MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_one_kind_is_nobody_elses_until_it_had_its_turn() {
+        let mut room = Room::new(FRAME_BYTES, |kind| kind != Kind::Claims);
+        let free = FRAME_ROOM_MIN - FRAME_SHARE_BYTES;
+        assert!(!room.take(Kind::Outcomes, free + 1));
+        assert!(room.take(Kind::Outcomes, free));
+        assert!(!room.take(Kind::Outcomes, 1));
+        assert!(room.take(Kind::Commands, 8));
+        assert!(!room.take(Kind::Outcomes, 1));
+        room.release(Kind::Commands);
+        assert!(room.take(Kind::Outcomes, FRAME_SHARE_BYTES - 8));
+        assert!(!room.take(Kind::Outcomes, 1));
+    }
+
+    #[test]
+    fn everybody_is_first_with_everything_within_a_round_of_turns() {
+        for players in 1..=PLAYERS_MAX {
+            let mut first = Vec::new();
+            for tick in (1_000..1_000 + FRAME_TURNS_TICKS).map(Tick) {
+                let kind = turns(tick).next().map(|kind| kind as usize);
+                first.push((kind, in_turn(tick, players).next()));
+                assert_eq!(in_turn(tick, players).count(), players);
+            }
+            first.sort();
+            first.dedup();
+            assert_eq!(first.len(), 3 * players, "of {players}");
+        }
+    }
+
+    #[test]
+    fn entries_are_dealt_in_turns_however_many_one_has() {
+        let owners = [0, 0, 0, 0, 3, 3, 16].map(|p| (p < 16).then_some(PlayerId(p)));
+        let dealt = |tick| dealt::<8>(Tick(tick), owners.into_iter()).collect::<Vec<_>>();
+        assert_eq!(dealt(0), [0, 4, 6, 1, 5, 2, 3]);
+        assert_eq!(dealt(3), [4, 6, 0, 5, 1, 2, 3], "player 1 would be first");
+        assert_eq!(dealt(48), [6, 0, 4, 1, 5, 2, 3], "and once nobody's");
+    }
+}

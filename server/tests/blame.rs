@@ -1,0 +1,345 @@
+//! Whatever goes wrong in an author's code, it is caught before anybody saw the frame; who brought it about is found,
+//! and nobody else pays for it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::SessionConfig;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
+use twinstep_server::config::{Claims, Resolves};
+use twinstep_server::{Look, MatchConfig, PeerId, Referee, Resolution, Trouble};
+
+mod table;
+
+use table::{SECOND, Table, serves};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Order {
+    /// Nobody's harm.
+    Note,
+    /// The step panics on it.
+    Poison,
+    /// The state becomes one that has no digest.
+    Nan,
+    /// The step panics if both stand in one frame.
+    Half(bool),
+    /// From now on no step works.
+    Curse,
+    /// The referee panics on it.
+    Puzzle,
+    /// A query whose outcome is this.
+    Ask(Outcome),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Outcome {
+    Fine,
+    /// The step panics on it.
+    Poison,
+    /// It is larger than any frame may hold.
+    Huge,
+}
+
+/// A game that can be broken by whatever reaches it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Fragile {
+    notes: [u32; 16],
+    /// In how many ticks a note ran.
+    noted: u32,
+    temperature: f32,
+    cursed: bool,
+    answered: u32,
+    unanswered: u32,
+}
+
+const POISON: u8 = 66;
+
+impl Simulation for Fragile {
+    const NAME: &'static str = "fragile";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Order;
+    type Query = Outcome;
+    type Outcome = Vec<u8>;
+    type Cue = twinstep_core::Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        let breaks = serves();
+        for (_, query, outcome) in frame.outcomes() {
+            assert!(
+                !breaks || outcome.is_none() || *query != Outcome::Poison,
+                "planted: outcome"
+            );
+            match outcome {
+                Some(_) => self.answered += 1,
+                None => self.unanswered += 1,
+            }
+        }
+        assert!(!breaks || !self.cursed, "planted: curse");
+        for (player, held) in frame.inputs() {
+            assert!(!breaks || held != &POISON, "planted: input of {player}");
+        }
+        let mut halves = [false; 2];
+        let mut noted = false;
+        for (player, order) in frame.commands() {
+            match order {
+                Order::Note => {
+                    self.notes[player.index()] += 1;
+                    noted = true;
+                }
+                Order::Poison if breaks => panic!("planted: poison"),
+                Order::Nan if breaks => self.temperature = f32::NAN,
+                Order::Curse if breaks => self.cursed = true,
+                Order::Half(half) => halves[usize::from(*half)] = true,
+                Order::Ask(outcome) => fx.ask(Key::player(player, frame.tick().0), *outcome),
+                _ => {}
+            }
+        }
+        self.noted += u32::from(noted);
+        assert!(!breaks || halves != [true; 2], "planted: two halves");
+    }
+}
+
+fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Resolution<Vec<u8>> {
+    Resolution::Now(match query {
+        Outcome::Huge => vec![7; 300],
+        _ => vec![7],
+    })
+}
+
+fn fragile(clients: usize, config: MatchConfig) -> Table<Fragile> {
+    let set = |_| SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let mut table = Table::new(config, Fragile::default(), resolver, clients, set);
+    table.gather();
+    table
+}
+
+fn is_in(table: &Table<Fragile>, client: u64) -> bool {
+    table.game.stage(PeerId(client)).is_some()
+}
+
+/// One attacker among three sends `poison` in the very ticks in which the others give orders.
+fn attack(poison: Order) -> Table<Fragile> {
+    let mut table = fragile(3, MatchConfig::action());
+    for _ in 0..12 {
+        for client in [0, 2] {
+            table.sessions[client].command(0, Order::Note).unwrap();
+        }
+        let _ = table.sessions[1].command(0, poison);
+        table.run(SECOND / 5);
+    }
+    table
+}
+
+// Findings K4 and K6: every author of the frame was struck, no order ran, and a NaN ended the match.
+#[test]
+fn only_who_poisons_a_tick_is_struck_and_the_orders_of_the_others_run_in_it() {
+    for poison in [Order::Poison, Order::Nan] {
+        let mut table = attack(poison);
+        let sim = table.game.world().sim().clone();
+        assert_eq!(sim.notes[0] + sim.notes[2], 24, "{poison:?}: {sim:?}");
+        assert_eq!(sim.noted, 12, "the ticks were not torn apart");
+        assert_eq!(table.game.closed(), None);
+        assert!(is_in(&table, 0) && is_in(&table, 2), "innocent");
+        assert!(!is_in(&table, 1), "{:?}", table.game.stats());
+        let incidents = table.game.take_incidents();
+        assert!(!incidents.is_empty());
+        for incident in incidents {
+            let suspects: Vec<_> = incident.suspects.iter().map(|s| s.player).collect();
+            assert_eq!(suspects, [PlayerId(1)], "{incident}");
+        }
+        assert_eq!(table.game.seat_stats(PlayerId(0)).refused, 0);
+    }
+}
+
+// Finding K4: of several who were struck once too often, only the last was removed.
+#[test]
+fn all_who_poison_a_tick_are_removed() {
+    let mut table = fragile(3, MatchConfig::action());
+    for _ in 0..12 {
+        let _ = table.sessions[0].command(0, Order::Poison);
+        let _ = table.sessions[1].command(0, Order::Nan);
+        let _ = table.sessions[2].command(0, Order::Note);
+        table.run(SECOND / 5);
+    }
+    assert!(!is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
+    assert_eq!(table.game.world().sim().notes[2], 12);
+}
+
+#[test]
+fn nobody_is_struck_for_orders_that_only_fail_together() {
+    let mut table = fragile(4, MatchConfig::action());
+    for _ in 0..12 {
+        for (client, order) in [
+            (0, Order::Half(false)),
+            (1, Order::Note),
+            (2, Order::Half(true)),
+        ] {
+            table.sessions[client].command(0, order).unwrap();
+        }
+        table.run(SECOND / 5);
+    }
+    assert!((0..4).all(|client| is_in(&table, client)));
+    assert_eq!(table.game.world().sim().notes[1], 12);
+    let refused = |player| table.game.seat_stats(PlayerId(player)).refused;
+    assert_eq!(refused(0) + refused(2), 12, "one half is left out");
+    assert_eq!(refused(1), 0);
+}
+
+#[test]
+fn an_outcome_that_breaks_the_step_is_none() {
+    let mut table = fragile(2, MatchConfig::action());
+    for outcome in [Outcome::Poison, Outcome::Fine] {
+        table.sessions[0].command(0, Order::Ask(outcome)).unwrap();
+        table.sessions[1].command(0, Order::Note).unwrap();
+        table.run(SECOND / 5);
+    }
+    let sim = table.game.world().sim();
+    assert_eq!((sim.answered, sim.unanswered, sim.notes[1]), (1, 1, 2));
+    assert!(is_in(&table, 0) && is_in(&table, 1));
+    assert_eq!(table.game.take_incidents().len(), 1);
+}
+
+#[test]
+fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
+    let mut table = fragile(3, MatchConfig::action());
+    for _ in 0..120 {
+        table.frame(|client| if client == 1 { POISON } else { 1 });
+    }
+    assert!(is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
+    assert_eq!(table.game.closed(), None);
+}
+
+#[test]
+fn what_no_order_is_to_blame_for_ends_the_match_with_an_incident() {
+    let mut table = fragile(2, MatchConfig::action());
+    table.sessions[0].command(0, Order::Curse).unwrap();
+    table.run(SECOND / 5);
+    assert_eq!(table.game.closed(), Some(CloseCode::Fault));
+    let incidents = table.game.take_incidents();
+    let last = incidents.last().expect("it is told");
+    assert_eq!(last.trouble, Trouble::StepAgain);
+    assert_eq!(last.message, "planted: curse");
+}
+
+/// Panics on what a player says.
+struct Puzzled;
+
+impl Referee<Fragile> for Puzzled {
+    fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, order: &Order, _: bool) -> bool {
+        assert_ne!(*order, Order::Puzzle, "planted: admit");
+        true
+    }
+
+    fn owed(&mut self, look: &Look<'_, Fragile>, player: PlayerId, _: u32) -> Option<Order> {
+        assert!(look.sim().notes[player.index()] != 1, "planted: owed");
+        None
+    }
+}
+
+// Finding K9: a panic of `admit` or `owed` ended the match.
+#[test]
+fn a_referee_that_panics_refuses_and_the_match_plays_on() {
+    let config = MatchConfig {
+        claims: Claims::OwnerWithin(10),
+        ..MatchConfig::action()
+    };
+    let mut table = fragile(2, config);
+    table.game.set_referee(Puzzled);
+    table.sessions[0].command(0, Order::Note).unwrap();
+    table.run(SECOND / 5);
+    table.sessions[0].command(0, Order::Note).unwrap();
+    for _ in 0..12 {
+        table.sessions[1].command(0, Order::Puzzle).unwrap();
+        table.run(SECOND / 5);
+    }
+    assert_eq!(table.game.closed(), None);
+    assert!(
+        is_in(&table, 0) && is_in(&table, 1),
+        "no order was proved to be wrong"
+    );
+    assert_eq!(table.game.world().sim().notes[0], 2);
+    assert_eq!(table.game.seat_stats(PlayerId(1)).refused, 12);
+    assert!(table.game.stats().panics >= 12 + 5);
+    let said: Vec<_> = table.game.take_incidents();
+    assert!(said.iter().any(|i| i.message.contains("planted: owed")));
+}
+
+// Finding K9: a panic of `admit_answer` was told nowhere.
+#[test]
+fn a_referee_that_panics_on_an_answer_is_told_of() {
+    struct Doubts;
+    impl Referee<Fragile> for Doubts {
+        fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, _: &Order, _: bool) -> bool {
+            true
+        }
+        fn admit_answer(
+            &mut self,
+            _: &Look<'_, Fragile>,
+            _: PlayerId,
+            _: Key,
+            _: &Outcome,
+            _: &Vec<u8>,
+        ) -> bool {
+            panic!("planted: answer")
+        }
+    }
+    let mut table = owners_answer();
+    table.game.set_referee(Doubts);
+    table.sessions[0]
+        .command(0, Order::Ask(Outcome::Fine))
+        .unwrap();
+    table.run(SECOND / 5);
+    assert_eq!(table.game.world().sim().answered, 1, "by the server");
+    assert_eq!(table.game.stats().panics, 1);
+    let incidents = table.game.take_incidents();
+    assert_eq!(incidents.len(), 1);
+    assert!(incidents[0].message.contains("planted: answer"));
+}
+
+fn owners_answer() -> Table<Fragile> {
+    let config = MatchConfig {
+        resolves: Resolves::Owner,
+        ..MatchConfig::action()
+    };
+    let forge = |_: &Fragile, (): &(), _: Key, _: &Outcome| Some(vec![99; 9]);
+    let set = |_| SessionConfig::new(Arc::new(())).resolve(forge);
+    let mut table = Table::new(config, Fragile::default(), resolver, 1, set);
+    table.gather();
+    table
+}
+
+// Finding K19: without a word of the game, whatever a client answered stood.
+#[test]
+fn an_answer_stands_only_if_the_game_says_so() {
+    let mut table = owners_answer();
+    for _ in 0..5 {
+        table.sessions[0]
+            .command(0, Order::Ask(Outcome::Fine))
+            .unwrap();
+        table.run(SECOND / 5);
+    }
+    let stats = table.game.stats();
+    assert_eq!((stats.owner_answers, stats.outcomes), (0, 5), "{stats:?}");
+}
+
+// Finding A8: an outcome over its bound became none without a word.
+#[test]
+fn an_outcome_that_cannot_be_sent_is_told_and_is_an_error_in_a_debug_build() {
+    let mut table = fragile(1, MatchConfig::action());
+    table.sessions[0]
+        .command(0, Order::Ask(Outcome::Huge))
+        .unwrap();
+    let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        table.run(SECOND / 5);
+    }));
+    assert_eq!(played.is_err(), cfg!(debug_assertions));
+    let incidents = table.game.take_incidents();
+    assert_eq!(incidents.len(), 1, "{incidents:?}");
+    assert!(incidents[0].message.contains("256"), "{}", incidents[0]);
+}

@@ -1,0 +1,191 @@
+//! What one player orders or makes the game ask never keeps another one's orders out of the frames.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::SessionConfig;
+use twinstep_core::{Controls, Effects, Frame, Key, PlayerId, Simulation};
+use twinstep_server::{Look, MatchConfig, Resolution};
+
+mod table;
+
+use table::{SECOND, Table};
+
+/// A command of any size, and what it makes the game ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Order {
+    Write(Vec<u8>),
+    /// From now on the game asks so many queries a tick, with outcomes of so many bytes.
+    Ask {
+        queries: u8,
+        bytes: u16,
+    },
+}
+
+/// Controls as large as they may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Hold([u8; 16]);
+
+impl Controls for Hold {}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Board {
+    written: [u32; 16],
+    asks: u8,
+    bytes: u16,
+    answered: u32,
+    unanswered: u32,
+    /// Ticks between question and answer, at most.
+    waited: u32,
+}
+
+impl Simulation for Board {
+    const NAME: &'static str = "board";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = Hold;
+    type Command = Order;
+    type Query = (u16, u32);
+    type Outcome = Vec<u8>;
+    type Cue = twinstep_core::Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (_, (_, asked), outcome) in frame.outcomes() {
+            self.waited = self.waited.max(frame.tick().0 - asked);
+            match outcome {
+                Some(_) => self.answered += 1,
+                None => self.unanswered += 1,
+            }
+        }
+        for (player, order) in frame.commands() {
+            match order {
+                Order::Write(_) => self.written[player.index()] += 1,
+                Order::Ask { queries, bytes } => (self.asks, self.bytes) = (*queries, *bytes),
+            }
+        }
+        for n in 0..u32::from(self.asks) {
+            let key = Key::player(PlayerId(0), frame.tick().0 * 16 + n);
+            fx.ask(key, (self.bytes, frame.tick().0));
+        }
+    }
+}
+
+fn board(clients: usize, busy: bool) -> Table<Board> {
+    let config = MatchConfig {
+        players_max: 16,
+        ..MatchConfig::action()
+    };
+    let resolver = |_: &Look<'_, Board>, _: Key, (bytes, _): &(u16, u32)| {
+        Resolution::Now(vec![7; usize::from(*bytes)])
+    };
+    let set = |_| SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let mut table = Table::new(config, Board::default(), resolver, clients, set);
+    table.gather();
+    if busy {
+        table.frame(hold);
+    }
+    table
+}
+
+/// Controls of which every byte changes with every tick would be worst; the sealer counts them so in any case.
+fn hold(client: usize) -> Hold {
+    Hold([client as u8 + 1; 16])
+}
+
+// Finding K2: canonical order was used as a rank: of 16 players who ordered 20 times a second, ten never got a word in.
+#[test]
+fn everybody_gets_the_same_share_when_everybody_orders_as_much_as_is_granted() {
+    let mut table = board(16, true);
+    let before = table.game.world().sim().written;
+    for _ in 0..20 * 10 {
+        for session in &mut table.sessions {
+            let _ = session.command(0, Order::Write(vec![1; 94]));
+        }
+        for _ in 0..3 {
+            table.frame(hold);
+        }
+    }
+    let sim = table.game.world().sim();
+    let written: Vec<u32> = (0..16).map(|i| sim.written[i] - before[i]).collect();
+    let (least, most) = (written.iter().min().unwrap(), written.iter().max().unwrap());
+    assert!(
+        *least >= 25,
+        "2.5 commands a second are everybody's: {written:?}"
+    );
+    assert!(most - least <= most / 10, "{written:?}");
+    let refused: u64 = (0..16)
+        .map(|p| table.game.seat_stats(PlayerId(p)).refused)
+        .sum();
+    assert!(refused > 0, "what is too much is refused, not left to wait");
+}
+
+// Finding K3: outcomes took all the room there was, and one player's order waited for as long as another one's
+// queries were answered.
+#[test]
+fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
+    for bytes in [88, 250] {
+        let mut table = board(2, true);
+        let ask = Order::Ask { queries: 16, bytes };
+        table.sessions[0].command(0, ask).unwrap();
+        table.run(SECOND);
+        for (size, ticks) in [(8, 4), (120, 60)] {
+            let before = table.game.world().sim().written[1];
+            let order = Order::Write(vec![1; size]);
+            table.sessions[1].command(0, order).unwrap();
+            for _ in 0..ticks {
+                table.frame(hold);
+            }
+            let sim = table.game.world().sim();
+            assert_eq!(
+                sim.written[1] - before,
+                1,
+                "{size} B beside outcomes of {bytes} B"
+            );
+        }
+    }
+}
+
+// Finding K21: beside 16 inputs of 16 bytes the largest outcome never fitted, and became none without a word.
+#[test]
+fn the_largest_outcome_fits_beside_the_largest_inputs() {
+    let mut table = board(16, true);
+    let ask = Order::Ask {
+        queries: 1,
+        bytes: 253,
+    };
+    table.sessions[3].command(0, ask).unwrap();
+    for _ in 0..10 {
+        table.frame(hold);
+    }
+    let stop = Order::Ask {
+        queries: 0,
+        bytes: 0,
+    };
+    table.sessions[3].command(0, stop).unwrap();
+    for _ in 0..60 {
+        table.frame(hold);
+    }
+    let sim = table.game.world().sim();
+    assert!(sim.answered >= 9 && sim.unanswered == 0, "{sim:?}");
+    assert!(sim.waited <= 3, "nobody else wanted anything: {sim:?}");
+}
+
+/// Orders of one client alone run where it assumed them, however many and large they are: nothing is stepped again.
+#[test]
+fn a_client_alone_knows_when_its_orders_run() {
+    let mut table = board(1, true);
+    let rebuilt = table.sessions[0].stats().timeline.resim_ticks;
+    for n in 0..30 {
+        for _ in 0..n % 5 {
+            let _ = table.sessions[0].command(0, Order::Write(vec![1; 120]));
+        }
+        for _ in 0..20 {
+            table.frame(hold);
+        }
+    }
+    assert!(table.game.world().sim().written[0] > 40);
+    assert_eq!(table.sessions[0].stats().timeline.resim_ticks, rebuilt);
+}
