@@ -1,5 +1,6 @@
 //! Random rooms full of thrown bodies, and one rule a test.
 
+use super::way_out::{WAY_OUT_TRIES, contact};
 use super::*;
 
 /// A generator for rooms: xorshift64*, seeded from the test's case number.
@@ -118,6 +119,73 @@ fn nobody_is_ever_in_a_wall_nor_outside() {
         }
     }
     assert!(flown > 200_000, "{flown} samples");
+}
+
+/// Finding H9: what a run costs the match's thread does not grow with the walls of the level, but for the few that are
+/// near a body; and whoever is near the same walls flies the same way.
+#[test]
+fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
+    let bodies = crowd(&mut Dice::new(3), 20, 40.0);
+    let near = room(Material::default());
+    let mut large = room(Material::default());
+    for n in 0..1_000 {
+        let at = Vec2::new((n % 40) as f32 * 8.0 + 60.0, (n / 40) as f32 * 8.0);
+        large.add_wall::<u32>(CRATE, at, 0.3).unwrap();
+    }
+    let fly = |flights: &Flights| {
+        let mut room = flights.room(&bodies).unwrap();
+        let mut samples = 0;
+        for _ in 0..240 {
+            room.step();
+            room.sample();
+            samples += bodies.len() as u64;
+        }
+        (room.tested, samples, room.tracks())
+    };
+    let (tested, samples, tracks) = fly(&near);
+    assert!(
+        tested > 0 && tested < samples,
+        "{tested} tests of {samples} samples"
+    );
+    let (tested_in_large, _, in_large) = fly(&large);
+    assert_eq!(tested_in_large, tested);
+    assert_eq!(in_large, tracks);
+}
+
+/// As it was before there was a tree: every solid is tested, and the first of the deepest pushes.
+#[test]
+fn what_is_found_by_the_tree_is_what_a_test_of_all_finds() {
+    let room = room(Material::default()).room::<u32>(&[]).unwrap();
+    let solids: Vec<Solid<usize>> = {
+        let walls = walls().into_iter().enumerate();
+        let solid = |(n, (at, half))| Solid {
+            id: Some(n),
+            shape: Shape::Box { half },
+            pose: placed(Shape::Box { half }, at, 0.0).unwrap(),
+            layers: Layers::ALL,
+        };
+        walls.map(solid).collect()
+    };
+    let mut pushed = 0;
+    for seed in 0..20_000 {
+        let mut dice = Dice::new(seed);
+        let shape = if dice.unit() < 0.5 { BALL } else { CRATE };
+        let from = placed(shape, dice.vector(HALF + 1.0), dice.unit() * 6.0).unwrap();
+        let mut expected = from;
+        for _ in 0..WAY_OUT_TRIES {
+            let deepest = solids
+                .iter()
+                .filter_map(|solid| contact(solid, &shape, &expected))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            match deepest {
+                Some((depth, out)) if depth < 0.0 => expected.translation -= out * depth,
+                _ => break,
+            }
+        }
+        assert_eq!(free_of(&room.still, &shape, from, &mut 0), expected);
+        pushed += u32::from(expected != from);
+    }
+    assert!(pushed > 1_000, "{pushed} were in something");
 }
 
 #[test]

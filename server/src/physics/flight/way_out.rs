@@ -1,0 +1,61 @@
+//! Out of what stands still: a sample of a flight is in nothing, whatever the engine is about.
+
+use std::ops::ControlFlow;
+
+use glam::Vec2;
+use rapier2d::math::Pose;
+use rapier2d::parry::query::{DefaultQueryDispatcher, QueryDispatcher};
+
+use super::super::scene::{Scene, Solid};
+use super::super::shape::Shape;
+
+/// How often a body is put out of what it is in, one thing after the other, before it is left where it is.
+pub(super) const WAY_OUT_TRIES: usize = 4;
+
+/// The place next to `pose` that is in nothing: whom others squeeze sinks into a wall for a tick or two, which
+/// is the engine's own affair.
+pub(super) fn free_of(
+    still: &Scene<usize>,
+    shape: &Shape,
+    mut pose: Pose,
+    tested: &mut u64,
+) -> Pose {
+    for _ in 0..WAY_OUT_TRIES {
+        let body = shape.with(|shape| shape.compute_aabb(&pose));
+        let reaches =
+            |low: Vec2, high: Vec2| body.mins.cmple(high).all() && low.cmple(body.maxs).all();
+        // Of two that are as deep, the one that stood there first; the tree shows them in an order of its own.
+        let mut deepest: Option<(f32, usize, Vec2)> = None;
+        still.visit(reaches, |solid| {
+            *tested += 1;
+            if let Some((depth, out)) = contact(solid, shape, &pose) {
+                let stood_before = solid.id.unwrap_or_default();
+                let is_deeper = |(other, order, _): (f32, usize, Vec2)| {
+                    depth
+                        .total_cmp(&other)
+                        .then(stood_before.cmp(&order))
+                        .is_lt()
+                };
+                if deepest.is_none_or(is_deeper) {
+                    deepest = Some((depth, stood_before, out));
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        match deepest {
+            Some((depth, _, out)) if depth < 0.0 => pose.translation -= out * depth,
+            _ => break,
+        }
+    }
+    pose
+}
+
+/// How far apart a body and a solid that touch are, below 0 if they overlap, and the solid's outward normal there.
+pub(super) fn contact(solid: &Solid<usize>, shape: &Shape, pose: &Pose) -> Option<(f32, Vec2)> {
+    let relative = solid.pose.inv_mul(pose);
+    let contact = solid.shape.with(|still| {
+        shape.with(|moving| DefaultQueryDispatcher.contact(&relative, still, moving, 0.0))
+    });
+    let contact = contact.expect("the engine knows contacts of all convex shapes")?;
+    Some((contact.dist, solid.pose.rotation * contact.normal1))
+}
