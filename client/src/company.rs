@@ -18,8 +18,8 @@ pub struct Company {
 }
 
 impl Company {
-    /// What a player wants to be called; `None`: nothing was told of it. Nobody has checked who it is, and two may have
-    /// the same name: tell them apart by more than that.
+    /// What a player wants to be called; `None`: nothing was told of it. Nobody has checked who it is. The server gives
+    /// no two players names that look alike, as far as it is to be trusted.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
         let told = self.names.iter().find(|(who, _)| *who == player);

@@ -4,17 +4,20 @@
 //! whatever text came in, a [`Name`] is short, in one line, and shows as what it is.
 
 use alloc::string::String;
-use core::fmt;
+use core::fmt::{self, Write};
 
 use arrayvec::ArrayString;
 use serde::{Deserialize, Serialize};
+
+use crate::text::{Look, Marks};
 
 /// The longest name, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 48;
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 16;
 
-/// What a player wants to be called: nobody has checked who it is, and two may have the same.
+/// What a player wants to be called: nobody has checked who it is. Of two who wish for names that look alike, a match
+/// gives the second a number.
 ///
 /// ```
 /// use twinstep_core::company::Name;
@@ -28,29 +31,66 @@ pub const NAME_CHARS_MAX: usize = 16;
 pub struct Name(ArrayString<NAME_BYTES_MAX>);
 
 impl Name {
-    /// As much of a text as can be a name: no control characters, nothing invisible, nothing that turns or covers the
-    /// text around it, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if nothing is left.
+    /// As much of a text as can be a name: nothing that cannot be seen in its place (see [`text`](crate::text)), no
+    /// more marks on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if
+    /// nothing is left.
     #[must_use]
     pub fn new(text: &str) -> Name {
         let mut name = ArrayString::new();
-        let mut chars = 0;
-        for word in text.split_whitespace() {
-            let mut begins = true;
-            for char in word.chars().filter(|char| shows(*char)) {
-                let gap = begins && !name.is_empty();
-                begins = false;
-                let room = name.remaining_capacity() >= char.len_utf8() + usize::from(gap);
-                if chars + 1 + usize::from(gap) > NAME_CHARS_MAX || !room {
-                    return Name(name);
-                }
-                if gap {
-                    name.push(' ');
-                    chars += 1;
-                }
-                name.push(char);
+        let mut marks = Marks::default();
+        let (mut chars, mut gap) = (0, false);
+        for char in text.chars() {
+            let look = Look::of(char);
+            if look == Look::Space || char.is_whitespace() {
+                gap = !name.is_empty();
+                marks = Marks::default();
+                continue;
+            }
+            // What is left out leaves the letter before it as it is.
+            if look == Look::Nothing || !marks.take(char) {
+                continue;
+            }
+            let room = name.remaining_capacity() >= char.len_utf8() + usize::from(gap);
+            if chars + 1 + usize::from(gap) > NAME_CHARS_MAX || !room {
+                return Name(name);
+            }
+            if gap {
+                name.push(' ');
                 chars += 1;
             }
+            name.push(char);
+            chars += 1;
+            gap = false;
         }
+        Name(name)
+    }
+
+    /// The name with a number behind it, shortened to make room: for the second of two that look alike.
+    ///
+    /// ```
+    /// use twinstep_core::company::Name;
+    ///
+    /// assert_eq!(Name::new("Anna").numbered(2).as_str(), "Anna 2");
+    /// assert_eq!(Name::new("a very long name").numbered(12).as_str(), "a very long n 12");
+    /// ```
+    #[must_use]
+    pub fn numbered(&self, number: u8) -> Name {
+        let mut digits = ArrayString::<4>::new();
+        write!(digits, " {number}").expect("a space and at most three digits");
+        let mut name = self.0;
+        while name.chars().count() + digits.len() > NAME_CHARS_MAX
+            || name.remaining_capacity() < digits.len()
+        {
+            name.pop();
+        }
+        while name.ends_with(' ') {
+            name.pop();
+        }
+        let digits = match name.is_empty() {
+            true => digits.trim_start(),
+            false => &digits,
+        };
+        name.push_str(digits);
         Name(name)
     }
 
@@ -65,18 +105,6 @@ impl Name {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-/// Whether a character has a shape of its own and keeps to its place: no controls, joiners, marks of direction or
-/// variation, marks that pile up on the one before, or characters without a meaning for everybody.
-fn shows(char: char) -> bool {
-    !char.is_control()
-        && !matches!(char,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
-            | '\u{0300}'..='\u{036f}' | '\u{0483}'..='\u{0489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{20d0}'..='\u{20ff}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{fff0}'..='\u{ffff}'
-            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}')
 }
 
 impl From<String> for Name {
@@ -128,7 +156,11 @@ mod tests {
             ("Jörg ☃ 世界", "Jörg ☃ 世界"),
             (" \u{a0}two \r\n lines ", "two lines"),
             ("a\u{200d}b\u{202e}c\u{0}d", "abcd"),
-            ("z\u{300}\u{301}\u{302}a", "za"),
+            ("z\u{300}\u{301}\u{302}a", "z\u{300}\u{301}a"),
+            // Finding C9: letters that are blank, marks on nothing, what has no meaning.
+            ("\u{3164}\u{2800}\u{115f}", ""),
+            ("\u{16fe4}\u{13441}x\u{e0100}", "x"),
+            ("\u{301}\u{20dd}a\u{378}\u{e000}", "a"),
             ("0123456789abcdefXYZ", "0123456789abcdef"),
             ("0123456789abcde X", "0123456789abcde"),
             ("\u{feff}\t", ""),
@@ -144,9 +176,19 @@ mod tests {
             let name = Name::new(&text);
             prop_assert!(name.as_str().len() <= NAME_BYTES_MAX);
             prop_assert!(name.as_str().chars().count() <= NAME_CHARS_MAX);
-            prop_assert!(name.as_str().chars().all(shows));
+            prop_assert!(crate::text::is_plain(name.as_str()));
             prop_assert_eq!(name.as_str(), name.as_str().trim());
             prop_assert_eq!(Name::new(name.as_str()), name);
+        }
+
+        #[test]
+        fn a_numbered_name_is_a_name_that_ends_with_its_number(text in "\\PC*", number in 2_u8..) {
+            let alone = Name::default().numbered(number);
+            prop_assert_eq!(alone.as_str(), alloc::format!("{number}"));
+            let name = Name::new(&alloc::format!("x{text}")).numbered(number);
+            prop_assert_eq!(Name::new(name.as_str()), name);
+            let end = alloc::format!(" {number}");
+            prop_assert!(name.as_str().ends_with(&end));
         }
 
         #[test]

@@ -54,6 +54,7 @@ pub mod simnet;
 pub mod simulation;
 pub mod table;
 pub mod testing;
+pub mod text;
 mod tree;
 pub mod turn;
 pub mod varint;

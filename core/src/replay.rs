@@ -40,6 +40,7 @@ use crate::effects::Effects;
 use crate::frame::{FrameData, Perspective, PlayerSet};
 use crate::journal::{Entry, JournalError, Record};
 use crate::packet::hello::{CloseCode, Hello};
+use crate::text::line;
 use crate::wire::WireError;
 use crate::world::{FrameError, Stepper, World};
 use crate::{Simulation, Tick};
@@ -71,7 +72,7 @@ pub enum ReplayError {
     #[error(
         "the journal does not fit this program: it is of {:?} version {}, rules {:016x}, written by build {:?}; \
          play it with that build ({code})",
-        about.game, about.sim_version, about.rules_digest, about.build
+        line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
     )]
     Mismatch {
         /// What the journal is of.

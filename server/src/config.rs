@@ -185,7 +185,7 @@ pub enum ConfigError {
     )]
     WaitWithoutDelay,
     /// How long the others wait.
-    #[error("expected to wait 1 s to 5 min for a silent player, got {0:?}")]
+    #[error("expected to wait 1 s to 5 min for a silent or trailing player, got {0:?}")]
     KickAfter(Duration),
     /// The input delay.
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
@@ -201,12 +201,21 @@ pub enum ConfigError {
     /// The spectators.
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} live spectators, or {SPECTATORS_DELAYED_MAX} who are \
-         {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {0:?}"
+         {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {} who are {} ticks behind",
+        .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
     /// Something that is settled when the match begins.
     #[error("{0} is fixed for the match: start another one")]
     Fixed(&'static str),
+}
+
+/// Whether others bear with a player for a time that makes sense.
+fn check_patience(time: Duration) -> Result<(), ConfigError> {
+    match (Duration::from_secs(1)..=Duration::from_secs(300)).contains(&time) {
+        true => Ok(()),
+        false => Err(ConfigError::KickAfter(time)),
+    }
 }
 
 impl MatchConfig {
@@ -282,9 +291,10 @@ impl MatchConfig {
             if self.command_delay == 0 {
                 return Err(ConfigError::WaitWithoutDelay);
             }
-            if !(Duration::from_secs(1)..=Duration::from_secs(300)).contains(&kick_after) {
-                return Err(ConfigError::KickAfter(kick_after));
-            }
+            check_patience(kick_after)?;
+        }
+        if let Laggards::Kick { after } = self.laggards {
+            check_patience(after)?;
         }
         if u32::from(self.delay_ticks) > DELAY_MAX {
             return Err(ConfigError::Delay(self.delay_ticks));

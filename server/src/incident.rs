@@ -5,6 +5,7 @@
 use std::fmt::{self, Write};
 
 use twinstep_core::frame::{FrameData, Order};
+use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 /// Incidents that wait to be taken; more are only counted.
@@ -186,21 +187,21 @@ impl fmt::Display for Incident {
             "{}: {}\n  {}",
             self.tick,
             self.trouble,
-            self.message.escape_debug()
+            line(&self.message).at_most(TEXT_MAX)
         )?;
         for suspect in &self.suspects {
             writeln!(
                 f,
                 "  left out: {} {:?}, {} #{}: {}",
                 suspect.player,
-                suspect.identity,
+                line(&suspect.identity),
                 if suspect.claim {
                     "claim of tick"
                 } else {
                     "command"
                 },
                 suspect.seq,
-                suspect.order.escape_debug()
+                line(&suspect.order).at_most(TEXT_MAX)
             )?;
         }
         Ok(())
@@ -249,6 +250,26 @@ mod tests {
         let long = "ä".repeat(2_000);
         assert_eq!(clip(&long).len(), TEXT_MAX);
         assert_eq!(clip(&format_args!("x{long}")).len(), TEXT_MAX - 1);
+    }
+
+    /// Finding C6: whatever a player sent, its file can be read in a terminal.
+    #[test]
+    fn what_an_incident_tells_steers_nothing() {
+        let evil = "\u{1b}]0;owned\u{7}\u{202e}\u{200b}\n";
+        let incident = Incident {
+            suspects: vec![Suspect {
+                player: PlayerId(1),
+                identity: evil.to_owned(),
+                claim: false,
+                seq: 1,
+                order: evil.to_owned(),
+            }],
+            ..Incident::new(Tick(7), Trouble::Step, evil)
+        };
+        let told = incident.to_string();
+        assert_eq!(twinstep_core::text::plain(&told).to_string(), told);
+        assert_eq!(told.lines().count(), 3, "{told}");
+        assert_eq!(told.matches("\\u{1b}").count(), 3, "{told}");
     }
 
     #[test]

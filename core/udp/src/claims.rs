@@ -9,6 +9,8 @@
 //!
 //! Invariant: claims that were read are within their ranges.
 
+use twinstep_core::text;
+
 use crate::netcode::PRIVATE_BYTES;
 
 /// The longest identity, in bytes of UTF-8.
@@ -63,9 +65,9 @@ impl TicketClaims {
     }
 }
 
-/// Whether a text can be a player's name: something, short, and in one line.
+/// Whether a text can be a player's name: something, short, in one line, and nothing in it that cannot be seen.
 pub(crate) fn is_identity(text: &str) -> bool {
-    (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+    (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && text::is_plain(text)
 }
 
 #[cfg(test)]

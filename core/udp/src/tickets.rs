@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use twinstep_core::text;
+
 use crate::claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims, is_identity};
 use crate::keys::Key;
 use crate::netcode::{Token, TokenSpec};
@@ -290,7 +292,8 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
 pub enum TicketError {
     /// A ticket cannot be made for this name.
     #[error(
-        "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes without control characters, got {got:?}"
+        "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes, all of which can be seen, got {:?}",
+        text::line(got)
     )]
     Identity {
         /// The name.

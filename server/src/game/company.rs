@@ -10,10 +10,10 @@
 //! Who watches from a distance in time hears of names and links from the same distance: each state is kept with the tick
 //! at which it was told, until none is shown less than the next one.
 
-use arrayvec::ArrayString;
-use twinstep_core::company::{LinkQuality, NAME_BYTES_MAX, Name};
+use twinstep_core::company::{LinkQuality, Name};
 use twinstep_core::packet::company;
 use twinstep_core::packet::hello::Names;
+use unicode_security::skeleton;
 
 use super::*;
 
@@ -105,14 +105,30 @@ impl Company {
     }
 
     /// Names who is there now, before `tick`; others are shown all frames before `shown`, or more.
+    ///
+    /// Who came first keeps its name; who looks like somebody else gets a number. Who wishes for nothing is called by
+    /// its identity, and who has nothing that can be seen by its place.
     fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
         let mut names = Names::new();
+        let mut looks: Vec<String> = Vec::new();
         for (n, (identity, player)) in identities.iter().enumerate().take(PLAYERS_MAX) {
             let wished = self.wished[player.index()];
-            let name = match wished.is_empty() {
-                false => wished,
-                true => by_identity(identity, nth_of(identities, n)),
+            let name = match (wished, Name::new(identity)) {
+                (wished, _) if !wished.is_empty() => wished,
+                (_, known) if known.is_empty() => Name::new(&player.to_string()),
+                (_, known) => match nth_of(identities, n) {
+                    0 => known,
+                    nth => known.numbered(nth as u8 + 1),
+                },
             };
+            let numbered = (2..).map(|number| name.numbered(number));
+            // Of so many different numbers one is free.
+            let (name, look) = std::iter::once(name)
+                .chain(numbered)
+                .map(|name| (name, look_of(&name)))
+                .find(|(_, look)| !looks.contains(look))
+                .unwrap_or_default();
+            looks.push(look);
             names.push((*player, name));
         }
         names.sort_unstable_by_key(|(player, _)| *player);
@@ -128,28 +144,19 @@ impl Company {
     }
 }
 
-/// How many players of the same identity stand before this one.
+/// How many players of the same identity, at the same screen, stand before this one.
 fn nth_of(identities: &[(String, PlayerId)], n: usize) -> usize {
     let same = |(identity, _): &&(String, PlayerId)| *identity == identities[n].0;
     identities[..n].iter().filter(same).count()
 }
 
-/// Who wishes for nothing is called by its identity, and a second one at the same screen gets a number.
-fn by_identity(identity: &str, nth: usize) -> Name {
-    if nth == 0 {
-        return Name::new(identity);
-    }
-    let mut text = ArrayString::<{ NAME_BYTES_MAX + 4 }>::new();
-    for char in identity.chars().take(NAME_CHARS_WITH_NUMBER) {
-        text.push(char);
-    }
-    text.push(' ');
-    text.push(char::from(b'1' + nth as u8));
-    Name::new(&text)
+/// Equal for names that a player may take for each other: by Unicode's table of look-alikes (UTS 39), in whatever case,
+/// with gaps or without.
+fn look_of(name: &Name) -> String {
+    let lower = skeleton(name.as_str()).collect::<String>().to_lowercase();
+    let again = skeleton(&lower);
+    again.filter(|char| !char.is_whitespace()).collect()
 }
-
-/// Characters of an identity that leave room for a number.
-const NAME_CHARS_WITH_NUMBER: usize = 12;
 
 impl<S: Simulation> Match<S> {
     /// Looks at who is there, once a second.
@@ -217,29 +224,79 @@ impl<S: Simulation> Match<S> {
 mod tests {
     use super::*;
 
+    fn named(company: &mut Company, identities: &[(u8, &str)]) -> Vec<String> {
+        let identities: Vec<_> = identities
+            .iter()
+            .map(|(n, name)| ((*name).to_owned(), PlayerId(*n)))
+            .collect();
+        company.name(&identities, Tick(7), Tick(7));
+        let names = company.names.iter();
+        names.map(|(_, name)| name.as_str().to_owned()).collect()
+    }
+
     #[test]
     fn who_wishes_for_nothing_is_called_by_its_identity() {
         let mut company = Company::default();
+        company.wish(PlayerId(2), Name::new("Robert"));
         let identities = [
             (0, "anna"),
             (3, "anna"),
             (1, "a very long identity of 32 B"),
             (2, "bob"),
+            (4, "\u{3164}"),
         ];
-        let identities = identities.map(|(n, name)| (name.to_owned(), PlayerId(n)));
-        company.wish(PlayerId(2), Name::new("Robert"));
-        company.name(&identities, Tick(7), Tick(7));
-        let names: Vec<&str> = company
-            .names
-            .iter()
-            .map(|(_, name)| name.as_str())
-            .collect();
-        assert_eq!(names, ["anna", "a very long iden", "Robert", "anna 2"]);
+        let names = named(&mut company, &identities);
+        assert_eq!(
+            names,
+            ["anna", "a very long iden", "Robert", "anna 2", "p4"]
+        );
         let number = company.names_number;
-        company.name(&identities, Tick(7), Tick(7));
+        named(&mut company, &identities);
         assert_eq!(company.names_number, number, "nothing changed");
-        company.name(&identities[..2], Tick(9), Tick(9));
+        named(&mut company, &identities[..2]);
         assert_eq!(company.names_number, number + 1);
+    }
+
+    /// Finding C9: whoever comes later and looks like somebody gets a number.
+    #[test]
+    fn no_two_names_look_alike() {
+        let mut company = Company::default();
+        // Cyrillic, another case, digits for letters, invisible letters, a name that has the number already.
+        let wishes = [
+            "Paypal",
+            "P\u{430}yp\u{430}l",
+            "paypaI",
+            "PAYPA1",
+            "Pay\u{200b}pal\u{3164}",
+            "Paypal 2",
+            "Pay pal",
+            "Anna",
+        ];
+        let identities: Vec<_> = (0..8).map(|n| (n, "someone")).collect();
+        for (n, wish) in (0..).zip(wishes) {
+            company.wish(PlayerId(n), Name::new(wish));
+        }
+        let names = named(&mut company, &identities);
+        assert_eq!(names[0], "Paypal");
+        assert_eq!(names[7], "Anna");
+        for (n, name) in names.iter().enumerate() {
+            let look = look_of(&Name::new(name));
+            let before = names[..n].iter().map(|other| look_of(&Name::new(other)));
+            assert!(before.into_iter().all(|other| other != look), "{names:?}");
+        }
+        assert!(
+            names[1].ends_with(" 2") && names[3].ends_with(" 4"),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn sixteen_equal_names_are_told_apart() {
+        let mut company = Company::default();
+        let identities: Vec<_> = (0..16).map(|n| (n, "sixteen letters!")).collect();
+        let names = named(&mut company, &identities);
+        let different: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(different.len(), 16, "{names:?}");
     }
 
     #[test]

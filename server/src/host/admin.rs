@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use twinstep_core::packet::hello::Hello;
+use twinstep_core::text::line;
 use twinstep_udp::KeyError;
 
 use super::Clock;
@@ -87,7 +88,7 @@ pub enum AdminError {
         source: std::io::Error,
     },
     /// The other process does not hand over.
-    #[error("the server at {address} does not hand over its match: {said}")]
+    #[error("the server at {address} does not hand over its match: {}", line(said))]
     Refused {
         /// Whom.
         address: SocketAddr,

@@ -10,6 +10,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use twinstep_core::text::line;
+
 use crate::incident::Incident;
 
 /// Files of one match.
@@ -31,7 +33,7 @@ impl IncidentFiles {
     /// Logs an incident and writes its file.
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
-        tracing::error!(id, tick = incident.tick.0, trouble = %incident.trouble, message = ?incident.message, "incident");
+        tracing::error!(id, tick = incident.tick.0, trouble = %incident.trouble, message = ?line(&incident.message), "incident");
         let Some(folder) = &self.folder else {
             return;
         };

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
+use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
@@ -306,7 +307,7 @@ impl<S: Simulation> Runner<S> {
         if self.game.is_closed() {
             return;
         }
-        tracing::info!(id = self.id, peer = peer.0, identity = ?ticket.identity, refused = ?connected.err(), "session");
+        tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
         match connected {
             Ok(()) => self.tell(Told::Admit(peer)),
             Err(code) => self.tell(Told::Close(peer, code)),
@@ -461,7 +462,7 @@ impl<S: Simulation> Runner<S> {
         }
         if let Some(report) = self.game.take_report() {
             self.reported = Some(now);
-            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, text = ?report.text, "a client's state differed");
+            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }
     }
 }

@@ -1,0 +1,321 @@
+//! Text from elsewhere: from a file, a ticket, a peer. It shows as what it is, and does nothing.
+//!
+//! ```text
+//!   a journal's reason, an identity, a report ──▶ line(text) ──▶ one row, clipped, right-to-left isolated ──┐
+//!   a whole message of our own, with such pieces in it ──▶ plain(text) ──▶ many rows, not clipped ──────────┴▶ shown
+//! ```
+//!
+//! Invariant (law *Hostile wire*): what comes out holds nothing that a terminal obeys, that turns the text around it,
+//! that covers it, or that cannot be seen. It is escaped as `\u{1b}` instead, so that whoever looks for the cause finds
+//! it. Characters are judged by their general category, not by a list of bad ones: what Unicode has not assigned, and
+//! what means something else on each machine, is escaped too.
+
+use core::fmt::{self, Write};
+
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+/// So many characters of a piece of foreign text are shown, escapes counted as they are written.
+pub const LINE_CHARS_MAX: usize = 300;
+/// So many marks pile up on a letter at most; two are enough for every living script.
+pub const MARKS_MAX: usize = 2;
+
+/// Begins a text whose direction nothing beside it sees (FSI).
+pub const ISOLATE: char = '\u{2068}';
+/// Ends it (PDI).
+pub const ISOLATE_ENDS: char = '\u{2069}';
+
+/// What a character does where it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It has a shape and keeps to its place.
+    Shape,
+    /// It is drawn over the one before.
+    Mark,
+    /// It is a gap in the line.
+    Space,
+    /// It cannot be seen, steers what shows it, or means nothing.
+    Nothing,
+}
+
+impl Look {
+    pub(crate) fn of(char: char) -> Look {
+        use GeneralCategory as C;
+        match char.general_category() {
+            _ if is_unseen(char) => Look::Nothing,
+            C::NonspacingMark | C::SpacingMark => Look::Mark,
+            C::SpaceSeparator => Look::Space,
+            // Marks that enclose are drawn over the neighbours.
+            C::EnclosingMark
+            | C::Control
+            | C::Format
+            | C::Surrogate
+            | C::PrivateUse
+            | C::Unassigned
+            | C::LineSeparator
+            | C::ParagraphSeparator => Look::Nothing,
+            _ => Look::Shape,
+        }
+    }
+}
+
+/// Letters, marks and signs by their category, of which nothing is seen: those that Unicode lets every renderer ignore
+/// (`Default_Ignorable_Code_Point`), blank ones, and the place of a missing object.
+fn is_unseen(char: char) -> bool {
+    matches!(char,
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fffc}' | '\u{13441}'..='\u{13442}' | '\u{16fe4}'
+        | '\u{1d159}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is shown and written from right to left: by the blocks that Unicode keeps for such scripts.
+#[must_use]
+pub fn is_right_to_left(char: char) -> bool {
+    Look::of(char) != Look::Nothing
+        && matches!(char,
+            '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}' | '\u{10800}'..='\u{10fff}'
+            | '\u{1e800}'..='\u{1efff}')
+}
+
+/// Whether a text shows as what it is: every character of it is seen, in its place, and none is piled up.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    let mut marks = Marks::default();
+    text.chars().all(|char| marks.take(char) && char != '\n')
+}
+
+/// A piece of foreign text for one row: [`Display`](fmt::Display) escapes what is not seen in its place, clips it after
+/// [`LINE_CHARS_MAX`] characters, and isolates it if it is written from right to left. `Debug` is the same in quotes.
+///
+/// ```
+/// use twinstep_core::text::line;
+///
+/// assert_eq!(line("power\u{1b}]0;owned\u{7}\nloss").to_string(), "power\\u{1b}]0;owned\\u{7}\\nloss");
+/// assert_eq!(format!("{:?}", line("Jörg")), "\"Jörg\"");
+/// ```
+#[must_use]
+pub fn line(text: &str) -> Line<'_> {
+    Line {
+        text,
+        chars_max: LINE_CHARS_MAX,
+    }
+}
+
+/// A whole text of our own, of several rows: nothing is clipped or isolated, and what its pieces isolated stays so.
+#[must_use]
+pub fn plain(text: &str) -> Plain<'_> {
+    Plain(text)
+}
+
+/// See [`line`].
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    text: &'a str,
+    chars_max: usize,
+}
+
+impl<'a> Line<'a> {
+    /// Clipped after so many characters.
+    #[must_use]
+    pub fn at_most(self, chars_max: usize) -> Line<'a> {
+        Line { chars_max, ..self }
+    }
+}
+
+/// See [`plain`].
+#[derive(Clone, Copy)]
+pub struct Plain<'a>(&'a str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is clipped is not shown, and turns nothing.
+        let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
+        if turns {
+            f.write_char(ISOLATE)?;
+        }
+        let mut marks = Marks::default();
+        let mut room = self.chars_max;
+        for char in self.text.chars() {
+            let space = Look::of(char) == Look::Space;
+            let takes = match marks.take(char) {
+                true => 1,
+                false => escape(char).count(),
+            };
+            let Some(left) = room.checked_sub(takes) else {
+                f.write_char('…')?;
+                break;
+            };
+            room = left;
+            match (takes, space) {
+                (1, true) => f.write_char(' ')?,
+                (1, false) => f.write_char(char)?,
+                _ => escape(char).try_for_each(|char| f.write_char(char))?,
+            }
+        }
+        if turns {
+            f.write_char(ISOLATE_ENDS)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, row) in self.0.split('\n').enumerate() {
+            if n > 0 {
+                f.write_char('\n')?;
+            }
+            let (mut marks, mut open) = (Marks::default(), 0_u32);
+            for char in row.chars() {
+                let is_seen = match char {
+                    ISOLATE => true,
+                    ISOLATE_ENDS => open > 0,
+                    char => marks.take(char),
+                };
+                match is_seen {
+                    true => f.write_char(char)?,
+                    false => escape(char).try_for_each(|char| f.write_char(char))?,
+                }
+                open += u32::from(char == ISOLATE);
+                open -= u32::from(char == ISOLATE_ENDS && is_seen);
+            }
+            // Whatever a row opened ends with it.
+            (0..open).try_for_each(|_| f.write_char(ISOLATE_ENDS))?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the marks on the last letter.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// So many more have a place; none before the first letter.
+    room: usize,
+}
+
+impl Marks {
+    /// Whether a character is seen in its place, behind those that were taken before.
+    pub(crate) fn take(&mut self, char: char) -> bool {
+        match Look::of(char) {
+            Look::Shape => {
+                self.room = MARKS_MAX;
+                true
+            }
+            Look::Mark => {
+                let fits = self.room > 0;
+                self.room = self.room.saturating_sub(1);
+                fits
+            }
+            Look::Space => {
+                self.room = 0;
+                true
+            }
+            Look::Nothing => {
+                self.room = 0;
+                false
+            }
+        }
+    }
+}
+
+/// A character as it is written in a program.
+fn escape(char: char) -> impl Iterator<Item = char> {
+    let short = match char {
+        '\n' => Some('n'),
+        '\r' => Some('r'),
+        '\t' => Some('t'),
+        _ => None,
+    };
+    let long = short.is_none().then(|| char.escape_unicode());
+    let short = short.map(|short| ['\\', short]);
+    short
+        .into_iter()
+        .flatten()
+        .chain(long.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::{String, ToString};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_instead() {
+        for (text, shown) in [
+            ("Jörg ☃ 世界 👾", "Jörg ☃ 世界 👾"),
+            ("\u{1b}]0;owned\u{7}", "\\u{1b}]0;owned\\u{7}"),
+            ("\u{9b}2J", "\\u{9b}2J"),
+            ("two\r\nrows\t.", "two\\r\\nrows\\t."),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{200b}\u{feff}b", "a\\u{200b}\\u{feff}b"),
+            ("\u{3164}\u{e000}\u{378}", "\\u{3164}\\u{e000}\\u{378}"),
+            ("a\u{a0}b", "a b"),
+            ("e\u{301}", "e\u{301}"),
+            ("\u{301}", "\\u{301}"),
+            ("z\u{300}\u{301}\u{302}", "z\u{300}\u{301}\\u{302}"),
+        ] {
+            assert_eq!(line(text).to_string(), shown, "{text:?}");
+            assert_eq!(format!("{:?}", line(text)), format!("\"{shown}\""));
+            assert_eq!(is_plain(text), text == shown || text == "a\u{a0}b");
+        }
+    }
+
+    #[test]
+    fn right_to_left_text_turns_nothing_beside_it() {
+        let name = "\u{5d0}\u{5d1}";
+        assert_eq!(line(name).to_string(), format!("\u{2068}{name}\u{2069}"));
+        let message = format!("{} is here\nnext", line(name));
+        assert_eq!(plain(&message).to_string(), message);
+        // What others open is closed at the end of the row, and what they close was never open.
+        let torn = "\u{2069}a\u{2068}b\nc";
+        assert_eq!(plain(torn).to_string(), "\\u{2069}a\u{2068}b\u{2069}\nc");
+    }
+
+    #[test]
+    fn a_long_text_is_clipped_however_it_is_escaped() {
+        for char in ["a", "\u{7}", "\u{10ffff}"] {
+            let shown = line(&char.repeat(10_000)).to_string();
+            let count = shown.chars().count();
+            assert!(
+                count <= LINE_CHARS_MAX + 1 && count > LINE_CHARS_MAX - 12,
+                "{count}"
+            );
+            assert!(shown.ends_with('…'));
+        }
+        let fits = "a".repeat(LINE_CHARS_MAX);
+        assert_eq!(line(&fits).to_string(), fits);
+        let long = "a".repeat(5_000);
+        assert_eq!(plain(&long).to_string(), long);
+    }
+
+    proptest! {
+        /// Law *Hostile wire*.
+        #[test]
+        fn nothing_that_is_shown_steers_what_shows_it(text in "\\PC*|(.|\\n|\\u{1b}|\\u{202e}|\\u{5d0}|\\u{301}){0,80}") {
+            let steers = |shown: &str| -> Option<char> {
+                let mut marks = Marks::default();
+                shown.chars().find(|char| !marks.take(*char) && !matches!(*char, ISOLATE | ISOLATE_ENDS))
+            };
+            let one: String = line(&text).to_string();
+            prop_assert_eq!(steers(&one), None);
+            prop_assert!(one.chars().count() <= LINE_CHARS_MAX + 3);
+            let many = plain(&text).to_string();
+            prop_assert_eq!(steers(&many.replace('\n', "")), None);
+            prop_assert_eq!(plain(&many).to_string(), many.clone());
+            prop_assert_eq!(plain(&one).to_string(), one);
+            for row in many.split('\n') {
+                let count = |wanted| row.chars().filter(|char| *char == wanted).count();
+                prop_assert_eq!(count(ISOLATE), count(ISOLATE_ENDS));
+            }
+        }
+    }
+}
