@@ -145,6 +145,8 @@ pub struct Match<S: Simulation> {
     /// The packet that is being read.
     said: Said<S>,
     identities: Vec<(String, PlayerId)>,
+    /// Who had each number last, also when it has left.
+    lately: [Option<String>; PLAYERS_MAX],
     peers: Vec<Peer>,
     callers: Vec<callers::Caller>,
     standings: Standings,
@@ -225,6 +227,7 @@ impl<S: Simulation> Match<S> {
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
             identities: Vec::new(),
+            lately: Default::default(),
             peers: Vec::new(),
             callers: Vec::new(),
             standings: Standings::default(),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use powderkeg::game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::PlayerId;
 use twinstep_core::packet::DownKind;
@@ -262,4 +263,23 @@ fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
     assert_eq!(rig.game.world().presence(player), Presence::Dropped);
     rig.run(SECOND * 15);
     assert_eq!(rig.game.world().presence(player), Presence::Absent);
+}
+
+/// Finding C5: a simulation knows players by number, so whoever comes again must find what it left, and whoever is new
+/// must not, while there is room; also after a crash of the server.
+#[test]
+fn who_has_left_gets_its_number_again_and_who_is_new_one_that_nobody_had() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(23, LinkProfile::LAN));
+    rig.run(SECOND * 6);
+    let seat_of = |rig: &Rig<Game>, client: usize| rig.clients[client].session.seats().to_vec();
+    assert_eq!(seat_of(&rig, 1), [PlayerId(1)]);
+    rig.leave(1);
+    rig.leave(0);
+    rig.run(SECOND * 6);
+    for (identity, number) in [("stranger", 4), ("player 1", 1), ("player 0", 0)] {
+        let newcomer = rig.join(identity);
+        rig.until_it_plays(newcomer);
+        assert_eq!(seat_of(&rig, newcomer), [PlayerId(number)], "{identity}");
+    }
+    rig.converge();
 }

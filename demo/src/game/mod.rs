@@ -125,7 +125,7 @@ pub struct Game {
     pub score: u32,
     /// Who plays.
     pub players: Table<PlayerId, Player>,
-    /// Who played, and left: never more than there are seats.
+    /// Who played, and left, by seat.
     former: Table<PlayerId, Former>,
     /// One slot each, as many as [`Rules::slots`].
     pub enemies: Vec<Enemy>,
@@ -246,7 +246,7 @@ impl Game {
 
 impl Simulation for Game {
     const NAME: &'static str = "powderkeg";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     type Rules = Rules;
     type Input = Pad;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Nobody cheats death by going: who is cut off (`Dropped`) is out of play and comes back (`Returned`) with the
-//! health that it had, and to the death that it died; who leaves and joins again while the team has no life left
-//! is out as whoever joins then. And no name is used twice: who joins again counts on where it left off.
+//! health that it had, and to the death that it died; what who leaves finds when it joins again is in `former`. And no
+//! name is used twice: who joins again counts on where it left off.
 //!
 //! Whether a bullet or an enemy touches a player is tested nowhere in this file; see `claim`.
 
@@ -20,7 +20,11 @@ use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::crates::{self, Crate};
-use super::{Command, Cue, Game, Heading, Pad, Phase, Rules, Shot, Tuning, Weapon};
+use super::{Command, Cue, Game, Heading, Pad, Rules, Shot, Tuning, Weapon};
+
+mod former;
+
+pub(super) use former::Former;
 
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
@@ -66,17 +70,9 @@ pub struct Player {
     next_dash: Tick,
 }
 
-/// What is remembered of who has left: how far its names are used up.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Former {
-    life: u32,
-    shots: u32,
-}
-
 impl Player {
-    /// One that has never appeared; its names begin where those of who was here before it end.
-    fn unborn(former: Option<Former>) -> Player {
-        let Former { life, shots } = former.unwrap_or(Former { life: 0, shots: 0 });
+    /// One that has never appeared.
+    fn unborn() -> Player {
         Player {
             at: Vec2::ZERO,
             facing: Heading::EAST,
@@ -89,8 +85,8 @@ impl Player {
             ammo: 0,
             score: 0,
             kills: 0,
-            life,
-            shots,
+            life: 0,
+            shots: 0,
             safe_until: Tick::MAX,
             born: Tick(0),
             kept_health: 0,
@@ -235,27 +231,8 @@ impl Game {
                         player.is_away = true;
                     }
                 }
-                RosterChange::Left => {
-                    if let Some(player) = self.players.remove(&id) {
-                        self.timers.cancel(player.life_key(id));
-                        let Player { life, shots, .. } = player;
-                        self.former.insert(id, Former { life, shots });
-                    }
-                }
+                RosterChange::Left => self.leave(id, frame),
             }
-        }
-    }
-
-    /// A player joins; where a round is on and no life is left, it waits for the end of the wave.
-    fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let costs_a_life = self.phase.is_dangerous() && self.phase != Phase::Endless;
-        if costs_a_life && self.lives == 0 {
-            let mut player = Player::unborn(self.former.remove(&id));
-            player.at = player.spawn(id, frame.rules());
-            player.is_out = true;
-            self.players.insert(id, player);
-        } else {
-            self.appear(id, frame, fx);
         }
     }
 
@@ -277,10 +254,9 @@ impl Game {
 
     /// A player's next life; one that is cut off has it when it comes back.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let former = &mut self.former;
-        let player = self
-            .players
-            .get_or_insert_with(id, || Player::unborn(former.remove(&id)));
+        let Some(player) = self.players.get_mut(&id) else {
+            return;
+        };
         self.timers.cancel(player.life_key(id));
         if player.is_away {
             player.is_out = false;

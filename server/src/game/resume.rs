@@ -17,6 +17,7 @@
 use twinstep_core::bounds::drop_after_ticks;
 use twinstep_core::journal::WrittenBy;
 use twinstep_core::replay::{Index, Replay, ReplayError};
+use twinstep_core::text::line;
 
 use super::spectators::Watched;
 use super::*;
@@ -43,7 +44,10 @@ pub enum ResumeError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The match is over.
-    #[error("the match of this journal is over ({reason}): begin a new one")]
+    #[error(
+        "the match of this journal is over ({}): begin a new one",
+        line(reason)
+    )]
     Over {
         /// Why it ended.
         reason: String,
@@ -179,6 +183,9 @@ impl<S: Simulation> Match<S> {
         // The last identity that got a number has it, if its player is still there.
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
+            if is_last && player.index() < PLAYERS_MAX {
+                self.lately[player.index()] = Some(identity.clone());
+            }
             if is_last && self.world.presence(*player) != Presence::Absent {
                 self.identities.push((identity.clone(), *player));
             }

@@ -9,6 +9,8 @@
 //!
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
+use twinstep_core::text::plain;
+
 use super::*;
 
 /// Players' numbers.
@@ -47,6 +49,7 @@ impl<S: Simulation> Match<S> {
                 // Who had this number before has heard the fate of its orders when it left.
                 let _ = seat.purge();
                 self.identities.push((identity.to_owned(), *player));
+                self.lately[player.index()] = Some(identity.to_owned());
             }
             seat.expect_gaps();
         }
@@ -103,7 +106,7 @@ impl<S: Simulation> Match<S> {
         self.journal(|recorder, out| recorder.ticket(ticket, identity, out));
     }
 
-    /// The players of an identity: those it had, or free ones.
+    /// The players of an identity: those it has, those it had, or free ones.
     fn assign(
         &self,
         identity: &str,
@@ -118,12 +121,20 @@ impl<S: Simulation> Match<S> {
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let numbers = (0..self.seats.len() as u8).map(PlayerId);
         let free = numbers.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
-        // A number whose last player leaves with the next tick is there only if no other is.
-        let (leaving, free): (Numbers, Numbers) = free.partition(|p| self.sealer.leaves(*p));
+        // A simulation knows players by number. So who comes again gets the one that it had and finds what it left there,
+        // and who is new gets one that nobody had, if there is one. Of the others, a number whose last player leaves
+        // with the next tick is there only if no other is.
+        let order = |p: &PlayerId| match &self.lately[p.index()] {
+            Some(had) if had == identity => 0,
+            None => 1,
+            Some(_) => 2 + u8::from(self.sealer.leaves(*p)),
+        };
+        let mut free: Numbers = free.collect();
+        free.sort_by_key(order);
         if players.len() < seats && !self.config.open {
             return Err(CloseCode::Shut);
         }
-        players.extend(free.into_iter().chain(leaving).take(seats - players.len()));
+        players.extend(free.into_iter().take(seats - players.len()));
         if players.len() < seats {
             Err(CloseCode::Full)
         } else {
@@ -301,10 +312,7 @@ impl<S: Simulation> Match<S> {
             let text = String::from_utf8_lossy(&told.bytes);
             self.reports.push_back(Report {
                 peer: peer.id,
-                text: text
-                    .chars()
-                    .filter(|c| !c.is_control() || *c == '\n')
-                    .collect(),
+                text: plain(&text).to_string(),
                 server_at_fault: peer.server_at_fault,
             });
         }
