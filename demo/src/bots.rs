@@ -173,6 +173,12 @@ impl BotClient {
         world.map_or(self.kept.1, |world| world.sim().score)
     }
 
+    /// How many play at its screen; 0 before the server has said so.
+    #[must_use]
+    pub fn seats(&self) -> usize {
+        self.client.session.seats().len()
+    }
+
     /// Says goodbye.
     pub fn leave(&mut self) {
         self.client.leave();

@@ -6,12 +6,14 @@
 mod args;
 mod failure;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
@@ -25,11 +27,11 @@ pub use failure::Failure;
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
 use crate::view::{self, View};
-use crate::{host, play, replay, serve, window, wiring};
+use crate::{host, play, replay, say, serve, window, wiring};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
-#[command(name = "powderkeg", version, args_conflicts_with_subcommands = true)]
+#[command(name = "powderkeg", version)]
 struct Cli {
     #[command(subcommand)]
     task: Option<Task>,
@@ -71,7 +73,7 @@ enum Task {
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -83,9 +85,29 @@ pub fn main() -> ExitCode {
     };
     let done = log(&cli).and_then(|()| run(cli));
     done.unwrap_or_else(|failure| {
-        eprintln!("error: {failure}");
+        say::err(format_args!("error: {failure}"));
         ExitCode::from(failure.exit_code())
     })
+}
+
+/// Reads the command line. Flags of playing stand alone or behind `play`; only the log's may stand before a task.
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(args)?;
+    if let Some((task, _)) = matches.subcommand() {
+        let is_given = |id: &&clap::Id| {
+            matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+                && !["log", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
+        };
+        if let Some(id) = matches.ids().find(is_given) {
+            let flag = id.as_str().replace('_', "-");
+            let words = format!(
+                "--{flag} stands before `{task}`; flags of a task stand behind it, as in `powderkeg {task} --{flag} ...`\n"
+            );
+            return Err(command.error(ErrorKind::ArgumentConflict, words));
+        }
+    }
+    Cli::from_arg_matches(&matches)
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -106,7 +128,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 /// Where there is no display, one is made in memory.
 fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
     match window::shots(&args.out, args.seed)? {
-        Some(paths) => paths.iter().for_each(|path| println!("{}", path.display())),
+        Some(paths) => paths.iter().try_for_each(|path| say::out(path.display()))?,
         None => return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?),
     }
     Ok(ExitCode::SUCCESS)
@@ -117,17 +139,14 @@ fn frames(args: &FramesArgs) -> Result<ExitCode, Failure> {
         return Ok(window::run_again(window::SHOT_SIZE).map_err(window::ShotsError::from)?);
     };
     match args.report {
-        Format::Text => println!("{pace}"),
+        Format::Text => say::out(&pace)?,
         Format::Json => {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(&pace).expect("numbers and names")
-            );
+            say::out(serde_json::to_string_pretty(&pace).expect("numbers and names"))?;
         }
     }
     let shortfall = pace.shortfall();
     if let Some(why) = &shortfall {
-        eprintln!("error: {why}");
+        say::err(format_args!("error: {why}"));
     }
     Ok(ExitCode::from(u8::from(shortfall.is_some())))
 }
@@ -152,13 +171,13 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
     };
     let report = bots::run(&options, &wiring::rules(args.enemies))?;
     match args.report {
-        Format::Json => println!("{}", report.to_json()),
-        Format::Text => println!("{report}"),
+        Format::Json => say::out(report.to_json())?,
+        Format::Text => say::out(&report)?,
     }
     let faults = report.faults();
     if args.report == Format::Json {
         for fault in &faults {
-            eprintln!("fault: {fault}");
+            say::err(format_args!("fault: {fault}"));
         }
     }
     Ok(ExitCode::from(u8::from(!faults.is_empty())))
@@ -192,15 +211,23 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     let filter = wished.filter(|_| default != "off").unwrap_or(default);
     // Both write a line for each bad datagram that a stranger sends.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
-    let filter = EnvFilter::try_new(quiet).map_err(|error| Failure::Flag {
-        flag: "log",
-        reason: format!("expected a filter such as `info` or `twinstep_server=debug`: {error}"),
+    let filter = EnvFilter::try_new(quiet).map_err(|error| {
+        let reason =
+            format!("expected a filter such as `info` or `twinstep_server=debug`: {error}");
+        match cli.log {
+            Some(_) => Failure::Flag {
+                flag: "log",
+                reason,
+            },
+            None => Failure::Environment {
+                name: EnvFilter::DEFAULT_ENV,
+                reason,
+            },
+        }
     })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+    let log = say::log(filter, std::io::stderr, std::io::stderr().is_terminal());
+    // This is the first and only one.
+    let _ = tracing::subscriber::set_global_default(log);
     Ok(())
 }
 
@@ -210,9 +237,15 @@ fn draws(view: &ViewArgs) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    fn parsed(line: &str) -> Result<Cli, clap::Error> {
+        let words = ["powderkeg"]
+            .into_iter()
+            .chain(line.split_whitespace())
+            .map(OsString::from);
+        parse(words)
+    }
 
     #[test]
     fn the_command_line_is_sound() {
@@ -221,8 +254,102 @@ mod tests {
 
     #[test]
     fn no_task_is_play_with_its_flags() {
-        let cli = Cli::try_parse_from(["powderkeg", "--link", "bad"]).unwrap();
+        let cli = parsed("--link bad").unwrap();
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);
+    }
+
+    /// Finding O12.
+    #[test]
+    fn the_log_s_flag_stands_before_a_task_or_behind_it_and_no_other_does() {
+        for line in [
+            "--log info key new",
+            "key new --log info",
+            "key --log info new",
+        ] {
+            let cli = parsed(line).unwrap();
+            assert_eq!(cli.log.as_deref(), Some("info"), "{line}");
+            assert!(matches!(cli.task, Some(Task::Key { .. })), "{line}");
+        }
+        for (line, flag) in [
+            ("--bots 2 key new", "--bots"),
+            ("--name A join file", "--name"),
+            ("--terminal replay file", "--terminal"),
+            ("--key-file k --listen 127.0.0.1:1 host", "powderkeg host"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            let said = error.to_string();
+            assert!(said.contains(flag) && said.contains("behind"), "{said}");
+        }
+    }
+
+    /// Finding O12: what can be seen to be wrong is refused before anything runs, in words.
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (line, words) in [
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --public 0.0.0.0:7777",
+                "every address",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --public 1.2.3.4:0",
+                "port 0",
+            ),
+            ("host --public [::]:7777", "every address"),
+            (
+                "--listen 127.0.0.1:1 --key-file k --public 224.0.0.1:7",
+                "one machine",
+            ),
+            (
+                "ticket --key-file k --player a --server :0",
+                "expected an address",
+            ),
+            (
+                "ticket --key-file k --player a --server 0.0.0.0:7777",
+                "every address",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --new-match",
+                "--journal",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --laggards kick:0",
+                "1 to 300 seconds",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --laggards kick:301",
+                "1 to 300 seconds",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --sealing wait-for-all:0",
+                "1 to 300 seconds",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --slowest-tick 0",
+                "--slowest-tick",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --turn 9..2",
+                "shortest",
+            ),
+            (
+                "serve --key-file k --listen 127.0.0.1:1 --take-over 10.0.0.1:7700",
+                "this machine",
+            ),
+            ("join --bot --terminal file", "--bot"),
+            ("replay --verify --windowed 1280x720 file", "--verify"),
+            ("replay --summary --terminal file", "--summary"),
+            ("--name aaaaaaaaaaaaaaaaa", "at most 16"),
+            ("--name a\u{200b}b", "can be seen"),
+            ("--name \u{3164}", "can be seen"),
+        ] {
+            let error = parsed(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            let said = error.to_string();
+            assert!(said.contains(words), "{line} should say {words:?}: {said}");
+        }
+        assert!(parsed("host --public 203.0.113.7:7777 --listen 0.0.0.0:0").is_ok());
+        assert!(parsed("--name sixteen_letters!").is_ok());
     }
 
     #[test]
@@ -239,7 +366,7 @@ mod tests {
             ["play", "--windowed", "640x359"],
             ["join", "--windowed", "99999x720"],
         ] {
-            let error = Cli::try_parse_from(["powderkeg"].into_iter().chain(args)).unwrap_err();
+            let error = parsed(&args.join(" ")).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{args:?}");
         }
         assert!(

@@ -40,6 +40,7 @@ use crate::wiring::unix_now;
 pub use clock::Clock;
 pub use gauges::{Gauges, Rates, Reading};
 pub use live::{Line, Live};
+pub(crate) use notice::Surplus;
 pub use notice::{Note, Notice};
 pub use playback::{Playback, Speed};
 pub use save::SaveError;

@@ -18,16 +18,17 @@ use twinstep_udp::Key;
 
 use crate::cli::{Failure, HostArgs};
 use crate::game::Game;
+use crate::say;
 use crate::serve::{self, beside};
 use crate::wiring::{self, unix_now};
 
 /// Runs a match for friends until it is asked to end.
 pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
-    if args.players < args.seats {
+    if !args.players.is_multiple_of(args.seats) {
         return Err(Failure::Flag {
             flag: "players",
             reason: format!(
-                "expected at least one screen of --seats {}, got {} players",
+                "expected whole screens of --seats {}, or nobody could take the last place; got {} players",
                 args.seats, args.players
             ),
         });
@@ -54,7 +55,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         serve::issue(&key, &format!("player-{n}"), args.seats, &dialled)?.save(&file)?;
         invites.push(file);
     }
-    print!("{}", words(args, server.local_addr(), &dialled, &invites));
+    say::out(words(args, server.local_addr(), &dialled, &invites))?;
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
         // Worthless now; who has removed one already may.

@@ -9,7 +9,7 @@
 //! | [`wiring`] | how server and clients are put together from it |
 //! | [`view`], [`terminal`], [`window`] | where a match is shown; the views on a terminal and in a window |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
-//! | [`cli`], [`play`], [`serve`], `host`, `replay`, `stop` | the command line |
+//! | [`cli`], [`play`], [`serve`], `host`, `replay`, `say`, `stop` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
 pub mod bots;
@@ -23,6 +23,7 @@ mod policies;
 pub mod rehearsal;
 mod replay;
 pub mod report;
+mod say;
 pub mod serve;
 pub mod skirmish;
 mod stop;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, SessionConfig};
 use twinstep_core::Mwc;
+use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
@@ -19,14 +20,14 @@ use twinstep_udp::{Key, Ticket};
 
 use crate::bots::{self, BotClient, BotsOptions, Hands};
 use crate::cli::{Failure, JoinArgs, NameArgs, PlayArgs, link};
-use crate::feed::{Feed, Live};
+use crate::feed::{Feed, Live, Surplus};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::report::line_of;
 use crate::serve::beside;
-use crate::stop;
 use crate::view::{self, Shown, View};
 use crate::wiring::{self, unix_now};
+use crate::{say, stop};
 
 /// Who may play where others may join.
 const SEATS: usize = 8;
@@ -75,7 +76,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         return play_headless(args);
     };
     if args.stay && !stop::asked() {
-        println!("serving on until everybody has left; Ctrl-C ends it");
+        say::out("serving on until everybody has left; Ctrl-C ends it")?;
         server.run_until_deserted().map_err(stop::no_signals)?;
     } else {
         server.shutdown();
@@ -115,7 +116,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
         server = server.public(public);
     }
     let server = server.listen(&listen.to_string())?;
-    println!("listening on {}", server.local_addr());
+    say::out(format_args!("listening on {}", server.local_addr()))?;
     Ok(server)
 }
 
@@ -177,10 +178,10 @@ fn play_here(
 
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let team = usize::from(args.bots) + 1;
-    println!(
+    say::out(format_args!(
         "Powderkeg, {} s without a view (the output is no terminal): {team} bots over the link {}.\n",
         args.seconds, args.link
-    );
+    ))?;
     let options = BotsOptions {
         players: team,
         seconds: args.seconds,
@@ -191,7 +192,7 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
         journal: None,
     };
     let report = bots::run(&options, &wiring::rules(args.enemies))?;
-    println!("{report}");
+    say::out(&report)?;
     Ok(ExitCode::from(u8::from(!report.faults().is_empty())))
 }
 
@@ -202,6 +203,15 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         true => paste()?,
         false => Ticket::load(&args.ticket)?,
     };
+    let names = args.names.names.len();
+    if names > SEATS_MAX {
+        return Err(Failure::Flag {
+            flag: "name",
+            reason: format!(
+                "expected at most one for each of {SEATS_MAX} at a screen; got {names}"
+            ),
+        });
+    }
     let rules = wiring::rules(args.enemies);
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
@@ -220,33 +230,39 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         }
     });
     if on_screen {
-        let unseen = match view::show(feed(client, &rules, None), view, &args.view)? {
+        let live = Live::new(client, GameShow, None).with_names(names);
+        let feed = Feed::live(live, rules.clone());
+        let unseen = match view::show(feed, view, &args.view)? {
             Shown::Over(ended) => return finish(ended, args.enemies),
             Shown::Nowhere(feed) => feed.into_client(),
         };
         let Some(unseen) = unseen else {
             return finish(None, args.enemies);
         };
-        eprintln!("no view: a bot plays in your place; Ctrl-C ends it");
+        say::err("no view: a bot plays in your place; Ctrl-C ends it");
         client = unseen;
     }
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
+    let mut unused = Surplus::of(names);
     while bot.ended().is_none() && !stop::asked() {
         bot.advance(Hands::On);
+        if let Some(words) = unused.noticed(bot.seats()) {
+            say::err(words);
+        }
         thread::sleep(PAUSE);
     }
     let (stats, score) = (bot.stats(), bot.score());
     bot.leave();
     if stats.authority_tick > 0 {
-        println!(
+        say::out(format_args!(
             "played to tick {}: {score} points, {} rebuilds, {} cues, {} orders, round trip {} ms",
             stats.authority_tick,
             stats.timeline.rebuilds,
             stats.cues_started,
             stats.commands_sent,
             stats.rtt_ms_p50
-        );
-        println!("{}", line_of(&stats));
+        ))?;
+        say::out(line_of(&stats))?;
     }
     finish(bot.ended(), args.enemies)
 }
@@ -254,7 +270,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
 /// The ticket whose line stands first on standard input; what was copied with empty lines before it is as good.
 fn paste() -> Result<Ticket, Failure> {
     if std::io::stdin().is_terminal() {
-        eprintln!("paste the invite's line, then press Enter:");
+        say::err("paste the invite's line, then press Enter:");
     }
     let mut line = Vec::new();
     let mut stdin = std::io::stdin().lock().take(PASTED_BYTES_MAX);
@@ -300,7 +316,7 @@ fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failur
         Some(Ended::Session(Closed::Server(
             code @ (CloseCode::Draining | CloseCode::Restarting { .. } | CloseCode::MatchOver),
         ))) => {
-            println!("{code}");
+            say::out(code)?;
             Ok(ExitCode::SUCCESS)
         }
         Some(ended @ Ended::Session(Closed::Server(CloseCode::WrongRules))) => {

@@ -23,7 +23,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "N|MIN..MAX", default_value = "2", value_parser = turn)]
     turn: TurnLength,
     /// Lets ticks get longer for a slow machine, up to so many milliseconds
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
     /// What becomes of clients that trail: ignore, hold (up to 250 ms at once and 2 s a minute), or
     /// kick[:SECONDS] [default seconds: 10]
@@ -81,11 +81,19 @@ fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     parsed.map_err(|_| format!("expected a number of {what}, got {text:?}"))
 }
 
+/// For how long others bear with a player.
+fn patience(text: &str) -> Result<Duration, String> {
+    match number(text, "seconds")? {
+        seconds @ 1..=300 => Ok(Duration::from_secs(seconds)),
+        seconds => Err(format!("expected 1 to 300 seconds, got {seconds}")),
+    }
+}
+
 fn sealing(text: &str) -> Result<Sealing, String> {
     match split(text) {
         ("deadline", None) => Ok(Sealing::Deadline),
         ("wait-for-all", seconds) => Ok(Sealing::WaitForAll {
-            kick_after: Duration::from_secs(number(seconds.unwrap_or("20"), "seconds")?),
+            kick_after: patience(seconds.unwrap_or("20"))?,
         }),
         _ => Err("expected deadline or wait-for-all[:SECONDS]".to_owned()),
     }
@@ -94,10 +102,15 @@ fn sealing(text: &str) -> Result<Sealing, String> {
 fn turn(text: &str) -> Result<TurnLength, String> {
     match text.split_once("..") {
         None => Ok(TurnLength::Fixed(number(text, "ticks")?)),
-        Some((min, max)) => Ok(TurnLength::Adaptive {
-            min: number(min, "ticks")?,
-            max: number(max, "ticks")?,
-        }),
+        Some((min, max)) => {
+            let (min, max) = (number(min, "ticks")?, number(max, "ticks")?);
+            match min <= max {
+                true => Ok(TurnLength::Adaptive { min, max }),
+                false => Err(format!(
+                    "expected the shortest turn before the longest, got {min}..{max}"
+                )),
+            }
+        }
     }
 }
 
@@ -109,7 +122,7 @@ fn laggards(text: &str) -> Result<Laggards, String> {
             per_minute: Duration::from_secs(2),
         }),
         ("kick", seconds) => Ok(Laggards::Kick {
-            after: Duration::from_secs(number(seconds.unwrap_or("10"), "seconds")?),
+            after: patience(seconds.unwrap_or("10"))?,
         }),
         _ => Err("expected ignore, hold or kick[:SECONDS]".to_owned()),
     }

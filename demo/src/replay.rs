@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
+use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::cli::{Failure, ReplayArgs};
 use crate::feed::{Clock, Feed, Playback};
 use crate::game::Game;
+use crate::say;
 use crate::view::{self, Shown, View};
 use crate::wiring;
 
@@ -30,7 +32,14 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|source| Failure::Unreadable {
+    let read = || {
+        // A device may have no end.
+        match std::fs::metadata(path)?.is_file() {
+            true => std::fs::read(path),
+            false => Err(std::io::Error::other("it is no file")),
+        }
+    };
+    read().map_err(|source| Failure::Unreadable {
         path: path.to_owned(),
         source,
     })
@@ -61,25 +70,26 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let hello = Hello::of::<Game>(&rules, wiring::BUILD).expect("rules without a NaN");
     let mut replay = Replay::<Game>::open(&file, &rules, &hello).map_err(failed)?;
     let survey = Survey::of::<Game>(&file, replay.index());
-    print!("{}", summary(replay.index(), &survey));
+    say::out(summary(replay.index(), &survey))?;
     let fault = if args.verify {
         let (verified, took) = timed(|| replay.verify());
-        print!("{}", verdict(&verified, &survey, took));
+        say::out(verdict(&verified, &survey, took))?;
         verified.fault
     } else {
         survey.fault
     };
     if let Some(fault) = &fault {
-        println!("{fault}");
+        say::out(fault)?;
         let build = &replay.index().about.build;
         if matches!(fault, ReplayError::Differs { .. }) && build != wiring::BUILD {
-            println!(
-                "It was begun by build {build:?}; this is {:?}.",
+            say::out(format_args!(
+                "It was begun by build {:?}; this is {:?}.",
+                line(build),
                 wiring::BUILD
-            );
+            ))?;
         }
         if let Ok(tick) = reach(&mut replay) {
-            println!("It plays up to {tick}.");
+            say::out(format_args!("It plays up to {tick}."))?;
         }
     }
     Ok(ExitCode::from(u8::from(fault.is_some())))
@@ -99,16 +109,16 @@ fn summary(index: &Index, survey: &Survey) -> String {
     let about = &index.about;
     let hz = 1.0 / survey.tick.as_secs_f64();
     let end = match &index.ended {
-        Some(reason) => format!("ended: {reason}"),
+        Some(reason) => format!("ended: {}", line(reason)),
         None => "not ended".to_owned(),
     };
     let _ = writeln!(
         out,
         "{} version {}, begun by build {:?} at unix time {}\n{} from {}: {} ticks at {hz:.0} Hz in {} turns, taken \
          up again {} times; {end}",
-        about.game,
+        line(&about.game),
         about.sim_version,
-        about.build,
+        line(&about.build),
         about.started_unix_s,
         clock(survey.length),
         survey.first,
@@ -128,11 +138,11 @@ fn summary(index: &Index, survey: &Survey) -> String {
         .filter(|(_, p)| p.ticks > 0)
     {
         let id = PlayerId(n as u8);
-        let names: Vec<&str> = index
+        let names: Vec<String> = index
             .seats
             .iter()
             .filter(|(who, _)| *who == id)
-            .map(|(_, name)| name.as_str())
+            .map(|(_, name)| line(name).to_string())
             .collect();
         let _ = writeln!(
             out,
@@ -142,27 +152,34 @@ fn summary(index: &Index, survey: &Survey) -> String {
             player.filled,
             player.commands,
             player.claims,
-            names.join(", ").escape_debug()
+            names.join(", ")
         );
     }
     let minutes = survey.player_ticks() as f64 * survey.tick.as_secs_f64() / 60.0;
-    let per_minute = |bytes: u64| bytes as f64 / 1_000.0 / minutes.max(1e-9);
+    let per_minute = |bytes: u64| bytes as f64 / 1_000.0 / minutes;
     let bytes = index.bytes;
     let _ = writeln!(
         out,
-        "\n{} bytes: turns {}, idle turns {}, digests {}, worlds {}, other {}\n{:.1} KB per player and minute \
-         (turns alone {:.1}; inputs and orders written out in full {:.1}); {} outcomes",
+        "\n{} bytes: turns {}, idle turns {}, digests {}, worlds {}, other {}",
         bytes.total(),
         bytes.turns,
         bytes.idle,
         bytes.digests,
         bytes.worlds,
         bytes.other,
-        per_minute(bytes.total()),
-        per_minute(bytes.turns + bytes.idle),
-        per_minute(survey.raw_bytes),
-        survey.outcomes
     );
+    let _ = match survey.player_ticks() {
+        0 => writeln!(out, "nobody played; {} outcomes", survey.outcomes),
+        _ => writeln!(
+            out,
+            "{:.1} KB per player and minute (turns alone {:.1}; inputs and orders written out in full {:.1}); {} \
+             outcomes",
+            per_minute(bytes.total()),
+            per_minute(bytes.turns + bytes.idle),
+            per_minute(survey.raw_bytes),
+            survey.outcomes
+        ),
+    };
     out
 }
 
@@ -198,4 +215,128 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
     let began = Instant::now();
     let done = run();
     (done, began.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use twinstep_core::frame::{FrameData, Perspective, PlayerSet, RosterChange};
+    use twinstep_core::replay::Recorder;
+    use twinstep_core::text::plain;
+    use twinstep_core::world::Stepper;
+    use twinstep_core::{PlayerId, World};
+
+    use super::*;
+    use crate::game::Rules;
+
+    /// It sets the terminal's title, clears the screen, turns the row around, hides letters and piles up marks.
+    const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\n\u{202e}\u{2066}\u{200b}\u{3164}z\u{301}\u{302}\u{303}\u{e000}";
+
+    /// A match of one tick by whoever likes to, in which `player` took part or nobody did.
+    fn journal(rules: &Rules, build: &str, player: Option<&str>) -> Vec<u8> {
+        let hello = Hello::of::<Game>(rules, build).unwrap();
+        let mut world = World::new(Game::new(rules, 1), Tick(0));
+        let mut journal = Vec::new();
+        let mut recorder = Recorder::start(&hello, 0, 0, &world, &mut journal).unwrap();
+        let mut stepper = Stepper::default();
+        for tick in [Tick(0), Tick(1)] {
+            let mut frame = FrameData::roomy(tick);
+            if let Some(name) = player {
+                if tick == Tick(0) {
+                    recorder.seat(PlayerId(0), name, &mut journal).unwrap();
+                    frame.roster.push((PlayerId(0), RosterChange::Joined));
+                }
+                frame.inputs.set(PlayerId(0), Some(Default::default()));
+            }
+            stepper
+                .step(
+                    &mut world,
+                    &frame,
+                    rules,
+                    Perspective::authority(tick),
+                    PlayerSet::default(),
+                )
+                .unwrap();
+            recorder.frame(&frame);
+        }
+        recorder
+            .turn(&world, world.digest().unwrap(), &mut journal)
+            .unwrap();
+        recorder.end(EVIL, &mut journal).unwrap();
+        journal
+    }
+
+    fn told(file: &[u8], rules: &Rules) -> String {
+        let hello = Hello::of::<Game>(rules, wiring::BUILD).unwrap();
+        let replay = Replay::<Game>::open(file, rules, &hello).unwrap();
+        let survey = Survey::of::<Game>(file, replay.index());
+        assert_eq!(survey.fault, None);
+        summary(replay.index(), &survey)
+    }
+
+    fn steers_nothing(told: &str) {
+        assert_eq!(plain(told).to_string(), told);
+        assert!(
+            !told.contains('\r') && told.contains("\\u{1b}]0;owned"),
+            "{told}"
+        );
+    }
+
+    /// Finding C6.
+    #[test]
+    fn a_hostile_journal_does_nothing_to_the_terminal() {
+        let rules = Rules::arena(0);
+        let told = told(&journal(&rules, EVIL, Some(EVIL)), &rules);
+        steers_nothing(&told);
+        assert_eq!(
+            told.matches("owned").count(),
+            3,
+            "build, reason, name: {told}"
+        );
+        assert_eq!(told.lines().count(), 8, "{told}");
+    }
+
+    /// Finding C6: nor what is said when it cannot be played, or taken up again, or drawn.
+    #[test]
+    fn what_is_said_of_a_hostile_journal_does_nothing_either() {
+        let (rules, other) = (Rules::arena(0), Rules::arena(1));
+        let file = journal(&rules, EVIL, Some(EVIL));
+        let hello = Hello::of::<Game>(&other, wiring::BUILD).unwrap();
+        let source = Replay::<Game>::open(&file, &other, &hello).err().unwrap();
+        let refused = Failure::Replay {
+            path: PathBuf::from("a.journal"),
+            source,
+            enemies: None,
+        };
+        steers_nothing(&refused.to_string());
+
+        let rules = std::sync::Arc::new(rules);
+        let config = crate::wiring::policies();
+        let unasked = |_: &twinstep_server::Look<'_, Game>, _, _: &_| unreachable!("it is over");
+        let over = twinstep_server::Match::resume(config, &file, rules.clone(), unasked);
+        steers_nothing(&over.err().unwrap().to_string());
+
+        let playback = Playback::open(file, &rules).unwrap();
+        let mut feed = Feed::playback(playback, Clock::wall());
+        feed.advance(&[]).unwrap();
+        let company = feed.company();
+        for companion in &company {
+            assert!(
+                twinstep_core::text::is_plain(&companion.name),
+                "{companion:?}"
+            );
+        }
+    }
+
+    /// Finding O12.
+    #[test]
+    fn a_match_in_which_nobody_played_has_no_share_for_each() {
+        let rules = Rules::arena(0);
+        let told = told(&journal(&rules, "powderkeg", None), &rules);
+        assert!(
+            told.contains("nobody played") && !told.contains("KB per player"),
+            "{told}"
+        );
+    }
 }

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_core::bounds::{
+    SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
+};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_server::host::{
@@ -16,8 +19,8 @@ use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 
 use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
 use crate::game::{Game, Rules};
-use crate::stop;
 use crate::wiring::{self, unix_now};
+use crate::{say, stop};
 
 /// The match that a server runs.
 const MATCH: u64 = 1;
@@ -30,6 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    check_spectators(args)?;
     let key = Key::load(&args.key_file)?;
     let rules = wiring::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
@@ -84,6 +88,37 @@ pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Fail
     }
 }
 
+/// Who watches at once costs the match more than who is behind.
+fn check_spectators(args: &ServeArgs) -> Result<(), Failure> {
+    let (max, delay_s) = (usize::from(args.spectators), args.spectator_delay);
+    let delay = SPECTATOR_DELAY_MIN / TICKS_PER_SECOND..=SPECTATOR_DELAY_MAX / TICKS_PER_SECOND;
+    let (flag, reason) = match delay_s {
+        0 if max <= SPECTATORS_LIVE_MAX => return Ok(()),
+        0 => (
+            "spectators",
+            format!(
+                "expected at most {SPECTATORS_LIVE_MAX} without a delay, got {max}; {SPECTATORS_DELAYED_MAX} may watch \
+                 with --spectator-delay {}",
+                delay.start()
+            ),
+        ),
+        _ if !delay.contains(&delay_s) => (
+            "spectator-delay",
+            format!(
+                "expected 0, or {} to {} seconds, got {delay_s}",
+                delay.start(),
+                delay.end()
+            ),
+        ),
+        _ if max <= SPECTATORS_DELAYED_MAX => return Ok(()),
+        _ => (
+            "spectators",
+            format!("expected at most {SPECTATORS_DELAYED_MAX}, got {max}"),
+        ),
+    };
+    Err(Failure::Flag { flag, reason })
+}
+
 /// The match that goes on, if one was cut off.
 fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<PathBuf>, Failure> {
     if args.new_match {
@@ -104,7 +139,10 @@ fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<P
 /// Makes a key file.
 pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     Key::generate().save(file)?;
-    eprintln!("{} is the new key: keep it secret", file.display());
+    say::err(format_args!(
+        "{} is the new key: keep it secret",
+        file.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +153,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let ticket = issue(&key, &args.player, seats, &[args.server])?;
     match &args.out {
         Some(file) => ticket.save(file)?,
-        None => println!("{}", ticket.to_line()),
+        None => say::out(ticket.to_line())?,
     }
     Ok(ExitCode::SUCCESS)
 }

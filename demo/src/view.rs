@@ -14,9 +14,9 @@ use twinstep_client::stats::SessionStats;
 use crate::cli::{Failure, ViewArgs};
 use crate::feed::Feed;
 use crate::report::line_of;
-use crate::stop;
 use crate::terminal::{self, TerminalOptions};
 use crate::window::{self, Backend, NoWindow};
+use crate::{say, stop};
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn choose(args: &ViewArgs) -> View {
         Err(NoWindow::NoDisplay) => without_window(),
         Err(why) => {
             static SAID: Once = Once::new();
-            SAID.call_once(|| eprintln!("no window: {why}"));
+            SAID.call_once(|| say::err(format_args!("no window: {why}")));
             without_window()
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Fai
         View::Window(backend) => match window::run(feed, options(backend, args)) {
             Ok(summary) => summary,
             Err(refused) => {
-                eprintln!("{}", refused.why);
+                say::err(&refused.why);
                 let Some(feed) = refused.feed else {
                     // It was open, and somebody closed it over the program's head.
                     return Ok(Shown::Over(None));
@@ -118,7 +118,7 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Fai
         View::Nowhere => return Ok(Shown::Nowhere(Box::new(feed))),
     };
     if let Some(stats) = &summary.stats {
-        println!(
+        say::out(format_args!(
             "{} points in {} s · round trip {} ms, lead {:.1} ticks · {} rebuilds, {} ticks simulated again · {} cues, \
              {} of them cancelled",
             summary.score,
@@ -129,8 +129,8 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Fai
             stats.timeline.resim_ticks,
             stats.cues_started,
             stats.cues_cancelled
-        );
-        println!("{}", line_of(stats));
+        ))?;
+        say::out(line_of(stats))?;
     }
     Ok(Shown::Over(summary.ended))
 }

@@ -21,6 +21,30 @@ fn a_flag_that_is_wrong_is_named() {
     );
     refused(&["bots", "--players", "9"], &["--players", "9"]);
     refused(&["bots", "--log", "a=b=c"], &["--log"]);
+    let mut wrong = powderkeg(&["bots"]);
+    let said = wrong.env("RUST_LOG", "a=b=c").output().unwrap();
+    assert_eq!(said.status.code(), Some(2));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(
+        said.contains("RUST_LOG") && !said.contains("--log"),
+        "{said}"
+    );
+    refused(&["host", "--players", "3", "--seats", "2"], &["--players"]);
+    let wide = ["--spectators", "2", "--spectator-delay", "4000000000"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", "none"];
+    refused(
+        &[&serve[..], &wide].concat(),
+        &["--spectator-delay", "3 to 15"],
+    );
+    let many = ["--spectators", "17"];
+    refused(
+        &[&serve[..], &many].concat(),
+        &["--spectators", "at most 16", "--spectator-delay"],
+    );
+    let names = [
+        "--name", "A", "--name", "B", "--name", "C", "--name", "D", "--name", "E",
+    ];
+    refused(&[&["join", "-"], &names[..]].concat(), &["--name", "4"]);
     refused(
         &["serve", "--listen", "here"],
         &["--listen", "here", "a port in numbers"],
@@ -173,10 +197,31 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
         &["replay", &folder.file("missing")],
         &["cannot read the journal", "--journal", "F9"],
     );
+    refused(
+        &["replay", &folder.file("")],
+        &["cannot read the journal", "no file"],
+    );
+    #[cfg(unix)]
+    refused(&["replay", "/dev/zero"], &["no file"]);
+    nobody_listens(&["replay", journal, "--summary"]);
+    nobody_listens(&["replay", journal, "--verify"]);
+    nobody_listens(&["--help"]);
     fs::write(folder.file("text"), "hello").unwrap();
     refused(
         &["replay", &folder.file("text")],
         &["another kind of file", "write journals"],
+    );
+}
+
+/// Finding O10: whoever reads has gone away before the first word. That is no fault, and nobody is told of a panic.
+fn nobody_listens(args: &[&str]) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = powderkeg(args).stdout(writer).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.is_empty(),
+        "{args:?}: {said}"
     );
 }
 

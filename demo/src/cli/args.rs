@@ -1,10 +1,11 @@
 //! What each task may be told on the command line.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use twinstep_core::company::Name;
+use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
+use twinstep_core::text::is_plain;
 
 use crate::policies::PolicyArgs;
 
@@ -75,7 +76,7 @@ impl std::str::FromStr for WindowSize {
 /// What the players at this screen want to be called.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NameArgs {
-    /// What others see you as, up to 16 characters; once more for a second player at this screen
+    /// What others see you as, up to 16 characters; once more for each other player at this screen, up to 4
     #[arg(long = "name", value_name = "NAME", value_parser = name)]
     pub(crate) names: Vec<Name>,
 }
@@ -87,10 +88,46 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// What is dialled: one machine's address, and a port.
+fn dialled(text: &str) -> Result<SocketAddr, String> {
+    let dialled = address(text)?;
+    match dialled.ip() {
+        _ if dialled.port() == 0 => Err("nobody can dial port 0: expected the port that is listened on".to_owned()),
+        ip if ip.is_unspecified() => Err(
+            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
+             192.168.1.5:7777"
+                .to_owned(),
+        ),
+        ip if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) => {
+            Err("expected the address of one machine, such as 192.168.1.5:7777".to_owned())
+        }
+        _ => Ok(dialled),
+    }
+}
+
+/// Where a server on this machine may be asked.
+fn here(text: &str) -> Result<SocketAddr, String> {
+    let here = dialled(text)?;
+    match here.ip().is_loopback() {
+        true => Ok(here),
+        false => Err(
+            "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
+                .to_owned(),
+        ),
+    }
+}
+
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
-    if name.is_empty() {
+    if name.is_empty() || !is_plain(text) {
         return Err("expected a name that can be seen: letters, digits, signs".to_owned());
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.join(" ") != name.as_str() {
+        return Err(format!(
+            "expected at most {NAME_CHARS_MAX} characters and {NAME_BYTES_MAX} bytes, and no more than two marks on a \
+             letter"
+        ));
     }
     Ok(name)
 }
@@ -123,7 +160,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "ADDR", value_parser = address, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
     /// What the others dial, if it is another address than that of --listen
-    #[arg(long, value_name = "ADDR", value_parser = address, requires = "listen")]
+    #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
     pub(crate) public: Option<SocketAddr>,
     /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
     #[arg(long, value_name = "FILE", requires = "listen")]
@@ -141,7 +178,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// What players dial, if it is another address
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<SocketAddr>,
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -153,7 +190,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
     /// Begin a new match, even if one was cut off
-    #[arg(long)]
+    #[arg(long, requires = "journal")]
     pub(crate) new_match: bool,
     /// What the journal is to survive
     #[arg(long, value_enum, default_value = "process", requires = "kept")]
@@ -177,7 +214,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) admin: Option<SocketAddr>,
     /// Take over the match of the server on this machine whose --admin address this is; its players follow
-    #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["journal", "new_match"])]
+    #[arg(long, value_name = "ADDR", value_parser = here, conflicts_with_all = ["journal", "new_match"])]
     pub(crate) take_over: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) policies: PolicyArgs,
@@ -189,7 +226,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "ADDR", value_parser = address, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
     /// What players dial [default: this machine's address on its network]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<SocketAddr>,
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -220,7 +257,7 @@ pub(crate) struct TicketArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
     /// What the player dials: the server's --public address, or else its --listen address
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) server: SocketAddr,
     /// Who the player is; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
@@ -246,8 +283,8 @@ pub(crate) struct JoinArgs {
     /// FILE.rejoin, and used first. With - the line is read from standard input, and nothing is kept
     #[arg(value_name = "FILE")]
     pub(crate) ticket: PathBuf,
-    /// Let a bot play
-    #[arg(long)]
+    /// Let a bot play, and show nothing
+    #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) bot: bool,
     /// The server's match is no campaign, but an arena with so many enemies
     #[arg(long)]
@@ -262,10 +299,10 @@ pub(crate) struct ReplayArgs {
     pub(crate) file: PathBuf,
     /// Play it to its end and compare every digest and every world with what was played; exits with 1 if one
     /// differs or the file is damaged
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) verify: bool,
     /// Only tell what is in it, as where the output is no terminal
-    #[arg(long, conflicts_with = "verify")]
+    #[arg(long, conflicts_with_all = ["verify", "terminal", "windowed", "fullscreen"])]
     pub(crate) summary: bool,
     /// The match was no campaign, but in an arena with so many enemies
     #[arg(long, value_name = "N")]

@@ -23,6 +23,14 @@ pub enum Failure {
         /// What was expected.
         reason: String,
     },
+    /// A variable of the environment.
+    #[error("the environment's {name}: {reason}")]
+    Environment {
+        /// Which one.
+        name: &'static str,
+        /// What was expected.
+        reason: String,
+    },
     /// A key file.
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] KeyError),

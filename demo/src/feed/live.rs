@@ -10,7 +10,7 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet};
 
 use super::lagged::Lagged;
-use super::{Companion, Frame, Note, Notice};
+use super::{Companion, Frame, Note, Notice, Surplus};
 use crate::game::{Command, Game, Pad, Rules, Stage};
 use crate::game_show::GameShow;
 
@@ -78,6 +78,7 @@ pub struct Live {
     link: Option<String>,
     predicts: bool,
     smooths: bool,
+    unused: Surplus,
 }
 
 impl Live {
@@ -90,7 +91,15 @@ impl Live {
             link,
             predicts: true,
             smooths: true,
+            unused: Surplus::default(),
         }
+    }
+
+    /// With so many names given for this screen: if it has fewer seats, that is told.
+    #[must_use]
+    pub(crate) fn with_names(self, names: usize) -> Live {
+        let unused = Surplus::of(names);
+        Live { unused, ..self }
     }
 
     pub(super) fn into_client(self) -> Option<Client<Game, GameShow>> {
@@ -119,6 +128,13 @@ impl Live {
                     words,
                 });
             }
+        }
+        if let Some(words) = self.unused.noticed(session.seats().len()) {
+            let tick = session.prediction().map(|world| world.tick());
+            frame.note(Note {
+                tick: tick.unwrap_or_default(),
+                words,
+            });
         }
         if let Some(authority) = session.authority() {
             self.lagged.advance(now, authority);

@@ -59,6 +59,31 @@ impl fmt::Display for Notice {
     }
 }
 
+/// Names that nobody at this screen has a seat for: who gave them is told once, when the seats are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Surplus {
+    names: usize,
+}
+
+impl Surplus {
+    /// So many names were given.
+    pub(crate) fn of(names: usize) -> Surplus {
+        Surplus { names }
+    }
+
+    /// What to tell of them, once; `seats` are there now, none before they are known.
+    pub(crate) fn noticed(&mut self, seats: usize) -> Option<String> {
+        if seats == 0 {
+            return None;
+        }
+        let names = std::mem::take(&mut self.names);
+        let is_surplus = names > seats;
+        is_surplus.then(|| {
+            format!("--name: the ticket is for {seats} at this screen, so the last {} of {names} names are not used", names - seats)
+        })
+    }
+}
+
 /// Something to tell once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {

@@ -15,6 +15,7 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::picture::Picture;
 use twinstep_client::smooth::Placed;
 use twinstep_client::{Poses, Show};
+use twinstep_core::company::Name;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Replay, ReplayError, Survey};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
@@ -260,9 +261,12 @@ impl Playback {
         let seats = &self.replay.index().seats;
         let companion = |id: PlayerId| {
             let named = seats.iter().rev().find(|(who, _)| *who == id);
+            // A journal's identities are whatever stands in the file.
+            let named = named.map(|(_, name)| Name::new(name));
+            let named = named.filter(|name| !name.is_empty());
             Companion {
                 id,
-                name: named.map_or_else(|| id.to_string(), |(_, name)| name.clone()),
+                name: named.map_or_else(|| id.to_string(), |name| name.to_string()),
                 is_local: false,
                 is_here: world.present().contains(id),
                 is_late: false,

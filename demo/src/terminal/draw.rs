@@ -12,10 +12,12 @@
 //! ```
 
 use ratatui::Frame;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Alignment, Constraint, Flex, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use twinstep_core::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 
 use super::effects::{Fate, LogLine};
 use super::scene::Scene;
@@ -113,6 +115,29 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
     if !scene.color {
         for cell in &mut frame.buffer_mut().content {
             (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+        }
+    }
+    isolate(frame.buffer_mut());
+}
+
+/// Keeps what is written from right to left from turning what is beside it: a terminal orders each row as a whole.
+fn isolate(buffer: &mut Buffer) {
+    let turns = |cell: &Cell| cell.symbol().chars().any(is_right_to_left);
+    for row in buffer
+        .content
+        .chunks_mut(usize::from(buffer.area.width).max(1))
+    {
+        for run in row.chunk_by_mut(|one, next| turns(one) == turns(next)) {
+            if let [first, ..] = run
+                && turns(first)
+            {
+                let symbol = format!("{ISOLATE}{}", first.symbol());
+                first.set_symbol(&symbol);
+                if let Some(last) = run.last_mut() {
+                    let symbol = format!("{}{ISOLATE_ENDS}", last.symbol());
+                    last.set_symbol(&symbol);
+                }
+            }
         }
     }
 }

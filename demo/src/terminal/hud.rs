@@ -235,15 +235,19 @@ pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     lines(frame, area, title, members.collect());
 }
 
-fn name(member: &Member) -> Span<'static> {
-    let mark = if member.is_local { '@' } else { ' ' };
-    // Names are clean, but may have characters that are two cells wide.
-    let mut name = member.name.clone();
-    while Span::from(name.as_str()).width() > NAME_COLUMNS {
+/// A name that takes so many cells: its characters may be two cells wide.
+pub(super) fn cells(name: &str, columns: usize) -> String {
+    let mut name = name.to_owned();
+    while Span::from(name.as_str()).width() > columns {
         name.pop();
     }
-    let gap = NAME_COLUMNS - Span::from(name.as_str()).width();
-    Span::from(format!("{mark}{name}{} ", " ".repeat(gap)))
+    let gap = columns - Span::from(name.as_str()).width();
+    name + &" ".repeat(gap)
+}
+
+fn name(member: &Member) -> Span<'static> {
+    let mark = if member.is_local { '@' } else { ' ' };
+    Span::from(format!("{mark}{} ", cells(&member.name, NAME_COLUMNS)))
         .fg(color_of(member.id))
         .bold()
 }

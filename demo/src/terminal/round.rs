@@ -7,8 +7,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
+use twinstep_core::company::NAME_CHARS_MAX;
 
-use super::hud::color_of;
+use super::hud::{cells, color_of};
 use super::scene::{Member, Scene};
 use crate::feed::Feed;
 use crate::game::{Kind, Phase};
@@ -144,7 +145,7 @@ pub(super) fn result(frame: &mut Frame<'_>, arena: Rect, scene: &Scene) {
     team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
     let rows = team.iter().map(|member| {
         Line::from(vec![
-            Span::from(format!("  {:<16}", member.name))
+            Span::from(format!("  {}", cells(&member.name, NAME_CHARS_MAX)))
                 .fg(color_of(member.id))
                 .bold(),
             Span::from(format!("{:>7} points {:>4} k", member.score, member.kills)),

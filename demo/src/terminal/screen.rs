@@ -105,7 +105,7 @@ impl Drop for Screen {
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         for words in kept.drain(..) {
-            eprintln!("{words}");
+            crate::say::err(words);
         }
     }
 }

@@ -389,3 +389,22 @@ fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
         assert!(table.find("Bert") < table.find("Anna"), "{lost}");
     }
 }
+
+/// Finding C9: a name that is written from right to left turns nothing beside it.
+#[test]
+fn right_to_left_names_are_isolated_wherever_they_are_drawn() {
+    let mut scene = played(60);
+    let name = "\u{5d0}\u{5d1}\u{5d2}";
+    for member in &mut scene.team {
+        name.clone_into(&mut member.name);
+    }
+    for phase in [Phase::Endless, Phase::Lobby, Phase::Won, Phase::Lost] {
+        scene.round.phase = phase;
+        let text = text(&drawn(&scene, 120, 36));
+        let isolated = format!("\u{2068}{name}\u{2069}");
+        let count = text.matches(name).count();
+        assert!(count >= scene.team.len(), "{phase:?}: {text}");
+        assert_eq!(text.matches(&isolated).count(), count, "{phase:?}: {text}");
+    }
+    assert_eq!(hud::cells("\u{5d0}世界世界世界", 6), "\u{5d0}世界 ");
+}

@@ -268,7 +268,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
 
 /// Says it in the window, and where the program was started.
 fn say(stage: &mut Stage, words: &str) {
-    eprintln!("{words}");
+    crate::say::err(words);
     stage.tell(words, WARN);
 }
 

@@ -67,7 +67,7 @@ impl Output {
             let fed = pump(mixer, &mut input);
             drop(input);
             if let (Ok(status), Err(_)) = (player.wait(), fed) {
-                eprintln!("{}", NoSound::PlayerEnded { server, status });
+                crate::say::err(NoSound::PlayerEnded { server, status });
             }
         });
         pumped.map_err(|error| NoSound::System(error.to_string()))?;
