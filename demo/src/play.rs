@@ -198,11 +198,6 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
 
 /// Joins the server of a ticket, or returns to it.
 pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
-    let is_pasted = args.ticket.as_os_str() == "-";
-    let ticket = match is_pasted {
-        true => paste()?,
-        false => Ticket::load(&args.ticket)?,
-    };
     let names = args.names.names.len();
     if names > SEATS_MAX {
         return Err(Failure::Flag {
@@ -212,6 +207,11 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
             ),
         });
     }
+    let is_pasted = args.ticket.as_os_str() == "-";
+    let ticket = match is_pasted {
+        true => paste()?,
+        false => Ticket::load(&args.ticket)?,
+    };
     let rules = wiring::rules(args.enemies);
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
