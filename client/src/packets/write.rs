@@ -24,8 +24,12 @@ use crate::session::{Session, State};
 const OLDER_EVERY: Duration = Duration::from_millis(16);
 /// ...and so many are earned in advance. A host takes 150 datagrams a second, of which the newest inputs need most.
 const OLDER_BURST: u32 = 12;
+/// A server that was not heard for so long is told the newest inputs only: what is earned meanwhile is there when it is
+/// heard again.
+const OLDER_UNHEARD: Duration = Duration::from_millis(500);
 
-/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send.
+/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send, and of the next send
+/// where those do not suffice: each has its turn.
 #[derive(Default)]
 pub(crate) struct Older {
     /// From the first to the one after the last.
@@ -37,27 +41,29 @@ pub(crate) struct Older {
 }
 
 impl Older {
-    /// A send begins: what is left over of the one before is in it again.
-    fn begin(&mut self) {
-        self.run = None;
-        self.packets = PACKETS_PER_SEND_MAX;
+    /// A send begins, whose newest datagram leaves `run` over. It goes on where the one before ended.
+    fn begin(&mut self, run: Option<(Tick, Tick)>) {
+        self.packets = PACKETS_PER_SEND_MAX - 1;
+        let ended = self.run.map(|(_, end)| end);
+        self.run = run.map(|(first, end)| match ended {
+            Some(ended) if first < ended && ended < end => (first, ended),
+            _ => (first, end),
+        });
     }
 
     /// A datagram is written; `run` is left over.
     fn leave(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = self.packets.saturating_sub(1);
-        self.run = run.filter(|_| self.packets > 0);
+        self.run = run;
     }
 
     /// The inputs of the next datagram, if one may be sent now.
     fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
-        let run = self.run.take()?;
         let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
         let paid = self.earned_since.max(earliest) + OLDER_EVERY;
-        (paid <= now).then(|| {
-            self.earned_since = paid;
-            run
-        })
+        let run = self.run.filter(|_| self.packets > 0 && paid <= now)?;
+        self.earned_since = paid;
+        Some(run)
     }
 }
 
@@ -171,7 +177,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let orders = playing.timeline.orders();
         let wanted = playing.inbox.next();
-        self.older.begin();
         if playing.lockstep.is_none() {
             // The window is what the server takes.
             let end = orders.next().min(wanted + INPUT_WINDOW);
@@ -181,7 +186,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 parts.add(UpPart::Inputs);
             }
             self.older
-                .leave((first < written).then_some((first, written)));
+                .begin((first < written).then_some((first, written)));
         }
         count(out, &mut bytes.inputs);
         let (commands, left) = write_orders(playing, out, false);
@@ -211,6 +216,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// A datagram with nothing but acks and inputs that found no room in the newest one; `None`: none is left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        let heard = self.link.heard_at()?;
+        if now.saturating_sub(heard) > OLDER_UNHEARD {
+            return None;
+        }
         let (first, end) = self.older.take(now)?;
         // Frames that arrived meanwhile need no inputs any more.
         let wanted = self.playing()?.inbox.next();
