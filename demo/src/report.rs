@@ -469,8 +469,8 @@ mod tests {
         assert!(!report.to_string().contains("lost the server"));
         report.clients[0].returns = 1;
         report.clients[0].silences = 2;
-        report.clients[0].away_ms = 40_250.0;
-        let told = "bot-1: lost the server 3 times for 40.2 s in all (1 returns)";
+        report.clients[0].away_ms = 40_300.0;
+        let told = "bot-1: lost the server 3 times for 40.3 s in all (1 returns)";
         assert!(report.to_string().contains(told), "{report}");
         let stats = SessionStats {
             stall_ms: 39_100.0,
