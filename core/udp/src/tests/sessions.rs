@@ -438,3 +438,21 @@ fn a_server_that_is_shut_answers_nobody_and_spends_no_ticket() {
     world.run(SECOND);
     assert!(world.players[late].connected);
 }
+
+/// Finding O6: a server whose process had stood still took its own silence for that of others, though what they had said
+/// lay in its socket.
+#[test]
+fn a_server_that_stood_still_hears_what_came_before_it_times_anybody_out() {
+    let (mut world, session) = World::with_a_player();
+    world.now += 12 * SECOND;
+    let now = world.now;
+    // What the player said just now; its own clock is none of the server's business.
+    world.players[0].endpoint.send(b"still here").unwrap();
+    while let Some((_, datagram)) = world.players[0].endpoint.poll_transmit() {
+        world.server.handle(now, player_address(0), datagram);
+    }
+    world.server.advance(now);
+    world.take_server_events();
+    assert_eq!(world.left, []);
+    assert_eq!(world.packets, [(session, b"still here".to_vec())]);
+}
