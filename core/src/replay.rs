@@ -263,11 +263,21 @@ impl<'j, S: Simulation> Replay<'j, S> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
         let here = self.world().tick();
         if tick < here || place.tick > here || self.frames.has_failed() {
-            (self.frames, self.played.world) = begin(&self.journal, place)?;
-            self.played.agreed = self.played.world.tick();
+            self.rewind(tick)?;
         }
         while self.world().tick() < tick && self.step()? {}
         Ok(self.world().tick())
+    }
+
+    /// Begins anew at the newest world record that is not after `tick`; its tick.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
+        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        (self.frames, self.played.world) = begin(&self.journal, place)?;
+        self.played.agreed = self.played.world.tick();
+        Ok(self.played.agreed)
     }
 
     /// Steps one tick; `false`: the journal is at its end.
@@ -296,6 +306,19 @@ impl<'j, S: Simulation> Replay<'j, S> {
             )
             .map_err(|error| ReplayError::Frame { offset, error })?;
         Ok(true)
+    }
+
+    /// Goes on from what the world's bytes say of it, as whoever joins there does. What a state keeps beside its bytes
+    /// is lost by that: then the frames lead somewhere else from here on.
+    ///
+    /// # Errors
+    /// The world does not become bytes, or these are not a world.
+    pub fn reload(&mut self) -> Result<(), ReplayError> {
+        let (tick, offset) = (self.world().tick(), self.frames.offset());
+        let mut bytes = Vec::new();
+        codec::append(self.world(), &mut bytes).map_err(|_| ReplayError::World { offset })?;
+        self.played.world = decode(offset, tick, &bytes)?;
+        Ok(())
     }
 
     /// Plays from here to the end, and compares every digest and every world on the way.

@@ -11,7 +11,6 @@
 //! Outcomes of tick t ride with the inputs of t + 1, so a query adds no latency. Law **One door**: the
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ use crate::config::{ConfigError, MatchConfig, Spectators};
 use crate::down::{Telling, Views, tell_lane};
 use crate::history::History;
 use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
-use crate::incident::{INCIDENTS_MAX, Incident, Trouble};
+use crate::incident::{INCIDENTS_MAX, Incident, Told, Trouble};
 use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
@@ -61,8 +60,9 @@ mod resume;
 mod sessions;
 mod spectators;
 mod tick;
+mod weight;
 
-pub use evidence::Folded;
+pub use evidence::{Folded, Unfolded};
 use resume::Return;
 pub use resume::{KEPT, MOVED, ResumeError, Resumed};
 pub(crate) use resume::{is_over, is_resumable};
@@ -81,6 +81,9 @@ pub enum StartError {
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] twinstep_core::journal::WriteError),
 }
+
+/// Desync reports that wait to be taken.
+const REPORTS_MAX: usize = 16;
 
 /// What a match has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +104,8 @@ pub struct MatchStats {
     pub desyncs: u64,
     /// Desyncs at which the journal says that this server's own world differs.
     pub server_faults: u64,
+    /// Desyncs at which the journal's frames lead to another world each time: the step is not pure.
+    pub impure_steps: u64,
     /// Desync reports that nobody asked for, or for which there was no room.
     pub reports_dropped: u64,
     /// Worlds sent to heal.
@@ -113,6 +118,12 @@ pub struct MatchStats {
     pub nans: u64,
     /// Outcomes that were over their bound, or could not be read again: their queries stayed unanswered.
     pub outcomes_unsent: u64,
+    /// The world's size when it was last looked at (every 10 s, and when it is sent), in bytes. Above
+    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) nobody can join or be healed, and from half of it on
+    /// an incident warns.
+    pub world_bytes: usize,
+    /// Worlds that were not written, kept or sent, because they were too large.
+    pub worlds_too_large: u64,
     /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
     pub journal_lost: Option<Tick>,
     /// By how much the match's clock gave way, because it was not advanced in time.
@@ -131,6 +142,8 @@ pub struct Report {
     pub text: String,
     /// The journal says that the client was right: this server's own world differs from it.
     pub server_at_fault: bool,
+    /// The journal's frames lead to another world each time: the step is not pure, and neither side is at fault.
+    pub step_impure: bool,
 }
 
 /// One running match.
@@ -159,6 +172,7 @@ pub struct Match<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
     panics: Panics,
+    weight: weight::Weight,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
     company: company::Company,
@@ -184,8 +198,8 @@ pub struct Match<S: Simulation> {
     snapshot: Option<(Tick, Arc<[u8]>)>,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
-    reports: VecDeque<Report>,
-    incidents: Vec<Incident>,
+    reports: Told<Report>,
+    incidents: Told<Incident>,
     closed: Option<CloseCode>,
     stats: MatchStats,
 }
@@ -239,6 +253,7 @@ impl<S: Simulation> Match<S> {
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
             panics: Panics::default(),
+            weight: weight::Weight::default(),
             recorder: None,
             outbox: Outbox::new(),
             company: company::Company::default(),
@@ -260,8 +275,8 @@ impl<S: Simulation> Match<S> {
                 FrameData::roomy(config.start),
                 FrameData::roomy(config.start),
             ],
-            reports: VecDeque::new(),
-            incidents: Vec::new(),
+            reports: Told::new(REPORTS_MAX),
+            incidents: Told::new(INCIDENTS_MAX),
             closed: None,
             stats: MatchStats::default(),
             world,
@@ -428,25 +443,31 @@ impl<S: Simulation> Match<S> {
         self.closed
     }
 
-    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown.
+    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown. A
+    /// host that logs them leaves them here.
     pub fn take_reports(&mut self) -> Vec<Report> {
-        self.reports.drain(..).collect()
+        self.reports.take()
     }
 
     /// Takes the oldest desync report.
     pub fn take_report(&mut self) -> Option<Report> {
-        self.reports.pop_front()
+        self.reports.pop()
     }
 
-    /// Takes what went wrong since the last call.
+    /// Takes what went wrong since the last call. A host that logs it leaves it here; if nobody takes it, the newest
+    /// are kept.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
-        std::mem::take(&mut self.incidents)
+        self.incidents.take()
     }
 
-    fn note_incident(&mut self, incident: Incident) {
-        if self.incidents.len() < INCIDENTS_MAX {
-            self.incidents.push(incident);
-        }
+    /// What a host has not logged yet.
+    pub(crate) fn unlogged(&mut self) -> (&mut Told<Report>, &mut Told<Incident>) {
+        (&mut self.reports, &mut self.incidents)
+    }
+
+    /// Something went wrong outside of the match's own calls.
+    pub(crate) fn note_incident(&mut self, incident: Incident) {
+        self.incidents.push(incident);
     }
 
     /// Tells of the panics that hooks were saved from.

@@ -2,6 +2,7 @@
 //!
 //! Law **Bounded**: texts are clipped, and a match keeps few of them until its host takes them.
 
+use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
 use twinstep_core::frame::{FrameData, Order};
@@ -23,7 +24,7 @@ pub enum Trouble {
     )]
     Step,
     /// It panicked without any orders too.
-    #[error("the step panicked, whatever was left out of its frame; the match is over")]
+    #[error("the step panicked without orders too, whatever else was left out; the match is over")]
     StepAgain,
     /// The step brought a NaN into the state; the tick was sealed again without what brought it there.
     #[error(
@@ -44,6 +45,9 @@ pub enum Trouble {
         "an outcome is none that can be sent: its query stays unanswered, and the match plays on"
     )]
     Outcome,
+    /// A warning: it has more than half of the bytes that a world may have.
+    #[error("the world has grown large: beyond its bound nobody can join or be healed")]
+    WorldLarge,
     /// Nobody can join, be healed or look at it, and no journal can be taken up from it.
     #[error("the world is too large to be sent or written; the match plays on without")]
     WorldTooLarge,
@@ -205,6 +209,55 @@ impl fmt::Display for Incident {
             )?;
         }
         Ok(())
+    }
+}
+
+/// What is to be told, to two who do not wait for each other: a log, which misses none while there is room, and an
+/// author's own code, which gets the newest if it asks rarely.
+pub(crate) struct Told<T> {
+    most: usize,
+    log: VecDeque<T>,
+    author: VecDeque<T>,
+}
+
+impl<T: Clone> Told<T> {
+    /// Keeps so many for each.
+    pub(crate) fn new(most: usize) -> Self {
+        Told {
+            most,
+            log: VecDeque::new(),
+            author: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, news: T) {
+        if self.log.len() < self.most {
+            self.log.push_back(news.clone());
+        }
+        if self.author.len() == self.most {
+            self.author.pop_front();
+        }
+        self.author.push_back(news);
+    }
+
+    /// Whether anybody will hear of one more without missing another one.
+    pub(crate) fn has_room(&self) -> bool {
+        self.log.len().min(self.author.len()) < self.most
+    }
+
+    /// The oldest that is not logged.
+    pub(crate) fn log(&mut self) -> Option<T> {
+        self.log.pop_front()
+    }
+
+    /// The oldest that the author has not taken.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.author.pop_front()
+    }
+
+    /// All that the author has not taken.
+    pub(crate) fn take(&mut self) -> Vec<T> {
+        self.author.drain(..).collect()
     }
 }
 

@@ -97,6 +97,8 @@ pub(crate) struct Peer {
     pub(crate) reports_due: u32,
     /// The journal says that this client was right.
     pub(crate) server_at_fault: bool,
+    /// The journal's frames lead to another world each time.
+    pub(crate) step_impure: bool,
     /// Its client goes on from frames: no world was sent.
     pub(crate) resumed: bool,
     /// Which names it was told last, and which state of the connections.
@@ -148,6 +150,7 @@ impl Peer {
             evidence: None,
             reports_due: 0,
             server_at_fault: false,
+            step_impure: false,
             resumed: false,
             names_told: 0,
             company_told: 0,

@@ -141,6 +141,9 @@ pub struct Start<'a> {
 pub(super) type Fields = ArrayVec<u8, 128>;
 
 impl<'a> Record<'a> {
+    /// The kind of a world.
+    pub(crate) const WORLD_KIND: u8 = WORLD;
+
     /// The kind, as in the file.
     #[must_use]
     pub fn kind(&self) -> u8 {

@@ -234,6 +234,11 @@ pub enum CloseCode {
         /// When the match is expected to go on, in seconds from now.
         after_s: u16,
     },
+    /// The world does not fit into what may be sent of one.
+    #[error(
+        "the match's world has grown too large to be sent: nobody can join it or go on from it any more"
+    )]
+    WorldTooLarge,
 }
 
 #[cfg(test)]

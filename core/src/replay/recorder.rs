@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Index;
-use crate::bounds::PACKET_BYTES_MAX;
+use crate::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
 use crate::journal::{JournalWriter, Record, Start, WriteError, WrittenBy};
@@ -38,6 +38,7 @@ pub struct Recorder<S: Simulation> {
     world: Vec<u8>,
     since_world: Duration,
     since_digest: Duration,
+    worlds_skipped: u32,
 }
 
 impl<S: Simulation> Recorder<S> {
@@ -101,6 +102,7 @@ impl<S: Simulation> Recorder<S> {
             world: Vec::with_capacity(64 << 10),
             since_world: Duration::ZERO,
             since_digest: Duration::ZERO,
+            worlds_skipped: 0,
         };
         recorder.write_world(world, out)?;
         Ok(recorder)
@@ -175,7 +177,7 @@ impl<S: Simulation> Recorder<S> {
             let mut spent = ByteCounts::default();
             frames::write(&mut out, previous, frame, nobody, nobody, &mut spent)
         })();
-        written.expect("a frame of at most 512 bytes fits");
+        written.expect("a frame within its bound fits");
         let len = out.len();
         self.turn.truncate(start + len);
         self.previous.clone_from(frame);
@@ -198,8 +200,9 @@ impl<S: Simulation> Recorder<S> {
     }
 
     /// Writes the turn that is full now, and from time to time a digest and a world: `world` is the one after
-    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest). A turn of as many ticks as the one before, in which nothing happened,
-    /// takes 2 bytes.
+    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest). A turn of as many ticks as the one
+    /// before, in which nothing happened, takes 2 bytes. A world that is too large for a record is left out, and counted:
+    /// reading begins farther back then.
     ///
     /// # Errors
     /// A turn that is too long: more than 50 ticks.
@@ -225,15 +228,33 @@ impl<S: Simulation> Recorder<S> {
             self.writer.append(&Record::Digest { tick, digest }, out)?;
             self.since_digest = Duration::ZERO;
         }
-        if world_due {
-            self.write_world(world, out)?;
+        if world_due && let Err(error) = self.write_world(world, out) {
+            match error {
+                WriteError::TooLong { .. } => {
+                    self.worlds_skipped += 1;
+                    self.since_world = Duration::ZERO;
+                }
+                error => return Err(error),
+            }
         }
         Ok(())
     }
 
+    /// Worlds that were too large for a record.
+    #[must_use]
+    pub fn worlds_skipped(&self) -> u32 {
+        self.worlds_skipped
+    }
+
     fn write_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         self.world.clear();
-        codec::append(world, &mut self.world).expect("a world of at most 8 MiB");
+        if codec::append(world, &mut self.world).is_err() {
+            return Err(WriteError::TooLong {
+                kind: Record::WORLD_KIND,
+                bytes: codec::size(world).unwrap_or(usize::MAX),
+                max: WORLD_BYTES_MAX,
+            });
+        }
         let record = Record::World {
             tick: world.tick(),
             bytes: &self.world,

@@ -13,6 +13,8 @@
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
 //! what the m − 1 turns between do not absorb (seed rows 43 and 76).
 
+use std::collections::VecDeque;
+
 use super::costs::Budget;
 use super::*;
 use crate::config::{Laggards, Sealing};

@@ -41,8 +41,11 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
+        let Some(world) = self.snapshot() else {
+            self.leave(at, CloseCode::WorldTooLarge);
+            return false;
+        };
         self.stats.heals += 1;
-        let world = self.snapshot();
         self.peers[at].lane_out.push(message::HEAL, world).is_ok()
     }
 

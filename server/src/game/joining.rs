@@ -34,8 +34,9 @@ impl<S: Simulation> Match<S> {
             };
             at = place;
             match self.world_for(at) {
-                Some(world) => Some(world),
-                None => return, // Nothing old enough yet to show.
+                Ok(Some(world)) => Some(world),
+                Ok(None) => return, // Nothing old enough yet to show.
+                Err(code) => return self.leave_unseated(at, code),
             }
         };
         let peer = &mut self.peers[at];
@@ -145,12 +146,15 @@ impl<S: Simulation> Match<S> {
             && self.digest_at(tick).map(|ours| ours as u32) == Some(digest)
     }
 
-    /// The world that a session joins with, and its tick.
-    fn world_for(&mut self, at: usize) -> Option<(Tick, Arc<[u8]>)> {
+    /// The world that a session joins with, and its tick; `None`: there is none yet.
+    fn world_for(&mut self, at: usize) -> Result<Option<(Tick, Arc<[u8]>)>, CloseCode> {
         if self.is_delayed(at) {
-            return self.watched.world(self.shown_to(at));
+            return Ok(self.watched.world(self.shown_to(at)));
         }
-        Some((self.world.tick(), self.snapshot()))
+        match self.snapshot() {
+            Some(world) => Ok(Some((self.world.tick(), world))),
+            None => Err(CloseCode::WorldTooLarge),
+        }
     }
 
     /// Closes a session that never came so far as to have players.
@@ -161,21 +165,6 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.close_peer(at, code);
-    }
-
-    /// The current world as bytes, made once for all that ask at this tick.
-    pub(super) fn snapshot(&mut self) -> Arc<[u8]> {
-        let tick = self.world.tick();
-        if let Some((at, bytes)) = &self.snapshot
-            && *at == tick
-        {
-            return bytes.clone();
-        }
-        let mut bytes = Vec::new();
-        codec::append(&self.world, &mut bytes).expect("a world of at most 8 MiB");
-        let bytes: Arc<[u8]> = bytes.into();
-        self.snapshot = Some((tick, bytes.clone()));
-        bytes
     }
 
     /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to

@@ -16,9 +16,6 @@ use super::*;
 /// Players' numbers.
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 
-/// Desync reports that wait to be looked at.
-const REPORTS_MAX: usize = 16;
-
 impl<S: Simulation> Match<S> {
     /// A session begins, and takes its players over from a session that still holds them.
     pub(super) fn enter(
@@ -305,15 +302,16 @@ impl<S: Simulation> Match<S> {
                 && told.bytes.len() <= REPORT_BYTES_MAX
                 && peer.reports_due > 0;
             peer.reports_due -= u32::from(is_due);
-            if !is_due || self.reports.len() == REPORTS_MAX {
+            if !is_due || !self.reports.has_room() {
                 self.stats.reports_dropped += 1;
                 continue;
             }
             let text = String::from_utf8_lossy(&told.bytes);
-            self.reports.push_back(Report {
+            self.reports.push(Report {
                 peer: peer.id,
                 text: plain(&text).to_string(),
                 server_at_fault: peer.server_at_fault,
+                step_impure: peer.step_impure,
             });
         }
         for player in players {

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use twinstep_core::bounds::{BACKLOG, SPECTATOR_DELAY_MAX};
 
 use super::*;
+use twinstep_core::codec::CodecError;
 
 /// A world is kept for delayed spectators each time that so many ticks have passed.
 const WORLD_EVERY: u32 = 300;
@@ -33,23 +34,33 @@ pub(super) const VIEWS_AT_ONCE: usize = 8;
 #[derive(Default)]
 pub(super) struct Watched {
     worlds: VecDeque<(Tick, Arc<[u8]>)>,
+    /// When one was kept, or was too large.
+    tried: Option<Tick>,
 }
 
 impl Watched {
     /// Keeps `world` if the last one kept is old enough, and forgets those that nobody can begin with any more.
-    pub(super) fn keep<S: Simulation>(&mut self, world: &World<S>, delay_ticks: u32) {
+    ///
+    /// # Errors
+    /// It is too large to be sent; the next one is tried as long after it.
+    pub(super) fn keep<S: Simulation>(
+        &mut self,
+        world: &World<S>,
+        delay_ticks: u32,
+    ) -> Result<(), CodecError> {
         let tick = world.tick();
-        let newest = self.worlds.back().map(|(at, _)| *at);
-        if newest.is_some_and(|at| tick - at < WORLD_EVERY) {
-            return;
+        if self.tried.is_some_and(|at| tick - at < WORLD_EVERY) {
+            return Ok(());
         }
+        self.tried = Some(tick);
         let mut bytes = Vec::new();
-        codec::append(world, &mut bytes).expect("a world of at most 8 MiB");
+        codec::append(world, &mut bytes)?;
         self.worlds.push_back((tick, bytes.into()));
         let shown = tick.back(delay_ticks);
         while self.worlds.get(1).is_some_and(|(at, _)| *at <= shown) {
             self.worlds.pop_front();
         }
+        Ok(())
     }
 
     /// The newest of the worlds that are not newer than `shown`.
@@ -98,7 +109,9 @@ impl<S: Simulation> Match<S> {
     pub(super) fn keep_watched(&mut self) {
         let Spectators { max, delay_ticks } = self.config.spectators;
         if max > 0 && delay_ticks > 0 {
-            self.watched.keep(&self.world, delay_ticks);
+            if self.watched.keep(&self.world, delay_ticks).is_err() {
+                self.note_too_large();
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn tick(&mut self) {
         let tick = self.world.tick();
         self.keep_watched();
+        self.weigh();
         let turn = self.world.turn();
         let cadence = if tick == turn.began {
             let seen = self.seen();
@@ -124,11 +125,16 @@ impl<S: Simulation> Match<S> {
         let (world, digest) = (&self.world, self.digest);
         if let Some(recorder) = &mut self.recorder {
             let start = self.outbox.bytes.len();
+            let skipped = recorder.worlds_skipped();
             recorder
                 .turn(world, digest, &mut self.outbox.bytes)
                 .expect("a turn within its bounds");
+            let skips = recorder.worlds_skipped() != skipped;
             self.outbox
                 .push(Item::Journal(start..self.outbox.bytes.len()));
+            if skips {
+                self.note_too_large();
+            }
         }
         self.tell(false);
     }

@@ -1,11 +1,15 @@
 //! A running match, as the rest of the process reaches it: by errands between two of its steps.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use tokio::sync::{mpsc, oneshot, watch};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::runner::Errand;
 use crate::game::Match;
+use crate::incident::Incident;
 
 /// The match is over: nobody is there to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +20,7 @@ pub struct MatchEnded;
 pub struct MatchHandle<S: Simulation> {
     pub(super) errands: mpsc::Sender<Errand<S>>,
     pub(super) over: watch::Receiver<Option<CloseCode>>,
+    pub(super) incidents: Arc<Mutex<VecDeque<Incident>>>,
 }
 
 impl<S: Simulation> Clone for MatchHandle<S> {
@@ -23,6 +28,7 @@ impl<S: Simulation> Clone for MatchHandle<S> {
         MatchHandle {
             errands: self.errands.clone(),
             over: self.over.clone(),
+            incidents: self.incidents.clone(),
         }
     }
 }
@@ -51,6 +57,17 @@ impl<S: Simulation> MatchHandle<S> {
             // It stands still, and will never answer.
             _ = over.wait_for(Option::is_some) => Err(MatchEnded),
         }
+    }
+
+    /// Takes what went wrong in the match since the last call, over or not: panics, a NaN, a disk that is full. What
+    /// clients found different is told by [`Match::take_reports`]. The log has all of it too, for whoever set one up.
+    #[must_use]
+    pub fn take_incidents(&self) -> Vec<Incident> {
+        let mut incidents = self
+            .incidents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        incidents.drain(..).collect()
     }
 
     /// Whether the match is over.

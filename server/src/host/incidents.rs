@@ -6,9 +6,11 @@
 //! Where the folder takes no file (the disk may be full: that is an incident too), the file goes to the folder for
 //! temporary ones; if that takes none either, its text goes to standard error.
 
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use twinstep_core::text::line;
 
@@ -27,12 +29,24 @@ pub(super) struct IncidentFiles {
     pub(super) journal: Option<PathBuf>,
     /// The game and the build.
     pub(super) about: String,
+    /// For whoever asks the match's handle.
+    pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
 }
+
+/// Incidents that wait for whoever asks; the newest are kept.
+const TOLD_MAX: usize = 64;
 
 impl IncidentFiles {
     /// Logs an incident and writes its file.
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
+        {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() == TOLD_MAX {
+                told.pop_front();
+            }
+            told.push_back(incident.clone());
+        }
         tracing::error!(id, tick = incident.tick.0, trouble = %incident.trouble, message = ?line(&incident.message), "incident");
         let Some(folder) = &self.folder else {
             return;

@@ -287,6 +287,7 @@ impl Host {
             folder: self.incidents.clone().or(beside.map(PathBuf::from)),
             journal: path,
             about: format!("{} version {}", S::NAME, S::VERSION),
+            told: Arc::default(),
         };
         let (hear, heard) = mpsc::channel(HEARD_MAX);
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
@@ -324,6 +325,7 @@ impl Host {
             .lock()
             .expect("nothing panics under this lock")
             .insert(id, known);
+        let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
         let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
         taken.runs(Hosted::Runs {
@@ -334,6 +336,7 @@ impl Host {
         Ok(MatchHandle {
             errands: send,
             over: is_over,
+            incidents,
         })
     }
 

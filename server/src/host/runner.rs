@@ -25,7 +25,7 @@ use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::rejoin::RejoinTickets;
 use super::{Clock, Ending, RESERVED, unix_now};
-use crate::game::{Folded, Match};
+use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
@@ -34,7 +34,7 @@ use crate::peer::PeerId;
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// A tick that was folded to, for a client that differs there.
-type Fold = (PeerId, Tick, Result<Folded, ReplayError>);
+type Fold = (PeerId, Tick, Result<Folded, Unfolded>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
@@ -263,7 +263,8 @@ impl<S: Simulation> Runner<S> {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {
             let tick = self.game.world().tick();
-            self.files.write(&Incident::new(tick, Trouble::Job, panic));
+            self.game
+                .note_incident(Incident::new(tick, Trouble::Job, panic));
         }
         self.game.complete(job, outcome.ok());
     }
@@ -272,14 +273,14 @@ impl<S: Simulation> Runner<S> {
         while let Some(job) = self.jobs.give_up_late(now) {
             let tick = self.game.world().tick();
             let message = format!("job {}", job.0);
-            self.files
-                .write(&Incident::new(tick, Trouble::JobHangs, &message));
+            self.game
+                .note_incident(Incident::new(tick, Trouble::JobHangs, &message));
             self.game.complete(job, None);
         }
     }
 
     fn write_incidents(&mut self) {
-        for incident in self.game.take_incidents() {
+        while let Some(incident) = self.game.unlogged().1.log() {
             self.files.write(&incident);
         }
     }
@@ -434,7 +435,7 @@ impl<S: Simulation> Runner<S> {
                 let bytes = std::fs::read(&path).map_err(|_| ReplayError::NoWorld)?;
                 Folded::of::<S>(&bytes, &rules, &hello, tick)
             });
-            let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld));
+            let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
             let _ = done.blocking_send((peer, tick, folded));
         });
     }
@@ -460,9 +461,9 @@ impl<S: Simulation> Runner<S> {
         if self.reported.is_some_and(lately) {
             return;
         }
-        if let Some(report) = self.game.take_report() {
+        if let Some(report) = self.game.unlogged().0.log() {
             self.reported = Some(now);
-            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }
     }
 }

@@ -10,8 +10,9 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
 
 use super::MATCH;
-use crate::game::Match;
+use crate::game::{Match, Report};
 use crate::host::{Host, MatchEnded, MatchHandle, StopSignal, unix_now};
+use crate::incident::Incident;
 
 /// A ticket can be used for so long.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
@@ -108,6 +109,20 @@ impl<S: Simulation> Running<S> {
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
     ) -> Result<R, MatchEnded> {
         self.runtime().block_on(self.game.inspect(look))
+    }
+
+    /// Takes what went wrong in the match since the last call, over or not: see [`MatchHandle::take_incidents`].
+    #[must_use]
+    pub fn take_incidents(&self) -> Vec<Incident> {
+        self.game.take_incidents()
+    }
+
+    /// Takes what clients found different since the last call: see [`Match::take_reports`].
+    ///
+    /// # Errors
+    /// The match is over.
+    pub fn take_reports(&self) -> Result<Vec<Report>, MatchEnded> {
+        self.inspect(Match::take_reports)
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
