@@ -24,7 +24,7 @@ use twinstep_udp::{Key, SESSIONS_MAX};
 use super::knock::Doorkeeper;
 use super::{
     Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure, Taker, admin,
-    bind, public_of, unix_now,
+    bind, public_of, take_over, unix_now,
 };
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, StartError};
@@ -305,7 +305,7 @@ impl<S: Simulation> Server<S> {
                 let token = host.admin_token.as_deref();
                 let token = token.ok_or(HostError::NoToken(other))?;
                 let door = Doorkeeper::at(&socket, S::NAME).map_err(HostError::Threads)?;
-                let drained = admin::take_over(other, &host.public, &taker, token)?;
+                let drained = take_over(other, &host.public, &taker, token)?;
                 drop(door);
                 let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
                 let moved = moved.ok_or(HostError::NothingToTakeOver(other))?;

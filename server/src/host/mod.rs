@@ -31,6 +31,7 @@ mod knock;
 mod rejoin;
 mod runner;
 mod signal;
+mod taker;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -57,13 +58,14 @@ use isolation::Pulse;
 use rejoin::RejoinTickets;
 use runner::{Ends, Runner};
 
-pub use admin::{AdminError, Drained, HandedOver, Kept, Taker, take_over};
+pub use admin::AdminError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use signal::{StopSignal, stop_requested};
+pub use taker::{Drained, HandedOver, Kept, Taker, take_over};
 
 /// Packets and news that may wait for one match.
 const HEARD_MAX: usize = 4_096;
