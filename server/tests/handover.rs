@@ -335,7 +335,8 @@ fn players_are_sent_only_to_where_a_server_of_their_game_answers() {
     let running = running.listen("127.0.0.1:0").unwrap();
     let admin = running.admin_addr().unwrap();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let there = server(&key, &Folder::new("knock-there"));
+    let elsewhere = Folder::new("knock-there");
+    let there = server(&key, &elsewhere);
     let there = there.listen("127.0.0.1:0").unwrap();
     for nobody in [
         silent.local_addr().unwrap(),
