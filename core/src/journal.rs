@@ -41,6 +41,7 @@ use crate::varint;
 
 mod reader;
 mod record;
+mod remains;
 pub use reader::{
     Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, looks_like_journal, records,
     tail_reason,
@@ -49,6 +50,7 @@ pub use record::{
     BUILD_BYTES_MAX, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX, REASON_BYTES_MAX, Record,
     Start, TURN_BYTES_MAX, WrittenBy,
 };
+pub use remains::{Remains, remains};
 
 /// The version of this format; a reader refuses any other.
 pub const FORMAT_VERSION: u32 = 2;

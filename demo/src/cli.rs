@@ -27,7 +27,7 @@ pub use failure::Failure;
 use crate::bots::{self, BotsOptions};
 use crate::game::Sticks;
 use crate::view::{self, View};
-use crate::{host, play, replay, say, serve, window, wiring};
+use crate::{host, journal, play, replay, say, serve, window, wiring};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -62,12 +62,29 @@ enum Task {
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or tell what is in it, or verify it
     Replay(ReplayArgs),
+    /// Look whether a journal is whole, or cut off what is not
+    #[command(subcommand)]
+    Journal(JournalTask),
     /// Play a match by a script, and write its moments as pictures
     Shots(ShotsArgs),
     /// Measure how long a picture of a crowded match takes here
     Frames(FramesArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum JournalTask {
+    /// Say what is sound of it, and what is lost
+    Check {
+        /// The journal
+        file: PathBuf,
+    },
+    /// Cut off what is not sound; the file as it was is kept beside it
+    Repair {
+        /// The journal
+        file: PathBuf,
+    },
 }
 
 /// Runs the program.
@@ -119,6 +136,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),
         Task::Replay(args) => replay::replay(&args),
+        Task::Journal(JournalTask::Check { file }) => journal::check(&file),
+        Task::Journal(JournalTask::Repair { file }) => journal::repair(&file),
         Task::Shots(args) => shots(&args),
         Task::Frames(args) => frames(&args),
         Task::Bots(args) => measure(&args),

@@ -18,6 +18,7 @@ pub mod feed;
 pub mod game;
 pub mod game_show;
 mod host;
+mod journal;
 pub mod play;
 mod policies;
 pub mod rehearsal;

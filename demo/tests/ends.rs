@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use common::Folder;
+use common::{Folder, powderkeg, refused, run};
 
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod common;
@@ -52,4 +52,91 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
     for said in incidents {
         assert!(said.contains("the journal cannot be written"), "{said:?}");
     }
+}
+
+/// Finding O7: a journal with zeros or junk behind its last record stopped the server, and nothing could be done.
+#[test]
+fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
+    let folder = Folder::with_a_key("repair");
+    let journals = folder.file("journals");
+    let bots = [
+        "bots",
+        "--players",
+        "1",
+        "--seconds",
+        "4",
+        "--seed",
+        "3",
+        "--journal",
+        &journals,
+    ];
+    let _ = run(&bots);
+    let path = fs::read_dir(&journals)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let name = path.to_str().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let journal = |task: &str, code: i32| {
+        let output = run(&["journal", task, name]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{task}: {said}");
+        said
+    };
+    assert!(journal("check", 0).contains("sound up to tick"));
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--key-file",
+        &folder.file("key"),
+        "--journal",
+        &journals,
+    ];
+
+    // As power is lost: zeros, then what stood there before.
+    let junk: Vec<u8> = [0; 64]
+        .into_iter()
+        .chain(b"not a record at all".repeat(9))
+        .collect();
+    fs::write(&path, [&whole[..], &junk].concat()).unwrap();
+    refused(&serve, &["powderkeg journal check", name]);
+    let said = journal("check", 1);
+    assert!(
+        said.contains("zeros or junk") && said.contains("journal repair"),
+        "{said}"
+    );
+    let damaged = fs::read(&path).unwrap();
+    let said = journal("repair", 0);
+    assert!(said.contains(".damaged"), "{said}");
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        whole,
+        "nothing that is sound is lost"
+    );
+    assert_eq!(fs::read(format!("{name}.damaged")).unwrap(), damaged);
+    journal("check", 0);
+
+    // In the middle: what follows is lost, and it is said how much.
+    let mut bytes = whole.clone();
+    let middle = whole.len() - 400;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let said = journal("check", 1);
+    assert!(
+        said.contains("in the middle") && said.contains("ticks ("),
+        "{said}"
+    );
+    journal("repair", 0);
+    journal("check", 0);
+    let mut server = powderkeg(&serve).spawn().unwrap();
+    let log = std::io::BufReader::new(server.stderr.take().unwrap());
+    let taken_up = std::io::BufRead::lines(log)
+        .map_while(Result::ok)
+        .any(|line| line.contains("a match is taken up again"));
+    let _ = server.kill();
+    let _ = server.wait();
+    assert!(taken_up);
 }

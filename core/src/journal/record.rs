@@ -24,7 +24,7 @@ pub const OTHER_BYTES_MAX: usize = 64 << 10;
 pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
 
 // 0 is no kind: a file system that lost power may leave a tail of zeros.
-const START: u8 = 1;
+pub(super) const START: u8 = 1;
 const WORLD: u8 = 2;
 const TURN: u8 = 3;
 const IDLE: u8 = 4;

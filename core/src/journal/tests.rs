@@ -553,3 +553,41 @@ fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
     assert!(!looks_like_journal(b"#!/bin/sh\nexit 0\n"));
     assert!(!looks_like_journal(b"hello"));
 }
+
+/// Finding O7: zeros and junk behind the last record are told from damage in the middle.
+#[test]
+fn records_behind_damage_are_made_out_and_junk_is_none() {
+    assert_eq!(remains(&[0; 5_000]), None);
+    let mut junk = crate::Mwc::seed(7);
+    for _ in 0..50 {
+        let bytes: Vec<u8> = (0..3_000).map(|_| junk.below(256) as u8).collect();
+        assert_eq!(remains(&bytes), None);
+    }
+    let mut records = vec![Record::Turn(b"frames"); 40];
+    records.push(Record::Digest {
+        tick: Tick(500),
+        digest: 7,
+    });
+    records.extend([Record::Idle; 30]);
+    let bytes = journal(&records);
+    let behind = read(&bytes).0[1].offset as usize;
+    let whole = Remains {
+        records: 71,
+        turns: 70,
+        newest: Some(Tick(500)),
+    };
+    assert_eq!(remains(&bytes[behind..]), Some(whole));
+    // A payload that was altered keeps its shape; a head does not.
+    for at in [behind + 4, behind] {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x40;
+        let found = remains(&bytes[behind..]).unwrap();
+        assert!(
+            found.turns >= 69 && found.newest == Some(Tick(500)),
+            "{found:?}"
+        );
+    }
+    // The last record alone.
+    let last = read(&bytes).0.last().unwrap().offset as usize;
+    assert_eq!(remains(&bytes[last..]).unwrap().turns, 1);
+}

@@ -6,6 +6,7 @@ use twinstep_client::client::{Ended, StartError};
 use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
+use twinstep_server::game::ResumeError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{KeyError, TicketError};
 
@@ -38,10 +39,10 @@ pub enum Failure {
     #[error("{0}")]
     Ticket(#[from] TicketError),
     /// A server that cannot start.
-    #[error("{0}")]
+    #[error("{}{}", .0, host_hint(.0))]
     Host(#[from] HostError),
     /// A journal.
-    #[error("{0}")]
+    #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
     /// A folder for journals.
     #[error(
@@ -130,6 +131,27 @@ fn arena_hint(enemies: Option<u16>) -> String {
         Some(enemies) => format!("an arena with {enemies} enemies"),
     };
     format!("tried here: {here}; an arena needs its number of enemies, by --enemies")
+}
+
+fn host_hint(error: &HostError) -> String {
+    match error {
+        HostError::Journal(error) => journal_hint(error),
+        _ => String::new(),
+    }
+}
+
+fn journal_hint(error: &JournalFileError) -> String {
+    match error {
+        JournalFileError::Resume {
+            path,
+            source: ResumeError::Replay(ReplayError::Journal(_)),
+        } => format!(
+            "\n(`powderkeg journal check {}` says what is lost; `powderkeg journal repair` cuts it off)",
+            path.display()
+        ),
+        JournalFileError::Cut { .. } => "\n(serve --new-match begins a new one)".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn key_hint(error: &KeyError) -> &'static str {

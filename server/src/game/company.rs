@@ -10,6 +10,8 @@
 //! Who watches from a distance in time hears of names and links from the same distance: each state is kept with the tick
 //! at which it was told, until none is shown less than the next one.
 
+use std::collections::VecDeque;
+
 use twinstep_core::company::{LinkQuality, Name};
 use twinstep_core::packet::company;
 use twinstep_core::packet::hello::Names;

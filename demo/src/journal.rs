@@ -1,0 +1,97 @@
+//! `powderkeg journal`: whether a journal is whole, and how to go on with what is.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use twinstep_server::host::{Checkup, Harm};
+
+use crate::cli::Failure;
+use crate::game::Game;
+
+/// Says what is sound of a journal; exits with 1 if not all of it is.
+pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
+    let checkup = Checkup::of::<Game>(path)?;
+    let mut said = words(&checkup);
+    if let Some((_, harm)) = &checkup.harm {
+        let _ = writeln!(said, "{}", advice(harm, path));
+    }
+    print!("{said}");
+    Ok(ExitCode::from(u8::from(checkup.harm.is_some())))
+}
+
+/// Cuts off what is not sound; the original is kept.
+pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
+    let checkup = Checkup::of::<Game>(path)?;
+    let mut said = words(&checkup);
+    if checkup.harm.is_some() {
+        let kept = checkup.repair(path)?;
+        let _ = writeln!(
+            said,
+            "cut to {} bytes; the file as it was is kept as {}",
+            checkup.index.sound_bytes(),
+            kept.display()
+        );
+    } else {
+        let _ = writeln!(said, "there is nothing to repair");
+    }
+    print!("{said}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(checkup: &Checkup) -> String {
+    let mut out = String::new();
+    let index = &checkup.index;
+    let _ = writeln!(
+        out,
+        "{:?} version {}, begun by build {:?}: sound up to tick {} ({:.1} s of play), {} of {} bytes",
+        index.about.game,
+        index.about.sim_version,
+        index.about.build,
+        checkup.next.0,
+        checkup.length.as_secs_f64(),
+        index.sound_bytes(),
+        checkup.file_bytes
+    );
+    let Some((error, harm)) = &checkup.harm else {
+        return out;
+    };
+    let _ = writeln!(out, "{error}");
+    let behind = checkup.file_bytes - index.sound_bytes();
+    let _ = match harm {
+        Harm::Torn => writeln!(
+            out,
+            "lost: nothing that anybody saw; the last record was being written ({behind} bytes)"
+        ),
+        Harm::Junk => writeln!(
+            out,
+            "lost: at most what was written last; the {behind} bytes behind are zeros or junk, as a loss of power leaves \
+             them, and no record is among them"
+        ),
+        Harm::Middle { remains, ticks } => writeln!(
+            out,
+            "lost: about {ticks} ticks ({:.1} s): something was altered in the middle, and {} records follow that can be \
+             checked no more ({behind} bytes)",
+            seconds(checkup.tick, *ticks),
+            remains.records
+        ),
+    };
+    out
+}
+
+fn seconds(tick: Duration, ticks: u32) -> f64 {
+    tick.as_secs_f64() * f64::from(ticks)
+}
+
+fn advice(harm: &Harm, path: &Path) -> String {
+    let path = path.display();
+    match harm {
+        Harm::Torn => "a server that takes it up cuts that off by itself".to_owned(),
+        Harm::Junk => format!("`powderkeg journal repair {path}` cuts them off, and keeps a copy"),
+        Harm::Middle { .. } => format!(
+            "bring back an undamaged copy if there is one; else `powderkeg journal repair {path}` gives up what is lost, and \
+             keeps a copy"
+        ),
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether a journal is whole, and how to cut off what is not.
+//!
+//! ```text
+//!  sound records ……………│ torn                 the end of a record that was being written: cut off by itself
+//!                       │ zeros or junk        what a loss of power leaves: `repair` cuts it off
+//!                       │ damage · records …   something was altered in the middle: `repair` gives up what follows
+//! ```
+//!
+//! Invariant: a repair never writes to the original before a whole copy of it is on the disk.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use twinstep_core::journal::{JournalError, Remains, remains};
+use twinstep_core::replay::{Index, Survey};
+use twinstep_core::{Simulation, Tick};
+
+use super::JournalFileError;
+
+/// What is the matter with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// Its last record was cut off. Whoever takes it up cuts it off too: nothing that anybody saw is lost.
+    Torn,
+    /// Behind its last record are zeros, or bytes that are no records.
+    Junk,
+    /// Records follow, and can be checked no more.
+    Middle {
+        /// What seems to follow.
+        remains: Remains,
+        /// Ticks that are lost with it, as far as that can be told.
+        ticks: u32,
+    },
+}
+
+/// What a look at a journal found.
+#[derive(Clone, Debug)]
+pub struct Checkup {
+    /// What is sound of it.
+    pub index: Index,
+    /// The tick that its match goes on with.
+    pub next: Tick,
+    /// For how long the match was played, up to there.
+    pub length: Duration,
+    /// The length of a tick.
+    pub tick: Duration,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// Where and why it stops being sound, and what is there.
+    pub harm: Option<(JournalError, Harm)>,
+}
+
+impl Checkup {
+    /// Looks at a journal of this game, of any rules and version.
+    ///
+    /// # Errors
+    /// A file that cannot be read, whose first record is damaged, or which stops before its first world.
+    pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
+        let bytes = std::fs::read(path).map_err(|source| JournalFileError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let cut = || JournalFileError::Cut {
+            path: path.to_owned(),
+        };
+        let index = match Index::scan(&bytes) {
+            Ok(index) if !index.worlds.is_empty() => index,
+            Ok(_) | Err(JournalError::Torn { .. }) => return Err(cut()),
+            Err(source) => {
+                return Err(JournalFileError::Damaged {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        };
+        let (sound, behind) = bytes.split_at(index.sound_bytes() as usize);
+        let survey = Survey::of::<S>(sound, &index);
+        let next = survey.first + survey.ticks;
+        let harm = index.stopped.map(|stopped| {
+            let harm = match (stopped, remains(behind)) {
+                (JournalError::Torn { .. }, _) => Harm::Torn,
+                (_, None) => Harm::Junk,
+                (_, Some(remains)) => {
+                    // Turns are as long as they were before, or a later world says how far it came.
+                    let of_turns = u64::from(survey.ticks) * remains.turns / index.turns.max(1);
+                    let of_turns = of_turns.try_into().unwrap_or(u32::MAX);
+                    let named = remains
+                        .newest
+                        .map_or(0, |newest| newest.0.saturating_sub(next.0));
+                    let ticks = named.max(of_turns);
+                    Harm::Middle { remains, ticks }
+                }
+            };
+            (stopped, harm)
+        });
+        Ok(Checkup {
+            next,
+            length: survey.length,
+            tick: survey.tick,
+            file_bytes: bytes.len() as u64,
+            index,
+            harm,
+        })
+    }
+
+    /// Cuts off what is not sound, after a whole copy of the file was made beside it; where that copy is.
+    ///
+    /// # Errors
+    /// A file that another process writes, or a copy or a cut that cannot be made: then the original is as it was.
+    pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
+        let failed = |source| JournalFileError::Unwritable {
+            path: path.to_owned(),
+            source,
+        };
+        let file = OpenOptions::new().read(true).append(true).open(path);
+        let file = file.map_err(failed)?;
+        if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+            return Err(JournalFileError::InUse {
+                path: path.to_owned(),
+            });
+        }
+        let kept = copy_beside(path).map_err(failed)?;
+        let cut = file.set_len(self.index.sound_bytes());
+        cut.and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(kept)
+    }
+}
+
+/// A copy under a name that is free: `.damaged`, or with a number.
+fn copy_beside(path: &Path) -> io::Result<PathBuf> {
+    for n in 1_u32.. {
+        let mut name = path.as_os_str().to_owned();
+        name.push(match n {
+            1 => ".damaged".to_owned(),
+            n => format!(".damaged-{n}"),
+        });
+        let kept = PathBuf::from(name);
+        match OpenOptions::new().write(true).create_new(true).open(&kept) {
+            Ok(mut copy) => {
+                io::copy(&mut File::open(path)?, &mut copy)?;
+                copy.sync_all()?;
+                return Ok(kept);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("no folder has so many files")
+}
