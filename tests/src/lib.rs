@@ -12,6 +12,7 @@
 
 pub mod chaos;
 pub mod direct;
+pub mod edges;
 pub mod golden;
 pub mod history;
 pub mod lines;

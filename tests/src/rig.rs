@@ -1,6 +1,6 @@
 //! A world in virtual time: one match, some clients, a bad network between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session, SessionConfig};
+use twinstep_client::session::Closed;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
@@ -24,6 +25,8 @@ use hooks::{COUNTER, Judge, watched};
 mod checks;
 mod client;
 mod crash;
+mod fair;
+mod hostile;
 mod hooks;
 mod play;
 mod reconnect;
@@ -31,7 +34,7 @@ mod time;
 
 pub use client::RigClient;
 pub use crash::Crash;
-pub use play::{Play, RigConfig, Sticks};
+pub use play::{Play, RigConfig, Role, Sticks};
 
 /// About as large as a real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
@@ -84,6 +87,11 @@ pub struct Rig<S: Play> {
     asked: Arc<Asked>,
     recorded: Option<Recorded>,
     worked: Duration,
+    /// Until then the server was away, or had just come back.
+    served_since: Duration,
+    hostile: hostile::Hostile,
+    /// What went wrong in the match, for whoever reads why a check failed.
+    incidents: Vec<String>,
 }
 
 impl<S: Play> Rig<S> {
@@ -93,7 +101,7 @@ impl<S: Play> Rig<S> {
     /// If the game cannot be started.
     #[must_use]
     pub fn new(config: RigConfig) -> Self {
-        let rules = Arc::new(S::rules(config.crowd));
+        let rules = Arc::new(S::rules_for(&config));
         let sim = S::start(&rules, config.seed);
         let resolver_count = Arc::new(AtomicU64::new(0));
         let asked = Arc::new(Asked::default());
@@ -124,6 +132,9 @@ impl<S: Play> Rig<S> {
             asked,
             recorded: None,
             worked: Duration::ZERO,
+            served_since: Duration::ZERO,
+            hostile: hostile::Hostile::new(config.seed),
+            incidents: Vec::new(),
             config,
         };
         for i in 0..rig.config.clients {
@@ -182,7 +193,24 @@ impl<S: Play> Rig<S> {
             events: Vec::new(),
             tickets: 0,
             restarted: false,
-            driver: S::driver(self.config.sticks, luck),
+            drivers: (0..seats.max(1))
+                .map(|seat| match seat {
+                    0 => S::driver(self.config.sticks, luck.clone()),
+                    _ => S::driver(self.config.sticks, luck.fork(Key::new(peer.0, seat as u32))),
+                })
+                .collect(),
+            role: Role::Honest,
+            ahead: Duration::ZERO,
+            drift_ppm: 0,
+            steady_since: self.now,
+            left_out_since: self.now,
+            heard_at: VecDeque::new(),
+            given_at: VecDeque::new(),
+            settled: 0,
+            arrived_at: self.now,
+            said: 0,
+            is_doubtful: client::is_doubtful(&self.config.link),
+            was_dropped: false,
             held: None,
             decided: None,
             open_cues: BTreeSet::new(),
@@ -239,7 +267,8 @@ impl<S: Play> Rig<S> {
     pub fn leave(&mut self, client: usize) -> RigClient<S> {
         let mut gone = self.clients.remove(client);
         gone.session.leave();
-        while let Some(len) = gone.session.poll_transmit(self.now, &mut *self.buffer) {
+        let theirs = gone.time(self.now);
+        while let Some(len) = gone.session.poll_transmit(theirs, &mut *self.buffer) {
             self.game.handle(self.now, gone.peer, &self.buffer[..len]);
         }
         self.drain();
@@ -249,11 +278,13 @@ impl<S: Play> Rig<S> {
     /// A client's process stands still until `until`.
     pub fn freeze(&mut self, client: usize, until: Duration) {
         self.clients[client].frozen_until = until;
+        self.disturb(client, until);
     }
 
     /// The server's process stands still until `until`.
     pub fn stall(&mut self, until: Duration) {
         self.stalled_until = until;
+        self.served_since = until;
     }
 
     /// A state that no frame told, in one client.
@@ -262,6 +293,7 @@ impl<S: Play> Rig<S> {
         client.session.corrupt(S::flip);
         client.flipped = true;
         client.healed = client.session.stats().heals;
+        client.steady_since = self.now;
     }
 
     /// Lets a client's authority be wrong from now on.
@@ -292,6 +324,9 @@ impl<S: Play> Rig<S> {
     /// Changes a client's links.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         self.clients[client].net.set_profile(link);
+        self.clients[client].is_doubtful = client::is_doubtful(&link);
+        self.clients[client].arrived_at = self.now;
+        self.disturb(client, self.now);
     }
 
     /// Clients stop giving commands, or start again.

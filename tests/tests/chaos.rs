@@ -1,11 +1,19 @@
-//! Safety under chaos, liveness after healing: many seeds, all kinds of misfortune.
+//! Safety under chaos, liveness after healing: many seeds, all kinds of misfortune, at all edges.
 //!
-//! `TWINSTEP_SEEDS=1000` runs as many; `TWINSTEP_SEED=17` reruns one; `TWINSTEP_SECONDS` sets the virtual
-//! length of each (default 30; the full check takes 60).
+//! `TWINSTEP_SEEDS=1000` runs as many, from `TWINSTEP_FROM` on; `TWINSTEP_SEED=17` reruns one; `TWINSTEP_SECONDS` sets
+//! the virtual length of each (default 30; the full check takes 60). With `TWINSTEP_PLAN=1` plans are only shown, with
+//! `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that failed are listed.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
+use twinstep_tests::chaos::plan::{Game, Plan};
+use twinstep_tests::chaos::reached::{Edge, Shares};
 use twinstep_tests::chaos::{self, Run};
+use twinstep_tests::edges::MEANT;
+
+/// In so many worlds every edge is reached by some.
+const MANY: u64 = 500;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| {
@@ -14,55 +22,97 @@ fn number(name: &str) -> Option<u64> {
     })
 }
 
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("(it said nothing)")
+}
+
+/// Panics that are part of a world are not worth a line each.
+fn hush_what_is_meant() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !text_of(info.payload()).starts_with(MEANT) {
+            usual(info);
+        }
+    }));
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "says how fast virtual time runs; nothing depends on it"
 )]
-fn check(name: &str, world: fn(u64, u64) -> Run, seeds: u64) {
+fn check(name: &str, game: Game, seeds: u64) {
+    hush_what_is_meant();
     let seconds = number("TWINSTEP_SECONDS").unwrap_or(30);
+    let from = number("TWINSTEP_FROM").unwrap_or(0);
     let seeds = match number("TWINSTEP_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("TWINSTEP_SEEDS").unwrap_or(seeds),
+        None => from..from + number("TWINSTEP_SEEDS").unwrap_or(seeds),
     };
     let began = std::time::Instant::now();
-    let (mut total, mut runs) = (Run::default(), 0);
+    let (mut total, mut runs, mut failed) = (Run::default(), 0, Vec::new());
     for seed in seeds {
-        let run = catch_unwind(AssertUnwindSafe(|| world(seed, seconds)));
-        let Ok(run) = run else {
-            panic!(
-                "seed {seed} failed; rerun: TWINSTEP_SEED={seed} TWINSTEP_SECONDS={seconds} cargo test -p twinstep-tests --test chaos {name}"
-            );
-        };
-        total.virtual_time += run.virtual_time;
-        total.planted += run.planted;
-        total.desyncs += run.desyncs;
-        total.rebuilds += run.rebuilds;
-        total.cues += run.cues;
-        total.queries += run.queries;
-        total.commands += run.commands;
-        total.crashes += run.crashes;
-        total.resumed += run.resumed;
-        total.reloaded += run.reloaded;
+        let plan = Plan::draw(game, seed, seconds);
+        if number("TWINSTEP_PLAN").is_some() {
+            println!("{plan:#?}");
+            continue;
+        }
+        let world_began = std::time::Instant::now();
+        match catch_unwind(AssertUnwindSafe(|| chaos::play(game, &plan))) {
+            Ok(run) => total.add(&run),
+            Err(panic) => {
+                let text = text_of(&*panic);
+                println!(
+                    "{plan:?}\nseed {seed} failed: {text}\nrerun: TWINSTEP_SEED={seed} TWINSTEP_SECONDS={seconds} cargo test -p twinstep-tests --test chaos {name}"
+                );
+                failed.push(format!("{seed}: {text}"));
+                assert!(number("TWINSTEP_GO_ON").is_some(), "seed {seed} failed: {text}");
+            }
+        }
+        if number("TWINSTEP_TIMES").is_some() {
+            println!("seed {seed}: {:?}", world_began.elapsed());
+        }
         runs += 1;
     }
+    if number("TWINSTEP_PLAN").is_some() {
+        return;
+    }
     let speed = total.virtual_time.as_secs_f64() / began.elapsed().as_secs_f64();
-    println!("{name}: {runs} worlds, {speed:.0} virtual seconds a second, {total:?}");
-    // One world alone may be in lockstep.
+    let (reached, worlds) = (&total.reached, runs);
+    println!(
+        "{name}: {runs} worlds, {speed:.0} virtual seconds a second\nreached by so many:\n{}",
+        Shares {
+            reached,
+            game,
+            worlds
+        }
+    );
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    // One world alone may be in lockstep, or one in which nobody came back.
     assert!(runs == 1 || total.rebuilds > 0, "nothing was guessed");
+    assert!(runs == 1 || total.resumed > 0, "nobody came back");
     assert!(
         total.cues > 0 && total.queries > 0 && total.commands > 0,
         "nothing happened"
     );
-    // One world alone may be one in which nobody came back.
-    assert!(runs == 1 || total.resumed > 0, "nobody came back");
+    for edge in Edge::ALL.into_iter().filter(|edge| edge.is_of(game)) {
+        let worlds = reached.worlds(edge);
+        assert!(runs < MANY || worlds > 0, "no world reaches {edge:?}");
+    }
 }
 
 #[test]
 fn the_history_game_survives_chaos() {
-    check("the_history_game_survives_chaos", chaos::HISTORY, 14);
+    check("the_history_game_survives_chaos", Game::History, 14);
 }
 
 #[test]
 fn powderkeg_survives_chaos() {
-    check("powderkeg_survives_chaos", chaos::POWDERKEG, 6);
+    check("powderkeg_survives_chaos", Game::Powderkeg, 6);
+}
+
+#[test]
+fn the_game_of_edges_survives_chaos() {
+    check("the_game_of_edges_survives_chaos", Game::Edges, 14);
 }

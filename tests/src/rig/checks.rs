@@ -9,6 +9,9 @@ impl<S: Play> Rig<S> {
     pub(super) fn check(&self, i: usize) {
         let client = &self.clients[i];
         let who = &client.identity;
+        if client.role == Role::Deceived {
+            return;
+        }
         let Some(authority) = client.session.authority() else {
             return;
         };
@@ -44,9 +47,9 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If somebody is not.
     pub fn converge(&mut self) {
-        for client in &mut self.clients {
-            client.net.set_profile(LinkProfile::LAN);
-            client.frozen_until = Duration::ZERO;
+        for i in 0..self.clients.len() {
+            self.relink(i, LinkProfile::LAN);
+            self.clients[i].frozen_until = Duration::ZERO;
         }
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
@@ -54,8 +57,9 @@ impl<S: Play> Rig<S> {
         // Queries that nobody answers end after so many ticks.
         let tick = self.game.world().turn().cadence.tick();
         self.run((tick * (ANSWER_TICKS + 40)).max(Duration::from_secs(4)));
+        self.run_until_orders_are_settled();
         let server = self.game.world().tick();
-        for client in &self.clients {
+        for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let who = &client.identity;
             let stats = client.session.stats();
             if let Some(closed) = client.session.closed() {
@@ -118,18 +122,22 @@ impl<S: Play> Rig<S> {
                 "{command:?} of {player} was never given"
             );
         }
-        for client in &self.clients {
+        for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let mine =
-                |command: &S::Command| client.sent.iter().position(|(_, given)| given == command);
+                |command: &S::Command| client.sent.iter().position(|(.., given)| given == command);
             let order: Vec<usize> = ran
                 .iter()
                 .filter_map(|(_, command)| mine(command))
                 .collect();
-            assert!(
-                order.is_sorted(),
-                "{}: commands ran out of order",
-                client.identity
-            );
+            // Each seat's in its own order.
+            for seat in 0..client.drivers.len() {
+                let of_seat = order.iter().filter(|at| client.sent[**at].0 == seat);
+                assert!(
+                    of_seat.is_sorted(),
+                    "{}: commands ran out of order",
+                    client.identity
+                );
+            }
             if client.restarted {
                 // What the process before gave is not this session's to count.
                 continue;

@@ -16,8 +16,8 @@ pub struct RigClient<S: Play> {
     pub seats: usize,
     /// Its two legs.
     pub net: Link,
-    /// Commands that it gave, with their sequences.
-    pub sent: Vec<(u32, S::Command)>,
+    /// Commands that it gave, with their seats and sequences.
+    pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted in it, so that its digest may differ until it is healed.
     pub flipped: bool,
     /// What its last desync report said.
@@ -28,10 +28,32 @@ pub struct RigClient<S: Play> {
     pub tickets: usize,
     /// Whether its process began anew, so that it does not know what the one before gave.
     pub restarted: bool,
-    pub(super) driver: S::Driver,
+    pub(super) drivers: Vec<S::Driver>,
+    /// What it is up to.
+    pub role: Role,
+    /// How far its clock is ahead of the world's, and by how much it runs faster or slower.
+    pub(super) ahead: Duration,
+    pub(super) drift_ppm: i32,
+    /// Nothing has befallen it since.
+    pub(super) steady_since: Duration,
+    /// Since when it has not been in the match, though nothing befell it.
+    pub(super) left_out_since: Duration,
+    /// When the server heard it last, for the last seconds.
+    pub(super) heard_at: VecDeque<Duration>,
+    /// When each order was given whose fate is open, and how many fates are known.
+    pub(super) given_at: VecDeque<Duration>,
+    pub(super) settled: u64,
+    /// When its present session began.
+    pub(super) arrived_at: Duration,
+    /// Packets that it sent since.
+    pub(super) said: u64,
+    /// Whether its line is so bad that its inputs may come late though it speaks.
+    pub(super) is_doubtful: bool,
+    /// Whether it was dropped when it was looked at last.
+    pub(super) was_dropped: bool,
     /// What it holds instead of what its driver decides.
     pub(super) held: Option<S::Input>,
-    pub(super) decided: Option<S::Input>,
+    pub(super) decided: Option<Vec<S::Input>>,
     pub(super) open_cues: BTreeSet<CueId>,
     pub(super) frame: Duration,
     pub(super) next_frame: Duration,
@@ -55,28 +77,50 @@ impl<S: Play> RigClient<S> {
     }
 
     /// What its player holds next, decided once for each sampled tick, and what it orders.
-    pub(super) fn decide(&mut self, rules: &S::Rules, given: &mut Vec<S::Command>) {
+    pub(super) fn decide(
+        &mut self,
+        now: Duration,
+        rules: &S::Rules,
+        given: &mut Vec<S::Command>,
+    ) {
         if self.decided.is_some() {
             return;
         }
         if let Some(held) = &self.held {
-            self.decided = Some(held.clone());
+            self.decided = Some(vec![held.clone(); self.drivers.len()]);
             return;
         }
         let Some(world) = self.session.prediction() else {
             return;
         };
-        let Some(&me) = self.session.seats().first() else {
+        if self.session.seats().is_empty() {
             return;
-        };
-        let (input, order) = world.sim().drive(&mut self.driver, rules, me, world.tick());
-        self.decided = Some(input);
-        if let Some(command) = order.filter(|_| self.commanding)
-            && let Ok(seq) = self.session.command(0, command.clone())
-        {
-            given.push(command.clone());
-            self.sent.push((seq, command));
         }
+        let (mut inputs, mut orders) = (Vec::with_capacity(self.drivers.len()), Vec::new());
+        let seats = self.session.seats().iter().zip(&mut self.drivers);
+        for (seat, (&me, driver)) in seats.enumerate() {
+            let (input, order) = world.sim().drive(driver, rules, me, world.tick());
+            inputs.push(input);
+            orders.extend(order.map(|order| (seat, order)));
+            while let Some(order) = world.sim().drive_more(driver, rules) {
+                orders.push((seat, order));
+            }
+        }
+        self.decided = Some(inputs);
+        for (seat, command) in orders.into_iter().filter(|_| self.commanding) {
+            if let Ok(seq) = self.session.command(seat, command.clone()) {
+                given.push(command.clone());
+                self.sent.push((seat, seq, command));
+                self.given_at.push_back(now);
+            }
+        }
+    }
+
+    /// What its own clock says.
+    pub(super) fn time(&self, now: Duration) -> Duration {
+        let drift = now.as_nanos() as i128 * i128::from(self.drift_ppm) / 1_000_000;
+        let drifted = now.as_nanos() as i128 + drift;
+        self.ahead + Duration::from_nanos(drifted.max(0) as u64)
     }
 
     /// Each cue starts once and is settled once.
@@ -96,4 +140,10 @@ impl<S: Play> RigClient<S> {
             );
         }
     }
+}
+
+/// Whether inputs may come late over such a line though nobody is silent.
+pub(super) fn is_doubtful(link: &LinkProfile) -> bool {
+    let up = link.up;
+    up.delay * 2 + up.jitter > Duration::from_millis(200) || up.loss_ppm > 50_000
 }

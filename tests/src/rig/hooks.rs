@@ -30,6 +30,10 @@ impl<S: Play> Referee<S> for Judge {
     ) -> bool {
         look.sim().admit_answer(query, outcome)
     }
+
+    fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, _: u32) -> Option<S::Command> {
+        look.sim().owed(look.rules(), player, look.tick())
+    }
 }
 
 /// The game's resolver, with its allocations counted and its questions noted.

@@ -10,6 +10,8 @@ use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
 use twinstep_server::MatchConfig;
 use twinstep_server::Resolver;
 
+use crate::edges::{Load, Widest};
+
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
@@ -23,6 +25,35 @@ pub enum Sticks {
     Still,
 }
 
+/// What a client is up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Plays.
+    Honest,
+    /// Plays, and holds down what makes the step ask.
+    Hogs,
+    /// Some of its orders poison the step.
+    Poisons,
+    /// Some of its packets are spoiled, doubled, or from long ago.
+    Spoils,
+    /// Some of the packets that it hears are spoiled: its server is hostile.
+    Deceived,
+    /// Asks for a world, never acknowledges it, and dials again.
+    Stalls,
+    /// Its packets take as long as the match will wait for them.
+    Lags,
+    /// Tells that its machine is busy all the time.
+    Lies,
+}
+
+impl Role {
+    /// Whether it keeps the rules, so that nothing may be done to it.
+    #[must_use]
+    pub fn is_honest(self) -> bool {
+        matches!(self, Role::Honest | Role::Hogs)
+    }
+}
+
 /// A game that the rig can play.
 pub trait Play: Simulation {
     /// Its picture.
@@ -32,6 +63,10 @@ pub trait Play: Simulation {
 
     /// Its rules, for a world with so many entities of its own (0: as usual).
     fn rules(crowd: u16) -> Self::Rules;
+    /// Its rules, for a world that is like this.
+    fn rules_for(config: &RigConfig) -> Self::Rules {
+        Self::rules(config.crowd)
+    }
     /// Its beginning.
     fn start(rules: &Self::Rules, seed: u64) -> Self;
     /// Its picture.
@@ -55,6 +90,10 @@ pub trait Play: Simulation {
     }
     /// What its referee admits.
     fn admit(&self, rules: &Self::Rules, by: PlayerId, command: &Self::Command) -> bool;
+    /// What its referee says that a player owes.
+    fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
+        None
+    }
     /// A player.
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
     /// What a player holds at `now` and orders.
@@ -65,6 +104,16 @@ pub trait Play: Simulation {
         me: PlayerId,
         now: Tick,
     ) -> (Self::Input, Option<Self::Command>);
+    /// What a player orders at once beside that.
+    fn drive_more(
+        &self,
+        _driver: &mut Self::Driver,
+        _rules: &Self::Rules,
+    ) -> Option<Self::Command> {
+        None
+    }
+    /// What a player is up to from now on.
+    fn cast(_driver: &mut Self::Driver, _role: Role) {}
     /// Changes something that no frame told: a desync.
     fn flip(&mut self);
     /// All commands that ran, in order, if the state remembers them.
@@ -74,6 +123,14 @@ pub trait Play: Simulation {
     /// How many queries were asked and answered so far, if the state remembers them.
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
         None
+    }
+    /// About how many bytes its state takes, if that may be many.
+    fn bytes(&self) -> usize {
+        0
+    }
+    /// The largest values that it stepped, if it remembers them.
+    fn widest(&self) -> Widest {
+        Widest::default()
     }
     /// Whether a job with this outcome stands for one that never returns.
     fn is_lost(_outcome: &Self::Outcome) -> bool {
@@ -94,6 +151,10 @@ pub struct RigConfig {
     pub sticks: Sticks,
     /// Entities of the game's own; 0: as usual.
     pub crowd: u16,
+    /// How large and how many everything is, in a game that can be told.
+    pub load: Load,
+    /// Whether the server's clock goes back now and then.
+    pub clock_goes_back: bool,
     /// How the match is run.
     pub policies: MatchConfig,
     /// Where owners answer: whether clients cheat.
@@ -122,6 +183,8 @@ impl RigConfig {
             link,
             sticks: Sticks::Analog,
             crowd: 0,
+            load: Load::default(),
+            clock_goes_back: false,
             policies: MatchConfig::action(),
             forge: false,
             step_cost: Duration::ZERO,

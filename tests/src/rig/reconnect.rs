@@ -10,6 +10,7 @@ impl<S: Play> Rig<S> {
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
         self.clients[client].net = Link::new(dead, 1);
+        self.disturb(client, self.now);
     }
 
     /// The server's host finds out that a client's transport is dead.
@@ -22,33 +23,39 @@ impl<S: Play> Rig<S> {
     ///
     /// # Panics
     /// If the match refuses it.
-    pub fn redial(&mut self, client: usize) {
-        let (identity, seats) = self.ticket_of(client);
-        let peer = self.dial(&identity, seats).expect("a valid ticket");
+    pub fn redial(&mut self, which: usize) {
+        let Some(peer) = self.dial_again(which) else {
+            return;
+        };
         let net = self.new_net(peer);
-        let (now, client) = (self.now, &mut self.clients[client]);
+        let (now, client) = (self.now, &mut self.clients[which]);
         client.peer = peer;
         client.net = net;
-        client.session.reconnect(now);
+        client.session.reconnect(client.time(now));
+        self.disturb(which, now);
     }
 
     /// A client's process ends without a word, and another one begins with a ticket to return with.
     ///
     /// # Panics
     /// If the match refuses it.
-    pub fn restart(&mut self, client: usize) {
-        let (identity, seats) = self.ticket_of(client);
-        let peer = self.dial(&identity, seats).expect("a valid ticket");
+    pub fn restart(&mut self, which: usize) {
+        let Some(peer) = self.dial_again(which) else {
+            return;
+        };
         let (net, session) = (self.new_net(peer), self.new_session());
-        let client = &mut self.clients[client];
+        let client = &mut self.clients[which];
         client.peer = peer;
         client.net = net;
         client.session = session;
         client.sent.clear();
+        client.given_at.clear();
+        client.settled = 0;
         client.open_cues.clear();
         client.decided = None;
         client.flipped = false;
         client.restarted = true;
+        self.disturb(which, self.now);
     }
 
     /// The server loses its power, and with it all of the journal but the first `kept` bytes: clients may have seen
@@ -89,8 +96,25 @@ impl<S: Play> Rig<S> {
         self.digests.truncate(next.0 as usize);
         self.digests.push(self.game.digest());
         self.jobs.clear();
+        self.served_since = self.now;
         for client in 0..self.clients.len() {
             self.cut(client);
+        }
+    }
+
+    /// Over a new transport, with a ticket to return with. Who keeps the rules is let in; others may be barred.
+    fn dial_again(&mut self, client: usize) -> Option<PeerId> {
+        let (identity, seats) = self.ticket_of(client);
+        let dialled = self.dial(&identity, seats);
+        self.clients[client].arrived_at = self.now;
+        self.clients[client].said = 0;
+        if self.clients[client].role.is_honest() {
+            let incidents = self.incidents.join("\n");
+            Some(dialled.unwrap_or_else(|code| {
+                panic!("lockout: {identity} has a valid ticket, but {code:?}; {incidents}")
+            }))
+        } else {
+            dialled.ok()
         }
     }
 

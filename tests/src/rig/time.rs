@@ -89,6 +89,7 @@ impl<S: Play> Rig<S> {
         for client in &mut self.clients {
             while let Some(bytes) = client.net.up.poll(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
+                fair::note_heard(&mut client.heard_at, now);
                 let before = (self.counter)();
                 self.game.handle(now, client.peer, bytes);
                 self.counts.server += (self.counter)() - before;
@@ -104,12 +105,17 @@ impl<S: Play> Rig<S> {
             }
         }
         let before = (self.counter)();
+        if self.config.clock_goes_back && self.luck.below(200) == 0 {
+            let back = Duration::from_millis(u64::from(self.luck.below(700)));
+            self.game.advance(now.saturating_sub(back));
+        }
         self.game.advance(now);
         self.drain();
         self.counts.server += (self.counter)() - before;
         self.worked += began.elapsed();
         if self.observed {
             assert!(self.game.world().open_queries().len() <= QUERIES_OPEN_MAX);
+            self.check_match();
         }
         self.note_digests();
     }
@@ -169,23 +175,24 @@ impl<S: Play> Rig<S> {
     fn step_client(&mut self, i: usize) {
         let now = self.now;
         let client = &mut self.clients[i];
+        let theirs = client.time(now);
         let before = (self.counter)();
         while let Some(bytes) = client.net.down.poll(now) {
-            client.session.handle(now, bytes);
+            self.hostile.deceive(client.role, &mut client.session, theirs, bytes);
         }
         self.counts.client += (self.counter)() - before;
         if now >= client.next_frame {
             while client.next_frame <= now {
                 client.next_frame += client.frame;
             }
-            client.decide(&self.rules, &mut self.given);
+            client.decide(now, &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let before = (self.counter)();
             let ticks_before = client.authority_tick();
-            let _ = client.session.advance(now, self.config.budget, |_| {
+            let _ = client.session.advance(theirs, self.config.budget, |seat| {
                 used = true;
-                held.clone()
+                held.get(seat).cloned().unwrap_or_default()
             });
             self.counts.client += (self.counter)() - before;
             // A slow machine is away while it steps.
@@ -197,7 +204,10 @@ impl<S: Play> Rig<S> {
             }
             let measured = now - client.busy_since;
             if measured >= Duration::from_secs(2) {
-                let load = client.busy.as_secs_f32() / measured.as_secs_f32();
+                let load = match client.role {
+                    Role::Lies => 1.0,
+                    _ => client.busy.as_secs_f32() / measured.as_secs_f32(),
+                };
                 client.session.note_load(load);
                 (client.busy, client.busy_since) = (Duration::ZERO, now);
             }
@@ -206,8 +216,8 @@ impl<S: Play> Rig<S> {
             }
         }
         let before = (self.counter)();
-        while let Some(len) = client.session.poll_transmit(now, &mut *self.buffer) {
-            client.net.up.send(now, &self.buffer[..len]);
+        while let Some(len) = client.session.poll_transmit(theirs, &mut *self.buffer) {
+            self.hostile.send(client, now, &self.buffer[..len]);
             if i == 0
                 && let Some(recorded) = &mut self.recorded
             {
@@ -225,6 +235,7 @@ impl<S: Play> Rig<S> {
         self.counts.client += (self.counter)() - before;
         if self.observed {
             self.check(i);
+            self.check_fairness(i);
         }
     }
 }

@@ -1,0 +1,254 @@
+//! Which edges a world reached: measured while it is played, not only drawn.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX};
+use twinstep_server::peer::Stage;
+
+use super::plan::{Game, Plan};
+use crate::rig::{Play, Rig, Role};
+
+/// An edge of the range of some bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edge {
+    /// Nobody but one player was there.
+    Alone,
+    /// Sixteen players were there at once.
+    SixteenPlayers,
+    /// A client of four seats played.
+    FourSeats,
+    /// Ticks of 50 ms and more were played.
+    SlowTicks,
+    /// Ticks of 5 ms and less were played.
+    FastTicks,
+    /// Turns of 100 ms and more.
+    LongTurns,
+    /// Inputs of the largest size.
+    WideInputs,
+    /// Commands of the largest size.
+    WideCommands,
+    /// Outcomes close to the largest size.
+    WideOutcomes,
+    /// Claims close to the largest size.
+    WideClaims,
+    /// Twelve players and more at once, whose inputs and commands were all of the largest size.
+    EverybodyAtMaximum,
+    /// Nobody ordered anything.
+    NoCommands,
+    /// A world of less than 400 bytes.
+    TinyWorld,
+    /// A world of more than 1 MiB.
+    LargeWorld,
+    /// A world near the bound.
+    HugeWorld,
+    /// A world that grew past the bound.
+    WorldPastItsBound,
+    /// The input delay changed in play.
+    DelayChanged,
+    /// Everybody's line was awful or worse all the time.
+    AwfulForAll,
+    /// A client's clock was ahead by hours, or jumped.
+    ClocksApart,
+    /// The server's clock went back.
+    ClockWentBack,
+    /// The server was killed while somebody was on the way in.
+    CrashWhileJoining,
+    /// A client's process was killed while it was on its way in.
+    ClientKilledWhileJoining,
+    /// The server was killed four times within ten seconds.
+    CrashedAgain,
+    /// A step or a hook panicked.
+    Panicked,
+    /// An order poisoned the step, or brought NaN.
+    Poisoned,
+    /// The server heard packets that could not be read.
+    HostileClient,
+    /// A client heard packets that could not be read.
+    HostileServer,
+    /// Clients asked for worlds and did not take them.
+    Stalled,
+    /// The match waited for a client that was as late as it may be.
+    Lagged,
+    /// A client told that its machine was busy, and ticks may get longer.
+    Lied,
+    /// One player's queries filled ticks.
+    Hogged,
+    /// The match played in lockstep.
+    Lockstep,
+    /// Owners answered.
+    OwnersAnswered,
+    /// A client was healed.
+    Healed,
+    /// Somebody came back by frames.
+    Resumed,
+    /// Somebody came back by a world.
+    Reloaded,
+}
+
+impl Edge {
+    /// All of them.
+    pub const ALL: [Edge; 36] = [
+        Edge::Alone,
+        Edge::SixteenPlayers,
+        Edge::FourSeats,
+        Edge::SlowTicks,
+        Edge::FastTicks,
+        Edge::LongTurns,
+        Edge::WideInputs,
+        Edge::WideCommands,
+        Edge::WideOutcomes,
+        Edge::WideClaims,
+        Edge::EverybodyAtMaximum,
+        Edge::NoCommands,
+        Edge::TinyWorld,
+        Edge::LargeWorld,
+        Edge::HugeWorld,
+        Edge::WorldPastItsBound,
+        Edge::DelayChanged,
+        Edge::AwfulForAll,
+        Edge::ClocksApart,
+        Edge::ClockWentBack,
+        Edge::CrashWhileJoining,
+        Edge::ClientKilledWhileJoining,
+        Edge::CrashedAgain,
+        Edge::Panicked,
+        Edge::Poisoned,
+        Edge::HostileClient,
+        Edge::HostileServer,
+        Edge::Stalled,
+        Edge::Lagged,
+        Edge::Lied,
+        Edge::Hogged,
+        Edge::Lockstep,
+        Edge::OwnersAnswered,
+        Edge::Healed,
+        Edge::Resumed,
+        Edge::Reloaded,
+    ];
+
+    /// Whether worlds of a game can reach it at all.
+    #[must_use]
+    pub fn is_of(self, game: Game) -> bool {
+        let sized = matches!(
+            self,
+            Edge::WideInputs
+                | Edge::WideCommands
+                | Edge::WideOutcomes
+                | Edge::WideClaims
+                | Edge::EverybodyAtMaximum
+                | Edge::NoCommands
+                | Edge::TinyWorld
+                | Edge::LargeWorld
+                | Edge::HugeWorld
+                | Edge::WorldPastItsBound
+                | Edge::Panicked
+                | Edge::Poisoned
+                | Edge::Hogged
+        );
+        game == Game::Edges || !sized
+    }
+}
+
+/// How often each edge was reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached(BTreeMap<Edge, u64>);
+
+impl Reached {
+    /// An edge is reached.
+    pub fn note(&mut self, edge: Edge) {
+        self.0.insert(edge, 1);
+    }
+
+    /// An edge is reached if so.
+    pub fn note_if(&mut self, reached: bool, edge: Edge) {
+        if reached {
+            self.note(edge);
+        }
+    }
+
+    /// The edges of another world.
+    pub fn add(&mut self, other: &Reached) {
+        for (edge, worlds) in &other.0 {
+            *self.0.entry(*edge).or_default() += worlds;
+        }
+    }
+
+    /// In how many worlds it was reached.
+    #[must_use]
+    pub fn worlds(&self, edge: Edge) -> u64 {
+        self.0.get(&edge).copied().unwrap_or_default()
+    }
+
+    /// What can be seen of a world at any moment.
+    pub fn look<S: Play>(&mut self, rig: &Rig<S>, plan: &Plan) {
+        let world = rig.game.world();
+        let (present, sim) = (world.present().iter().count(), world.sim());
+        let (widest, bytes) = (sim.widest(), sim.bytes());
+        let cadence = world.turn().cadence;
+        let ticks = world.tick().0;
+        self.note_if(present == 1 && ticks > 100, Edge::Alone);
+        self.note_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
+        let playing = |seats: usize| {
+            let mut of = rig.clients.iter().filter(|c| c.seats == seats);
+            of.any(|c| rig.game.stage(c.peer) == Some(Stage::Playing))
+        };
+        self.note_if(playing(SEATS_MAX), Edge::FourSeats);
+        let tick = cadence.tick();
+        self.note_if(ticks > 50 && tick >= Duration::from_millis(50), Edge::SlowTicks);
+        self.note_if(ticks > 500 && tick <= Duration::from_millis(5), Edge::FastTicks);
+        self.note_if(cadence.turn() >= Duration::from_millis(100), Edge::LongTurns);
+        let nearly = COMMAND_BYTES_MAX as u16 * 7 / 8;
+        let (input, command) = (widest.input == 16, widest.command >= nearly);
+        self.note_if(input, Edge::WideInputs);
+        self.note_if(command, Edge::WideCommands);
+        self.note_if(widest.outcome >= 224, Edge::WideOutcomes);
+        self.note_if(widest.claim >= nearly, Edge::WideClaims);
+        self.note_if(present >= 12 && input && command, Edge::EverybodyAtMaximum);
+        self.note_if(bytes > 0 && bytes < 300 && ticks > 100, Edge::TinyWorld);
+        self.note_if(bytes > 1 << 20, Edge::LargeWorld);
+        self.note_if(bytes > 7 << 20, Edge::HugeWorld);
+        self.note_if(bytes > WORLD_BYTES_MAX, Edge::WorldPastItsBound);
+        let delay = cadence.delay_ticks;
+        self.note_if(delay != plan.policies.delay_ticks, Edge::DelayChanged);
+        let stats = rig.game.stats();
+        self.note_if(stats.panics > 0, Edge::Panicked);
+        self.note_if(stats.heals > 0, Edge::Healed);
+        self.note_if(stats.owner_answers > 0, Edge::OwnersAnswered);
+        let is_hogged = world.open_queries().len() >= 16;
+        let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);
+        let speaks = |role: Role| of(role).any(|c| rig.game.stage(c.peer) == Some(Stage::Playing));
+        self.note_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
+        self.note_if(stats.malformed > 0 && of(Role::Spoils).next().is_some(), Edge::HostileClient);
+        let mut deceived = of(Role::Deceived);
+        let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
+        self.note_if(is_deceived, Edge::HostileServer);
+        let waits = of(Role::Stalls).any(|c| rig.game.stage(c.peer) == Some(Stage::Loading));
+        self.note_if(waits, Edge::Stalled);
+        self.note_if(speaks(Role::Lags), Edge::Lagged);
+        self.note_if(speaks(Role::Lies), Edge::Lied);
+        self.note_if(plan.policies.command_delay > 0 && ticks > 50, Edge::Lockstep);
+    }
+}
+
+/// One line for each edge that a game can reach.
+pub struct Shares<'a> {
+    /// What was reached.
+    pub reached: &'a Reached,
+    /// In which game.
+    pub game: Game,
+    /// In so many worlds.
+    pub worlds: u64,
+}
+
+impl fmt::Display for Shares<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for edge in Edge::ALL.into_iter().filter(|edge| edge.is_of(self.game)) {
+            let worlds = self.reached.worlds(edge);
+            let share = worlds as f64 * 100.0 / self.worlds.max(1) as f64;
+            writeln!(f, "  {:<26} {share:>5.1} % ({worlds})", format!("{edge:?}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,394 @@
+//! A game at the edges of every bound: sizes, rates and the world's own size are drawn, values have every shape, and
+//! a flagged order or outcome poisons the step.
+//!
+//! What poisons does so in the authority alone, as at a server whose attacker has taken the poison out of its own
+//! client: a prediction withholds it.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use twinstep_core::bounds::{INPUT_BYTES_MAX, PLAYERS_MAX};
+use twinstep_core::frame::{Phase, RosterChange};
+use twinstep_core::{
+    Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec,
+};
+
+mod play;
+mod shape;
+
+pub use play::Driver;
+pub use shape::{Shape, Tag};
+
+/// Bytes of an input beside its filling.
+const INPUT_HEAD_BYTES: usize = 3;
+/// Panics that are meant begin so.
+pub const MEANT: &str = "meant:";
+
+/// How large and how many everything is. The rules of the game, so that both sides agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// Bytes of an input.
+    pub input_bytes: u8,
+    /// Bytes of a command.
+    pub command_bytes: u8,
+    /// Bytes of an outcome.
+    pub outcome_bytes: u16,
+    /// Bytes of a claim.
+    pub claim_bytes: u8,
+    /// Ticks a second, so that rates are rates.
+    pub hertz: u16,
+    /// Commands of each player in ten seconds.
+    pub commands_in_10_s: u16,
+    /// Claims of each player in ten seconds.
+    pub claims_in_10_s: u16,
+    /// Queries that each player's trigger asks, in each tick while it is held.
+    pub asks: u8,
+    /// Bytes of the world at the beginning.
+    pub world_bytes: u32,
+    /// Bytes by which it grows each second.
+    pub growth_bytes: u32,
+    /// Bytes at which it stops to grow.
+    pub world_bytes_max: u32,
+    /// How an author's hooks behave.
+    pub hooks: Hooks,
+}
+
+/// How an author's hooks behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Hooks {
+    /// As they should.
+    Sound,
+    /// They panic now and then.
+    Panic,
+    /// They say what makes no sense now and then: outcomes and claims beyond their bounds, poison.
+    Nonsense,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            input_bytes: 4,
+            command_bytes: 12,
+            outcome_bytes: 12,
+            claim_bytes: 2,
+            hertz: 60,
+            commands_in_10_s: 20,
+            claims_in_10_s: 2,
+            asks: 0,
+            world_bytes: 200,
+            growth_bytes: 0,
+            world_bytes_max: 0,
+            hooks: Hooks::Sound,
+        }
+    }
+}
+
+/// What a player holds: as many bytes as are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pad {
+    stick: u8,
+    fire: bool,
+    more: ArrayVec<u8, { INPUT_BYTES_MAX - INPUT_HEAD_BYTES }>,
+}
+
+impl Controls for Pad {}
+
+/// What a player orders, or its simulation claims.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Keeps a value.
+    Keep {
+        /// Marks it among all.
+        mark: u32,
+        /// The value.
+        value: Shape,
+    },
+    /// Asks about a value.
+    Ask {
+        /// Marks it among all.
+        mark: u32,
+        /// The value.
+        value: Shape,
+    },
+    /// The step panics at it.
+    Panic,
+    /// The state has a NaN after it.
+    Nan,
+    /// Claimed.
+    Claim(Shape),
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Query {
+    number: u32,
+    about: Option<Shape>,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// A number and a value.
+    Fine {
+        /// Depends on chance.
+        number: u32,
+        /// Made from the query's number.
+        value: Shape,
+    },
+    /// Never said: the job that gives it does not return.
+    Lost,
+    /// The step panics at it.
+    Panic,
+    /// The state has a NaN after it.
+    Nan,
+}
+
+/// Something to show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cue {
+    /// A command ran.
+    Kept(u32),
+    /// An answer came.
+    Answered(u32),
+    /// A claim was admitted.
+    Claimed,
+}
+
+/// One player's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// A fold of everything it held, ordered, claimed and was answered.
+    pub fold: u64,
+    /// Commands that ran.
+    pub ran: u32,
+    /// Queries asked.
+    pub asked: u32,
+    last: Option<Option<Shape>>,
+}
+
+/// The largest of each kind that was ever stepped, in bytes: what was reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Widest {
+    /// An input.
+    pub input: u16,
+    /// A command.
+    pub command: u16,
+    /// An outcome.
+    pub outcome: u16,
+    /// A claim.
+    pub claim: u16,
+}
+
+/// The state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edges {
+    /// Who is here.
+    pub players: Table<PlayerId, Tally>,
+    /// What makes the world as large as it is.
+    pub ballast: Ballast,
+    /// What was reached.
+    pub widest: Widest,
+    heat: f32,
+    asked: u32,
+    answered: u32,
+}
+
+/// A long list of small numbers: a byte each on the wire, four in memory. Clones share it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ballast(Arc<Vec<u32>>);
+
+impl Ballast {
+    fn of(bytes: usize) -> Self {
+        Ballast(Arc::new((0..bytes as u32).map(|n| n % 199).collect()))
+    }
+
+    /// Its bytes on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Serialize for Ballast {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.as_slice().serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ballast {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Vec::deserialize(from).map(|list| Ballast(Arc::new(list)))
+    }
+}
+
+impl Simulation for Edges {
+    const NAME: &'static str = "edges";
+    const VERSION: u32 = 1;
+    type Rules = Load;
+    type Input = Pad;
+    type Command = Command;
+    type Query = Query;
+    type Outcome = Outcome;
+    type Cue = Cue;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (player, change) in frame.roster() {
+            match change {
+                RosterChange::Joined => drop(self.players.insert(player, Tally::default())),
+                RosterChange::Left => drop(self.players.remove(&player)),
+                RosterChange::Dropped | RosterChange::Returned => {}
+            }
+        }
+        for (key, query, outcome) in frame.outcomes() {
+            self.hear(frame, fx, key, query, outcome);
+        }
+        for (player, command) in frame.commands() {
+            self.obey(frame, fx, player, command);
+        }
+        for (player, pad) in frame.inputs() {
+            self.hold(frame, fx, player, pad);
+        }
+        self.grow(frame);
+    }
+}
+
+/// Mixes bytes into a fold.
+fn mix<T: Serialize>(fold: u64, value: &T) -> u64 {
+    let mut bytes = Vec::with_capacity(64);
+    codec::append(value, &mut bytes).expect("a value within its bounds");
+    bytes.iter().fold(fold, |fold, byte| {
+        (fold.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
+fn wider<T: Serialize>(widest: &mut u16, value: &T) {
+    let bytes = codec::size(value).expect("a value within its bounds") as u16;
+    *widest = bytes.max(*widest);
+}
+
+impl Edges {
+    /// Nobody is here yet.
+    #[must_use]
+    pub fn new(load: &Load) -> Self {
+        Edges {
+            players: Table::with_capacity(PLAYERS_MAX),
+            ballast: Ballast::of(load.world_bytes as usize),
+            widest: Widest::default(),
+            heat: 1.0,
+            asked: 0,
+            answered: 0,
+        }
+    }
+
+    /// What poisons: in the authority only.
+    fn poison(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>, panics: bool) {
+        if frame.phase() == Phase::Prediction {
+            fx.withhold();
+        } else if panics {
+            panic!("{MEANT} poison in the step");
+        } else {
+            self.heat = f32::NAN;
+        }
+    }
+
+    fn hear(
+        &mut self,
+        frame: &Frame<'_, Self>,
+        fx: &mut Effects<Self>,
+        key: Key,
+        query: &Query,
+        outcome: Option<&Outcome>,
+    ) {
+        self.answered += 1;
+        match outcome {
+            Some(Outcome::Panic) => self.poison(frame, fx, true),
+            Some(Outcome::Nan) => self.poison(frame, fx, false),
+            Some(outcome) => wider(&mut self.widest.outcome, outcome),
+            None => {}
+        }
+        if let Some(tally) = key.owner().and_then(|p| self.players.get_mut(&p)) {
+            tally.fold = mix(tally.fold, &(query, outcome));
+        }
+        fx.cue(key, Cue::Answered(query.number));
+    }
+
+    fn obey(
+        &mut self,
+        frame: &Frame<'_, Self>,
+        fx: &mut Effects<Self>,
+        player: PlayerId,
+        command: &Command,
+    ) {
+        match command {
+            Command::Panic => return self.poison(frame, fx, true),
+            Command::Nan => return self.poison(frame, fx, false),
+            Command::Claim(_) => wider(&mut self.widest.claim, command),
+            _ => wider(&mut self.widest.command, command),
+        }
+        let Some(tally) = self.players.get_mut(&player) else {
+            return;
+        };
+        tally.ran += 1;
+        tally.fold = mix(tally.fold, command);
+        match command {
+            Command::Keep { mark, value } => {
+                tally.last = Some(Some(value.clone()));
+                fx.cue(Key::player(player, *mark), Cue::Kept(*mark));
+            }
+            Command::Ask { mark, value } => {
+                tally.last = Some(None);
+                let query = Query {
+                    number: *mark,
+                    about: Some(value.clone()),
+                };
+                self.asked += 1;
+                fx.ask(Key::player(player, *mark), query);
+            }
+            _ => fx.cue_when_confirmed(Key::player(player, tally.ran), Cue::Claimed),
+        }
+    }
+
+    fn hold(
+        &mut self,
+        frame: &Frame<'_, Self>,
+        fx: &mut Effects<Self>,
+        player: PlayerId,
+        pad: &Pad,
+    ) {
+        wider(&mut self.widest.input, pad);
+        let Some(tally) = self.players.get_mut(&player) else {
+            return;
+        };
+        tally.fold = mix(tally.fold, pad);
+        let load = frame.rules();
+        if pad.fire {
+            for _ in 0..load.asks {
+                let number = 0x8000_0000 | tally.asked;
+                tally.asked += 1;
+                self.asked += 1;
+                let about = None;
+                fx.ask(Key::player(player, number), Query { number, about });
+            }
+        }
+        let every = u64::from(load.hertz) * 10 / u64::from(load.claims_in_10_s.max(1));
+        let due = (tally.fold >> 7).is_multiple_of(every.max(1));
+        if load.claims_in_10_s > 0 && due && frame.is_local(player) {
+            let bytes = usize::from(load.claim_bytes).saturating_sub(1);
+            fx.claim(player, Command::Claim(Shape::made(tally.fold as u32, bytes)));
+        }
+    }
+
+    /// By a second's bytes each second.
+    fn grow(&mut self, frame: &Frame<'_, Self>) {
+        let load = frame.rules();
+        let bytes = self.ballast.bytes();
+        if load.growth_bytes > 0
+            && frame.tick().0.is_multiple_of(u32::from(load.hertz))
+            && bytes < load.world_bytes_max as usize
+        {
+            let list = Arc::make_mut(&mut self.ballast.0);
+            list.resize(bytes + load.growth_bytes as usize, 7);
+        }
+    }
+}

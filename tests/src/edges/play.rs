@@ -1,0 +1,224 @@
+//! Who plays at the edges, and what answers and admits: soundly, or not.
+
+use twinstep_core::{Mwc, Tick};
+use twinstep_server::{Look, Resolution, Resolver};
+
+use super::*;
+use crate::rig::{Play, RigConfig, Role, Sticks};
+
+/// What an outcome has beside its value: its tag, a number.
+const OUTCOME_HEAD_BYTES: usize = 6;
+/// What a command has beside its value: its tag, its mark.
+const COMMAND_HEAD_BYTES: usize = 6;
+/// Of so many calls of a hook that is not sound, one fails.
+const HOOK_FAILS: u32 = 200;
+/// Of so many orders of who poisons, one is poison.
+const POISONS: u32 = 8;
+
+/// Plays it.
+pub struct Driver {
+    sticks: Sticks,
+    luck: Mwc,
+    pad: Pad,
+    /// Marks this player's commands among all.
+    mark: u32,
+    orders: u32,
+    /// Commands that are due, in parts of 10 × hertz.
+    due: u32,
+    role: Role,
+}
+
+impl Driver {
+    fn pad(&mut self, load: &Load) -> Pad {
+        let filling = usize::from(load.input_bytes).saturating_sub(INPUT_HEAD_BYTES);
+        Pad {
+            stick: self.luck.below(7) as u8,
+            fire: self.role == Role::Hogs || self.luck.below(6) == 0,
+            more: (0..filling.min(INPUT_BYTES_MAX - INPUT_HEAD_BYTES))
+                .map(|i| if i < 2 { self.luck.next_u32() as u8 } else { 9 })
+                .collect(),
+        }
+    }
+
+    /// The next command, if one is due.
+    fn order(&mut self, load: &Load) -> Option<Command> {
+        let part = u32::from(load.hertz) * 10;
+        if self.due < part {
+            return None;
+        }
+        self.due -= part;
+        self.orders += 1;
+        if self.role == Role::Poisons && self.luck.below(POISONS) == 0 {
+            return Some([Command::Panic, Command::Nan][self.luck.below(2) as usize].clone());
+        }
+        let mark = (self.mark | self.orders) & 0x7fff_ffff;
+        let bytes = usize::from(load.command_bytes).saturating_sub(COMMAND_HEAD_BYTES);
+        let value = Shape::made(self.luck.next_u32(), bytes);
+        Some(if self.luck.below(4) == 0 {
+            Command::Ask { mark, value }
+        } else {
+            Command::Keep { mark, value }
+        })
+    }
+}
+
+/// What a client may expect as the answer: right three times of four.
+fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
+    let bytes = usize::from(load.outcome_bytes);
+    if bytes <= OUTCOME_HEAD_BYTES {
+        return Outcome::Fine {
+            number: u32::from(odd),
+            value: Shape::Nothing,
+        };
+    }
+    Outcome::Fine {
+        number: query.number ^ u32::from(odd),
+        value: Shape::made(query.number, bytes - OUTCOME_HEAD_BYTES),
+    }
+}
+
+/// What nobody should answer.
+fn nonsense(luck: &mut Mwc) -> Outcome {
+    match luck.below(3) {
+        0 => Outcome::Panic,
+        1 => Outcome::Nan,
+        _ => Outcome::Fine {
+            number: 1,
+            value: Shape::made(luck.next_u32(), 300 + luck.below(2_000) as usize),
+        },
+    }
+}
+
+impl Play for Edges {
+    type Show = twinstep_client::Hidden;
+    type Driver = Driver;
+
+    fn rules(_crowd: u16) -> Load {
+        Load::default()
+    }
+
+    fn rules_for(config: &RigConfig) -> Load {
+        config.load
+    }
+
+    fn start(load: &Load, _seed: u64) -> Self {
+        Edges::new(load)
+    }
+
+    fn show(_load: &Arc<Load>) -> Self::Show {
+        twinstep_client::Hidden
+    }
+
+    fn resolver(load: &Load, seed: u64) -> impl Resolver<Self> {
+        let load = *load;
+        let mut chance = Mwc::seed(seed ^ 0xed6e);
+        move |_: &Look<'_, Self>, _: Key, query: &Query| {
+            if chance.below(HOOK_FAILS) == 0 {
+                match load.hooks {
+                    Hooks::Panic => panic!("{MEANT} the resolver"),
+                    Hooks::Nonsense => return Resolution::Now(nonsense(&mut chance)),
+                    Hooks::Sound => {}
+                }
+            }
+            let answer = expected(query, &load, chance.below(4) == 0);
+            match chance.below(12) {
+                0..=8 => Resolution::Now(answer),
+                9 => Resolution::Later(Box::new(move || answer)),
+                10 => Resolution::Later(Box::new(|| Outcome::Lost)),
+                _ => Resolution::Unanswered,
+            }
+        }
+    }
+
+    fn speculate(_sim: &Self, load: &Load, query: &Query) -> Option<Outcome> {
+        Some(expected(query, load, false))
+    }
+
+    fn answer(_sim: &Self, load: &Load, query: &Query, forge: bool) -> Option<Outcome> {
+        Some(expected(query, load, forge))
+    }
+
+    fn admit_answer(&self, query: &Query, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Fine { number, .. } if *number == query.number)
+    }
+
+    /// Refuses some, by their marks. Where hooks panic, by the same.
+    fn admit(&self, load: &Load, _by: PlayerId, command: &Command) -> bool {
+        let Command::Keep { mark, .. } = command else {
+            return true;
+        };
+        if mark % HOOK_FAILS == 7 && load.hooks == Hooks::Panic {
+            panic!("{MEANT} the referee");
+        }
+        mark % 37 != 5
+    }
+
+    /// Where hooks talk nonsense, it owes claims of any size.
+    fn owed(&self, load: &Load, player: PlayerId, now: Tick) -> Option<Command> {
+        let is_due = (now.0 + u32::from(player.0) * 31).is_multiple_of(307);
+        match load.hooks {
+            Hooks::Nonsense if is_due => {
+                Some(Command::Claim(Shape::made(now.0, now.0 as usize % 400)))
+            }
+            Hooks::Panic if is_due => panic!("{MEANT} what is owed"),
+            _ => None,
+        }
+    }
+
+    fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
+        Driver {
+            mark: luck.next_u32() << 12,
+            sticks,
+            luck,
+            pad: Pad::default(),
+            orders: 0,
+            due: 0,
+            role: Role::Honest,
+        }
+    }
+
+    fn cast(driver: &mut Driver, role: Role) {
+        driver.role = role;
+    }
+
+    fn drive(
+        &self,
+        driver: &mut Driver,
+        load: &Load,
+        _me: PlayerId,
+        now: Tick,
+    ) -> (Pad, Option<Command>) {
+        let changes = match driver.sticks {
+            Sticks::Analog => true,
+            Sticks::Keys | Sticks::Sticky => now.0.is_multiple_of(10),
+            Sticks::Still => return (Pad::default(), None),
+        };
+        if changes {
+            driver.pad = driver.pad(load);
+        }
+        // No more than a second's worth waits.
+        let rate = u32::from(load.commands_in_10_s);
+        driver.due = (driver.due + rate).min(rate.max(1) * u32::from(load.hertz));
+        (driver.pad.clone(), driver.order(load))
+    }
+
+    fn drive_more(&self, driver: &mut Driver, load: &Load) -> Option<Command> {
+        driver.order(load)
+    }
+
+    fn flip(&mut self) {
+        self.asked ^= 1;
+    }
+
+    fn is_lost(outcome: &Outcome) -> bool {
+        *outcome == Outcome::Lost
+    }
+
+    fn bytes(&self) -> usize {
+        self.ballast.bytes()
+    }
+
+    fn widest(&self) -> Widest {
+        self.widest
+    }
+}

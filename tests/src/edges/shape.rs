@@ -1,0 +1,161 @@
+//! Values of every shape that serde knows, of a wanted size: what commands, queries and outcomes carry at the edges.
+//!
+//! Each is made from a number, so that a client can foresee what the server will answer.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::Key;
+
+/// Kinds of shapes.
+const KINDS: u32 = 9;
+
+/// A value whose bytes in memory and on the wire differ as much as they can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shape {
+    /// Nothing beside its tag.
+    Nothing,
+    /// Text of one-byte and of four-byte letters.
+    Text(String),
+    /// Small numbers of a wide type: a byte each on the wire, eight in memory.
+    Numbers(Vec<u64>),
+    /// Options within options.
+    Nested(Vec<Option<Option<Option<bool>>>>),
+    /// A map.
+    Map(BTreeMap<u16, Option<i32>>),
+    /// Tags without values.
+    Tags(Vec<Tag>),
+    /// Keys: two bytes each while their numbers are small.
+    Keys(Vec<Key>),
+    /// Pairs of unlike things.
+    Pairs(Vec<(char, Result<u8, ()>)>),
+    /// Large numbers: more bytes on the wire than in memory.
+    Large {
+        /// Nine bytes each.
+        numbers: Vec<u64>,
+        /// What stands behind them.
+        rest: Option<u8>,
+    },
+}
+
+/// One of many tags; some have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they mean nothing")]
+pub enum Tag {
+    T0,
+    T1,
+    T2,
+    T3,
+    T4,
+    T5,
+    T6,
+    T7,
+    T8,
+    T9,
+    T10,
+    T11,
+    T12,
+    T13,
+    T14,
+    T15,
+    Small(u8),
+    Wide(i64),
+    Named { flag: bool, text: char },
+}
+
+const PLAIN: [Tag; 16] = [
+    Tag::T0,
+    Tag::T1,
+    Tag::T2,
+    Tag::T3,
+    Tag::T4,
+    Tag::T5,
+    Tag::T6,
+    Tag::T7,
+    Tag::T8,
+    Tag::T9,
+    Tag::T10,
+    Tag::T11,
+    Tag::T12,
+    Tag::T13,
+    Tag::T14,
+    Tag::T15,
+];
+
+impl Shape {
+    /// The shape that belongs to a number, of at most so many bytes on the wire, and few less.
+    #[must_use]
+    pub fn made(number: u32, bytes: usize) -> Shape {
+        // The tag, and the length: three bytes above 250.
+        let room = match bytes {
+            0..4 => return Shape::Nothing,
+            4..252 => bytes - 2,
+            _ => bytes - 4,
+        };
+        let fill = |each: usize| 0..room / each;
+        let small = |i: usize| ((number as usize + i) % 200) as u8;
+        match number % KINDS {
+            0 => Shape::Nothing,
+            1 => Shape::Text(text(room)),
+            2 => Shape::Numbers(fill(1).map(|i| u64::from(small(i))).collect()),
+            3 => Shape::Nested(fill(4).map(|i| nested(i + number as usize)).collect()),
+            4 => {
+                let entry = |i: usize| (i as u16, (i % 2 == 0).then_some(i as i32 % 50));
+                Shape::Map(fill(3).map(entry).collect())
+            }
+            5 => Shape::Tags(fill(1).map(|i| PLAIN[i % PLAIN.len()]).collect()),
+            6 => {
+                let key = |i: usize| Key::new(u64::from(small(i)), u32::from(small(i + 1)));
+                Shape::Keys(fill(2).map(key).collect())
+            }
+            7 => {
+                let pair = |i: usize| ('a', if i % 3 == 0 { Err(()) } else { Ok(small(i)) });
+                Shape::Pairs(fill(3).map(pair).collect())
+            }
+            _ => Shape::Large {
+                numbers: (0..(room - 1) / 9).map(|i| u64::MAX - i as u64).collect(),
+                rest: None,
+            },
+        }
+    }
+}
+
+/// Every fourth letter takes four bytes.
+fn text(room: usize) -> String {
+    let mut text = String::with_capacity(room);
+    while text.len() + 7 <= room {
+        text.push_str("abc\u{1f9ed}");
+    }
+    while text.len() < room {
+        text.push('x');
+    }
+    text
+}
+
+fn nested(i: usize) -> Option<Option<Option<bool>>> {
+    match i % 4 {
+        0 => None,
+        1 => Some(None),
+        2 => Some(Some(None)),
+        _ => Some(Some(Some(i % 8 == 3))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::codec;
+
+    #[test]
+    fn shapes_fill_the_size_that_is_wanted_and_no_more() {
+        for number in 0..KINDS {
+            for bytes in [0, 4, 20, 97, 128, 256] {
+                let size = codec::size(&Shape::made(number, bytes)).unwrap();
+                assert!(size <= bytes.max(1), "kind {number} takes {size} of {bytes}");
+                // Options may be short.
+                let full = number == 0 || number == 3 || bytes < 20 || size + 10 >= bytes * 3 / 4;
+                assert!(full, "kind {number} takes only {size} of {bytes}");
+            }
+        }
+    }
+}

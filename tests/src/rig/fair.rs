@@ -1,0 +1,220 @@
+//! What a match owes to each of its players, whatever the others do: their orders run in time, nobody is dropped
+//! who speaks, nobody is blamed for another one, and whoever has a ticket gets in.
+
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
+use twinstep_server::config::{Laggards, Sealing};
+
+use super::*;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
+use twinstep_core::world::Presence;
+
+/// A line may cost an order so long.
+const LINE_PATIENCE: Duration = Duration::from_secs(8);
+/// A match that waits for somebody may do so for so long in a minute.
+const WAIT_PATIENCE: Duration = Duration::from_secs(25);
+/// Who keeps the rules is in its match after so long, and the time that its world takes.
+const JOIN_PATIENCE: Duration = Duration::from_secs(40);
+/// Nobody is dropped who was silent for less.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
+/// Who has just come, or met a server that has, may be dropped until it has settled.
+const SETTLING: Duration = Duration::from_secs(8);
+/// Times of packets are remembered for so long.
+const HEARD: Duration = Duration::from_secs(4);
+/// Nobody is told of more than so many incidents.
+const INCIDENTS: usize = 8;
+
+/// The server hears a packet of a client.
+pub(super) fn note_heard(heard_at: &mut VecDeque<Duration>, now: Duration) {
+    while heard_at.front().is_some_and(|at| now - *at > HEARD) {
+        heard_at.pop_front();
+    }
+    heard_at.push_back(now);
+}
+
+impl<S: Play> RigClient<S> {
+    /// The longest silence of the last seconds.
+    fn silence(&self, now: Duration) -> Duration {
+        let heard = self.heard_at.iter().copied();
+        let ends = heard.clone().skip(1).chain([now]);
+        heard
+            .zip(ends)
+            .map(|(from, to)| to.saturating_sub(from))
+            .max()
+            .unwrap_or(Duration::MAX)
+    }
+}
+
+impl<S: Play> Rig<S> {
+    /// Something befell a client that lasts until then.
+    pub(super) fn disturb(&mut self, client: usize, until: Duration) {
+        let client = &mut self.clients[client];
+        client.steady_since = client.steady_since.max(until);
+    }
+
+    /// Nothing has befallen this client, or the server, since.
+    fn steady_since(&self, client: &RigClient<S>) -> Duration {
+        client.steady_since.max(self.served_since)
+    }
+
+    /// For how long the match may stand still for others.
+    fn wait_patience(&self) -> Duration {
+        match (self.config.policies.sealing, self.config.policies.laggards) {
+            (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
+            _ => WAIT_PATIENCE,
+        }
+    }
+
+    /// How long an order may take in a match where everybody has ordered all that it may: each tick runs one order
+    /// at least, and players take turns.
+    pub(super) fn order_patience(&self) -> Duration {
+        let cadence = self.game.world().turn().cadence;
+        let ahead = u32::from(self.config.policies.command_delay + 2) * u32::from(cadence.turn_ticks);
+        let orders: usize = self.clients.iter().map(|c| c.given_at.len()).sum();
+        let queued = orders.min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
+        LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
+    }
+
+    /// How long whoever has a ticket may be kept out.
+    fn join_patience(&self) -> Duration {
+        // Everybody's world, at 16 KiB a second, twice at once, or all after a crash.
+        let bytes = self.game.world().sim().bytes() + FRAME_BYTES_MAX * 60;
+        let at_once = self.clients.len() as u32;
+        let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
+        JOIN_PATIENCE + self.wait_patience() + world * at_once
+    }
+
+    /// The match goes on, and only those are put out who deserve it.
+    pub(super) fn check_match(&mut self) {
+        for incident in self.game.take_incidents() {
+            if self.incidents.len() < INCIDENTS {
+                self.incidents.push(incident.to_string());
+            }
+        }
+        if let Some(code) = self.game.closed() {
+            panic!("the match ended: {code:?}; {}", self.incidents.join("\n"));
+        }
+    }
+
+    /// Whether an order or an outcome has poisoned a step, as its incident tells.
+    #[must_use]
+    pub fn met_poison(&self) -> bool {
+        self.incidents.iter().any(|text| text.contains("poison"))
+    }
+
+    /// Readability: what was sealed can be played again to its end, and taken up from there.
+    ///
+    /// # Panics
+    /// If it cannot.
+    pub fn check_journal(&mut self) {
+        let rules = &*self.rules;
+        let hello = Hello::of::<S>(rules, "").expect("rules without NaN");
+        let mut replay = Replay::<S>::open(&self.journal, rules, &hello).expect("a journal");
+        let verified = replay.verify();
+        assert!(
+            verified.fault.is_none(),
+            "readability: the journal cannot be played again: {:?}",
+            verified.fault
+        );
+    }
+
+    /// What a match owes to each of its players.
+    pub(super) fn check_fairness(&mut self, i: usize) {
+        let now = self.now;
+        let settled = {
+            let stats = self.clients[i].session.stats();
+            stats.commands_executed + stats.commands_refused
+        };
+        let client = &mut self.clients[i];
+        while client.settled < settled {
+            client.settled += 1;
+            client.given_at.pop_front();
+        }
+        let playing = self.game.stage(client.peer) == Some(Stage::Playing);
+        if playing || client.role == Role::Deceived {
+            client.left_out_since = now;
+        }
+        let client = &self.clients[i];
+        if !client.role.is_honest() {
+            return;
+        }
+        self.check_orders(client);
+        self.check_blame(client);
+        self.check_lockout(client);
+        self.check_presence(i);
+    }
+
+    /// Fairness: the oldest order of each player runs within a time that does not depend on the others.
+    fn check_orders(&self, client: &RigClient<S>) {
+        let Some(given) = client.given_at.front() else {
+            return;
+        };
+        let waited = self.now.saturating_sub((*given).max(self.steady_since(client)));
+        let patience = self.order_patience();
+        assert!(
+            waited <= patience,
+            "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open",
+            client.identity,
+            client.given_at.len()
+        );
+    }
+
+    /// Blame: who keeps the rules is never struck or kicked, and reads nothing that it cannot understand.
+    fn check_blame(&self, client: &RigClient<S>) {
+        let who = &client.identity;
+        if let Some(Closed::Server(
+            code @ (CloseCode::Strikes | CloseCode::Kicked | CloseCode::Fault | CloseCode::Desync),
+        )) = client.session.closed()
+        {
+            panic!("blame: {who} is put out: {code:?}; {}", self.incidents.join("\n"));
+        }
+        let malformed = client.session.stats().malformed;
+        assert_eq!(
+            malformed, 0,
+            "readability: {who} could not read {malformed} packets of its server"
+        );
+    }
+
+    /// No lockout: who holds a ticket gets in.
+    fn check_lockout(&self, client: &RigClient<S>) {
+        let since = client.left_out_since.max(self.steady_since(client));
+        let out = self.now.saturating_sub(since);
+        let patience = self.join_patience();
+        assert!(
+            out <= patience,
+            "lockout: {} is out for {out:?}, more than {patience:?}: {:?}",
+            client.identity,
+            client.session.closed()
+        );
+    }
+
+    /// Windows that people feel are in time: nobody is dropped who speaks.
+    fn check_presence(&mut self, i: usize) {
+        let client = &self.clients[i];
+        let world = self.game.world();
+        let seats = client.session.seats().iter();
+        let is_dropped = seats.into_iter().any(|p| world.presence(*p) == Presence::Dropped);
+        let came_at = client.arrived_at.max(self.served_since);
+        let is_settled = self.now.saturating_sub(came_at) >= SETTLING;
+        let silence = client.silence(self.now);
+        assert!(
+            !is_dropped
+                || client.was_dropped
+                || !is_settled
+                || client.is_doubtful
+                || silence >= SILENCE_MIN,
+            "time: {} is dropped after a silence of {silence:?}",
+            client.identity
+        );
+        self.clients[i].was_dropped = is_dropped;
+    }
+
+    /// Runs until every order that is open has its fate, as long as that may take.
+    pub(super) fn run_until_orders_are_settled(&mut self) {
+        let end = self.now + self.order_patience();
+        let open = |client: &RigClient<S>| client.role.is_honest() && !client.given_at.is_empty();
+        while self.now < end && self.clients.iter().any(open) {
+            self.run(Duration::from_millis(100));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What hostile clients and a hostile server do to packets.
+
+use super::*;
+
+/// Of so many packets one is spoiled.
+const SPOILS: u32 = 12;
+/// Packets that are remembered, to be said again.
+const REMEMBERED: usize = 32;
+/// A client that stalls acknowledges nothing once it has asked for its world; it asks in its first packets.
+const STALLS_AFTER: u64 = 3;
+
+/// Spoils packets. It has chance of its own, so that it changes nothing else in a world.
+pub(super) struct Hostile {
+    luck: Mwc,
+    packet: Vec<u8>,
+    remembered: VecDeque<Vec<u8>>,
+}
+
+impl Hostile {
+    pub(super) fn new(seed: u64) -> Self {
+        Hostile {
+            luck: Mwc::seed(seed ^ 0x0057_11e5),
+            packet: Vec::new(),
+            remembered: VecDeque::new(),
+        }
+    }
+
+    /// A packet of the server arrives at a client.
+    pub(super) fn deceive<S: Play>(
+        &mut self,
+        role: Role,
+        session: &mut Session<S, S::Show>,
+        theirs: Duration,
+        bytes: &[u8],
+    ) {
+        // Not the one that says goodbye in clear words: this kind is in the first byte's lowest bits.
+        let is_goodbye = bytes.first().is_some_and(|first| first & 3 == 2);
+        if role == Role::Deceived && !is_goodbye && self.luck.below(SPOILS) == 0 {
+            self.spoil(bytes);
+            if self.packet.first().is_none_or(|first| first & 3 != 2) {
+                session.handle(theirs, &self.packet);
+            }
+        }
+        session.handle(theirs, bytes);
+    }
+
+    /// A client says something.
+    pub(super) fn send<S: Play>(
+        &mut self,
+        client: &mut RigClient<S>,
+        now: Duration,
+        bytes: &[u8],
+    ) {
+        client.said += 1;
+        match client.role {
+            Role::Spoils if self.luck.below(SPOILS) == 0 => {
+                self.spoil(bytes);
+                let old = self.luck.below(REMEMBERED as u32) as usize;
+                match (self.luck.below(3), self.remembered.get(old)) {
+                    (0, Some(old)) => client.net.up.send(now, old),
+                    _ => client.net.up.send(now, &self.packet),
+                }
+                if self.remembered.len() == REMEMBERED {
+                    self.remembered.pop_front();
+                }
+                self.remembered.push_back(bytes.to_vec());
+            }
+            Role::Stalls if client.said > STALLS_AFTER => return,
+            _ => {}
+        }
+        client.net.up.send(now, bytes);
+    }
+
+    /// Some bytes are changed, cut, doubled, or become a count that is far too large.
+    fn spoil(&mut self, real: &[u8]) {
+        let (luck, packet) = (&mut self.luck, &mut self.packet);
+        packet.clear();
+        packet.extend_from_slice(real);
+        for _ in 0..=luck.below(3) {
+            let at = luck.below(packet.len().max(1) as u32) as usize;
+            match luck.below(6) {
+                0 => packet.truncate(at),
+                1 => packet.push(luck.next_u32() as u8),
+                2 if at < packet.len() => {
+                    packet.splice(at..=at, [253, 255, 255, 255, 255, 255, 255, 255, 255]);
+                }
+                3 if at < packet.len() => {
+                    packet.splice(at..=at, [255, 255, 255, 255, 15]);
+                }
+                _ => {
+                    if let Some(byte) = packet.get_mut(at) {
+                        *byte = luck.next_u32() as u8;
+                    }
+                }
+            }
+        }
+        packet.truncate(PACKET_BYTES_MAX);
+    }
+}
+
+impl<S: Play> Rig<S> {
+    /// What a client is up to from now on.
+    pub fn cast(&mut self, client: usize, role: Role) {
+        let client = &mut self.clients[client];
+        client.role = role;
+        for driver in &mut client.drivers {
+            S::cast(driver, role);
+        }
+    }
+
+    /// Clients that stall dial again as soon as they are put out.
+    pub fn stallers_dial_again(&mut self) {
+        for i in 0..self.clients.len() {
+            let client = &self.clients[i];
+            if client.role == Role::Stalls && self.game.stage(client.peer).is_none() {
+                self.restart(i);
+            }
+        }
+    }
+
+    /// A client's clock: how far ahead it is, and how fast it runs.
+    pub fn set_clock(&mut self, client: usize, ahead: Duration, drift_ppm: i32) {
+        let client = &mut self.clients[client];
+        client.ahead += ahead;
+        client.drift_ppm = drift_ppm;
+        client.steady_since = client.steady_since.max(self.now);
+    }
+}
