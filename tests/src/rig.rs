@@ -207,6 +207,7 @@ impl<S: Play> Rig<S> {
             heard_at: VecDeque::new(),
             given_at: VecDeque::new(),
             settled: 0,
+            compared: None,
             arrived_at: self.now,
             said: 0,
             is_doubtful: client::is_doubtful(&self.config.link),
@@ -294,6 +295,7 @@ impl<S: Play> Rig<S> {
         client.flipped = true;
         client.healed = client.session.stats().heals;
         client.steady_since = self.now;
+        client.compared = None;
     }
 
     /// Lets a client's authority be wrong from now on.

@@ -91,6 +91,8 @@ pub struct Plan {
     pub crashes: Crashes,
     /// Whether lines stay as they are.
     pub links_stay: bool,
+    /// Whether each kept prediction is checked against the truth.
+    pub verify: bool,
     /// Whether the input delay changes in play.
     pub delay_changes: bool,
     /// Whether the server's clock goes back now and then.
@@ -141,6 +143,7 @@ impl Plan {
                 &[Crashes::Usual, Crashes::Usual, Crashes::WhileJoining, Crashes::Again],
             ),
             links_stay: one_in(&mut luck, 8),
+            verify: true,
             delay_changes: one_in(&mut luck, 3),
             clock_goes_back: one_in(&mut luck, 12),
         };
@@ -163,6 +166,7 @@ impl Plan {
             clients: 0,
             sticks: self.sticks,
             fps: self.fps,
+            verify: self.verify,
             load: self.load,
             policies: self.policies.clone(),
             clock_goes_back: self.clock_goes_back,
@@ -237,6 +241,7 @@ impl Plan {
             self.policies.tick = self.policies.tick.max(Duration::from_millis(50));
             load.hertz = load.hertz.min(20);
             self.fps = 30;
+            self.verify = false;
         }
     }
 }

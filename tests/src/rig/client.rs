@@ -43,6 +43,8 @@ pub struct RigClient<S: Play> {
     /// When each order was given whose fate is open, and how many fates are known.
     pub(super) given_at: VecDeque<Duration>,
     pub(super) settled: u64,
+    /// The authority that was compared last: its tick, and how often it had been healed.
+    pub(super) compared: Option<(Tick, u64)>,
     /// When its present session began.
     pub(super) arrived_at: Duration,
     /// Packets that it sent since.

@@ -52,6 +52,7 @@ impl<S: Play> Rig<S> {
         client.given_at.clear();
         client.settled = 0;
         client.open_cues.clear();
+        client.compared = None;
         client.decided = None;
         client.flipped = false;
         client.restarted = true;
