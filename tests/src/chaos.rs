@@ -256,7 +256,10 @@ impl<'a, S: Play> Chaos<'a, S> {
             let while_ = self.a_while();
             self.pass(while_);
         }
-        assert_eq!(self.rig.clients[who].identity, whose, "nobody left meanwhile");
+        assert_eq!(
+            self.rig.clients[who].identity, whose,
+            "nobody left meanwhile"
+        );
         self.rig.redial(who);
         self.crash_meanwhile(Some(who));
     }
@@ -272,7 +275,9 @@ impl<'a, S: Play> Chaos<'a, S> {
             (0, Some(who)) => {
                 let stage = self.rig.game.stage(self.rig.clients[who].peer);
                 let is_on_its_way = stage.is_some_and(|stage| stage != Stage::Playing);
-                self.run.reached.note_if(is_on_its_way, Edge::ClientKilledWhileJoining);
+                self.run
+                    .reached
+                    .note_if(is_on_its_way, Edge::ClientKilledWhileJoining);
                 self.rig.restart(who);
             }
             (1, _) => self.server_is_killed_once(),
@@ -298,7 +303,9 @@ impl<'a, S: Play> Chaos<'a, S> {
         let stages = self.rig.clients.iter().map(|c| self.rig.game.stage(c.peer));
         let on_the_way = |stage: Option<Stage>| stage.is_some_and(|stage| stage != Stage::Playing);
         let is_on_its_way = stages.into_iter().any(on_the_way);
-        self.run.reached.note_if(is_on_its_way, Edge::CrashWhileJoining);
+        self.run
+            .reached
+            .note_if(is_on_its_way, Edge::CrashWhileJoining);
         let down = match self.plan.crashes {
             Crashes::Again => self.a_moment().min(Duration::from_millis(400)),
             Crashes::Usual | Crashes::WhileJoining => self.a_while(),
@@ -306,8 +313,13 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.rig.crash(down);
         self.run.crashes += 1;
         self.crashed_at.push(self.rig.now);
-        let lately = self.crashed_at.iter().filter(|at| self.rig.now - **at < AGAIN);
-        self.run.reached.note_if(lately.count() >= CRASHES_AGAIN, Edge::CrashedAgain);
+        let lately = self
+            .crashed_at
+            .iter()
+            .filter(|at| self.rig.now - **at < AGAIN);
+        self.run
+            .reached
+            .note_if(lately.count() >= CRASHES_AGAIN, Edge::CrashedAgain);
         self.pass(down);
         for client in 0..self.rig.clients.len() {
             match self.luck.below(4) {
@@ -327,13 +339,18 @@ impl<'a, S: Play> Chaos<'a, S> {
             1 => 0,
             _ => self.luck.below(DELAY_MAX) as u8,
         };
-        self.rig.game.reconfigure(config).expect("a delay within its range");
+        self.rig
+            .game
+            .reconfigure(config)
+            .expect("a delay within its range");
     }
 
     fn clock_jumps(&mut self, who: usize) {
         let jump = self.a_moment();
         self.rig.set_clock(who, jump, 0);
-        self.run.reached.note_if(jump > Duration::from_secs(1), Edge::ClocksApart);
+        self.run
+            .reached
+            .note_if(jump > Duration::from_secs(1), Edge::ClocksApart);
     }
 
     fn finish(mut self) -> Run {

@@ -10,9 +10,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Phase, RosterChange};
-use twinstep_core::{
-    Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec,
-};
+use twinstep_core::{Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
 
 mod play;
 mod shape;
@@ -375,7 +373,10 @@ impl Edges {
         let due = (tally.fold >> 7).is_multiple_of(every.max(1));
         if load.claims_in_10_s > 0 && due && frame.is_local(player) {
             let bytes = usize::from(load.claim_bytes).saturating_sub(1);
-            fx.claim(player, Command::Claim(Shape::made(tally.fold as u32, bytes)));
+            fx.claim(
+                player,
+                Command::Claim(Shape::made(tally.fold as u32, bytes)),
+            );
         }
     }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
+use twinstep_client::session::Closed;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session, SessionConfig};
-use twinstep_client::session::Closed;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
@@ -26,8 +26,8 @@ mod checks;
 mod client;
 mod crash;
 mod fair;
-mod hostile;
 mod hooks;
+mod hostile;
 mod play;
 mod reconnect;
 mod time;
@@ -90,6 +90,11 @@ pub struct Rig<S: Play> {
     /// Until then the server was away, or had just come back.
     served_since: Duration,
     hostile: hostile::Hostile,
+    /// Whether some client spoils its packets, or has.
+    spoiled: bool,
+    /// For how long ticks were longer than they should be, up to when that was looked at.
+    slowed: Duration,
+    looked_at: Duration,
     /// What went wrong in the match, for whoever reads why a check failed.
     incidents: Vec<String>,
 }
@@ -134,6 +139,9 @@ impl<S: Play> Rig<S> {
             worked: Duration::ZERO,
             served_since: Duration::ZERO,
             hostile: hostile::Hostile::new(config.seed),
+            spoiled: false,
+            slowed: Duration::ZERO,
+            looked_at: Duration::ZERO,
             incidents: Vec::new(),
             config,
         };

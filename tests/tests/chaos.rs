@@ -67,7 +67,10 @@ fn check(name: &str, game: Game, seeds: u64) {
                     "{plan:?}\nseed {seed} failed: {text}\nrerun: TWINSTEP_SEED={seed} TWINSTEP_SECONDS={seconds} cargo test -p twinstep-tests --test chaos {name}"
                 );
                 failed.push(format!("{seed}: {text}"));
-                assert!(number("TWINSTEP_GO_ON").is_some(), "seed {seed} failed: {text}");
+                assert!(
+                    number("TWINSTEP_GO_ON").is_some(),
+                    "seed {seed} failed: {text}"
+                );
             }
         }
         if number("TWINSTEP_TIMES").is_some() {
@@ -88,7 +91,12 @@ fn check(name: &str, game: Game, seeds: u64) {
             worlds
         }
     );
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
     // One world alone may be in lockstep, or one in which nobody came back.
     assert!(runs == 1 || total.rebuilds > 0, "nothing was guessed");
     assert!(runs == 1 || total.resumed > 0, "nobody came back");

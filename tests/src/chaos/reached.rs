@@ -196,9 +196,18 @@ impl Reached {
         };
         self.note_if(playing(SEATS_MAX), Edge::FourSeats);
         let tick = cadence.tick();
-        self.note_if(ticks > 50 && tick >= Duration::from_millis(50), Edge::SlowTicks);
-        self.note_if(ticks > 500 && tick <= Duration::from_millis(5), Edge::FastTicks);
-        self.note_if(cadence.turn() >= Duration::from_millis(100), Edge::LongTurns);
+        self.note_if(
+            ticks > 50 && tick >= Duration::from_millis(50),
+            Edge::SlowTicks,
+        );
+        self.note_if(
+            ticks > 500 && tick <= Duration::from_millis(5),
+            Edge::FastTicks,
+        );
+        self.note_if(
+            cadence.turn() >= Duration::from_millis(100),
+            Edge::LongTurns,
+        );
         let nearly = COMMAND_BYTES_MAX as u16 * 7 / 8;
         let (input, command) = (widest.input == 16, widest.command >= nearly);
         self.note_if(input, Edge::WideInputs);
@@ -220,7 +229,10 @@ impl Reached {
         let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);
         let speaks = |role: Role| of(role).any(|c| rig.game.stage(c.peer) == Some(Stage::Playing));
         self.note_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
-        self.note_if(stats.malformed > 0 && of(Role::Spoils).next().is_some(), Edge::HostileClient);
+        self.note_if(
+            stats.malformed > 0 && of(Role::Spoils).next().is_some(),
+            Edge::HostileClient,
+        );
         let mut deceived = of(Role::Deceived);
         let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
         self.note_if(is_deceived, Edge::HostileServer);
@@ -228,7 +240,10 @@ impl Reached {
         self.note_if(waits, Edge::Stalled);
         self.note_if(speaks(Role::Lags), Edge::Lagged);
         self.note_if(speaks(Role::Lies), Edge::Lied);
-        self.note_if(plan.policies.command_delay > 0 && ticks > 50, Edge::Lockstep);
+        self.note_if(
+            plan.policies.command_delay > 0 && ticks > 50,
+            Edge::Lockstep,
+        );
     }
 }
 

@@ -151,7 +151,10 @@ mod tests {
         for number in 0..KINDS {
             for bytes in [0, 4, 20, 97, 128, 256] {
                 let size = codec::size(&Shape::made(number, bytes)).unwrap();
-                assert!(size <= bytes.max(1), "kind {number} takes {size} of {bytes}");
+                assert!(
+                    size <= bytes.max(1),
+                    "kind {number} takes {size} of {bytes}"
+                );
                 // Options may be short.
                 let full = number == 0 || number == 3 || bytes < 20 || size + 10 >= bytes * 3 / 4;
                 assert!(full, "kind {number} takes only {size} of {bytes}");

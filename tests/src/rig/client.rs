@@ -79,12 +79,7 @@ impl<S: Play> RigClient<S> {
     }
 
     /// What its player holds next, decided once for each sampled tick, and what it orders.
-    pub(super) fn decide(
-        &mut self,
-        now: Duration,
-        rules: &S::Rules,
-        given: &mut Vec<S::Command>,
-    ) {
+    pub(super) fn decide(&mut self, now: Duration, rules: &S::Rules, given: &mut Vec<S::Command>) {
         if self.decided.is_some() {
             return;
         }

@@ -69,7 +69,8 @@ impl<S: Play> Rig<S> {
     /// at least, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
         let cadence = self.game.world().turn().cadence;
-        let ahead = u32::from(self.config.policies.command_delay + 2) * u32::from(cadence.turn_ticks);
+        let ahead =
+            u32::from(self.config.policies.command_delay + 2) * u32::from(cadence.turn_ticks);
         let orders: usize = self.clients.iter().map(|c| c.given_at.len()).sum();
         let queued = orders.min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
@@ -94,6 +95,26 @@ impl<S: Play> Rig<S> {
         if let Some(code) = self.game.closed() {
             panic!("the match ended: {code:?}; {}", self.incidents.join("\n"));
         }
+        self.check_pace();
+    }
+
+    /// Nobody's word alone makes ticks longer for everybody, beyond what the others may be made to wait.
+    fn check_pace(&mut self) {
+        let passed = self.now - std::mem::replace(&mut self.looked_at, self.now);
+        let is_longer = self.game.world().turn().cadence.tick() > self.config.policies.tick;
+        let lies = self.clients.iter().any(|client| client.role == Role::Lies);
+        self.slowed += if is_longer && lies {
+            passed
+        } else {
+            Duration::ZERO
+        };
+        let minutes = 1 + self.now.as_secs() as u32 / 60;
+        assert!(
+            self.slowed <= WAIT_PATIENCE * minutes,
+            "fairness: one client's word has slowed everybody for {:?} of {:?}",
+            self.slowed,
+            self.now
+        );
     }
 
     /// Whether an order or an outcome has poisoned a step, as its incident tells.
@@ -149,7 +170,9 @@ impl<S: Play> Rig<S> {
         let Some(given) = client.given_at.front() else {
             return;
         };
-        let waited = self.now.saturating_sub((*given).max(self.steady_since(client)));
+        let waited = self
+            .now
+            .saturating_sub((*given).max(self.steady_since(client)));
         let patience = self.order_patience();
         assert!(
             waited <= patience,
@@ -166,7 +189,10 @@ impl<S: Play> Rig<S> {
             code @ (CloseCode::Strikes | CloseCode::Kicked | CloseCode::Fault | CloseCode::Desync),
         )) = client.session.closed()
         {
-            panic!("blame: {who} is put out: {code:?}; {}", self.incidents.join("\n"));
+            panic!(
+                "blame: {who} is put out: {code:?}; {}",
+                self.incidents.join("\n")
+            );
         }
         let malformed = client.session.stats().malformed;
         assert_eq!(
@@ -193,7 +219,9 @@ impl<S: Play> Rig<S> {
         let client = &self.clients[i];
         let world = self.game.world();
         let seats = client.session.seats().iter();
-        let is_dropped = seats.into_iter().any(|p| world.presence(*p) == Presence::Dropped);
+        let is_dropped = seats
+            .into_iter()
+            .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
         let is_settled = self.now.saturating_sub(came_at) >= SETTLING;
         let silence = client.silence(self.now);

@@ -45,12 +45,7 @@ impl Hostile {
     }
 
     /// A client says something.
-    pub(super) fn send<S: Play>(
-        &mut self,
-        client: &mut RigClient<S>,
-        now: Duration,
-        bytes: &[u8],
-    ) {
+    pub(super) fn send<S: Play>(&mut self, client: &mut RigClient<S>, now: Duration, bytes: &[u8]) {
         client.said += 1;
         match client.role {
             Role::Spoils if self.luck.below(SPOILS) == 0 => {
@@ -101,6 +96,7 @@ impl Hostile {
 impl<S: Play> Rig<S> {
     /// What a client is up to from now on.
     pub fn cast(&mut self, client: usize, role: Role) {
+        self.spoiled |= role == Role::Spoils;
         let client = &mut self.clients[client];
         client.role = role;
         for driver in &mut client.drivers {

@@ -178,7 +178,8 @@ impl<S: Play> Rig<S> {
         let theirs = client.time(now);
         let before = (self.counter)();
         while let Some(bytes) = client.net.down.poll(now) {
-            self.hostile.deceive(client.role, &mut client.session, theirs, bytes);
+            self.hostile
+                .deceive(client.role, &mut client.session, theirs, bytes);
         }
         self.counts.client += (self.counter)() - before;
         if now >= client.next_frame {
