@@ -89,6 +89,8 @@ pub struct Rig<S: Play> {
     worked: Duration,
     /// Until then the server was away, or had just come back.
     served_since: Duration,
+    /// What befell the server, and so everybody, excuses so much waiting.
+    excuse: Duration,
     hostile: hostile::Hostile,
     /// Whether some client spoils its packets, or has.
     spoiled: bool,
@@ -138,6 +140,7 @@ impl<S: Play> Rig<S> {
             recorded: None,
             worked: Duration::ZERO,
             served_since: Duration::ZERO,
+            excuse: Duration::ZERO,
             hostile: hostile::Hostile::new(config.seed),
             spoiled: false,
             slowed: Duration::ZERO,
@@ -210,8 +213,8 @@ impl<S: Play> Rig<S> {
             role: Role::Honest,
             ahead: Duration::ZERO,
             drift_ppm: 0,
-            steady_since: self.now,
-            left_out_since: self.now,
+            excuse: Duration::ZERO,
+            left_out_since: (self.now, self.excuse),
             heard_at: VecDeque::new(),
             given_at: VecDeque::new(),
             settled: 0,
@@ -293,7 +296,7 @@ impl<S: Play> Rig<S> {
     /// The server's process stands still until `until`.
     pub fn stall(&mut self, until: Duration) {
         self.stalled_until = until;
-        self.served_since = until;
+        self.disturb_all(until);
     }
 
     /// A state that no frame told, in one client.
@@ -302,7 +305,6 @@ impl<S: Play> Rig<S> {
         client.session.corrupt(S::flip);
         client.flipped = true;
         client.healed = client.session.stats().heals;
-        client.steady_since = self.now;
         client.compared = None;
     }
 

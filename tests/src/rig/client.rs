@@ -34,14 +34,14 @@ pub struct RigClient<S: Play> {
     /// How far its clock is ahead of the world's, and by how much it runs faster or slower.
     pub(super) ahead: Duration,
     pub(super) drift_ppm: i32,
-    /// Nothing has befallen it since.
-    pub(super) steady_since: Duration,
-    /// Since when it has not been in the match, though nothing befell it.
-    pub(super) left_out_since: Duration,
+    /// What befell it excuses so much waiting.
+    pub(super) excuse: Duration,
+    /// Since when it has not been in the match, and what was excused by then.
+    pub(super) left_out_since: (Duration, Duration),
     /// When the server heard it last, for the last seconds.
     pub(super) heard_at: VecDeque<Duration>,
-    /// When each order was given whose fate is open, and how many fates are known.
-    pub(super) given_at: VecDeque<Duration>,
+    /// When each order was given whose fate is open, what was excused by then, and how many fates are known.
+    pub(super) given_at: VecDeque<(Duration, Duration)>,
     pub(super) settled: u64,
     /// The authority that was compared last: its tick, and how often it had been healed.
     pub(super) compared: Option<(Tick, u64)>,
@@ -79,7 +79,12 @@ impl<S: Play> RigClient<S> {
     }
 
     /// What its player holds next, decided once for each sampled tick, and what it orders.
-    pub(super) fn decide(&mut self, now: Duration, rules: &S::Rules, given: &mut Vec<S::Command>) {
+    pub(super) fn decide(
+        &mut self,
+        (now, excuse): (Duration, Duration),
+        rules: &S::Rules,
+        given: &mut Vec<S::Command>,
+    ) {
         if self.decided.is_some() {
             return;
         }
@@ -108,7 +113,7 @@ impl<S: Play> RigClient<S> {
             if let Ok(seq) = self.session.command(seat, command.clone()) {
                 given.push(command.clone());
                 self.sent.push((seat, seq, command));
-                self.given_at.push_back(now);
+                self.given_at.push_back((now, self.excuse + excuse));
             }
         }
     }

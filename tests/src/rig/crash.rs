@@ -123,7 +123,7 @@ impl<S: Play> Rig<S> {
         self.digests.truncate(resumed_at.0 as usize + 1);
         self.jobs.clear();
         self.stalled_until = self.now + down;
-        self.served_since = self.stalled_until;
+        self.disturb_all(self.stalled_until);
         crash
     }
 

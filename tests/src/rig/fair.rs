@@ -15,6 +15,8 @@ const LINE_PATIENCE: Duration = Duration::from_secs(8);
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
 /// Who keeps the rules is in its match after so long, and the time that its world takes.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
+/// What befell somebody is over after so long, beside the time that it lasted.
+const RECOVERY: Duration = Duration::from_secs(2);
 /// Nobody is dropped who was silent for less.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// Who has just come, or met a server that has, may be dropped until it has settled.
@@ -46,15 +48,21 @@ impl<S: Play> RigClient<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Something befell a client that lasts until then.
+    /// Something befalls a client that lasts until then.
     pub(super) fn disturb(&mut self, client: usize, until: Duration) {
-        let client = &mut self.clients[client];
-        client.steady_since = client.steady_since.max(until);
+        self.clients[client].excuse += until.saturating_sub(self.now) + RECOVERY;
     }
 
-    /// Nothing has befallen this client, or the server, since.
-    fn steady_since(&self, client: &RigClient<S>) -> Duration {
-        client.steady_since.max(self.served_since)
+    /// Something befalls the server that lasts until then.
+    pub(super) fn disturb_all(&mut self, until: Duration) {
+        self.served_since = self.served_since.max(until);
+        self.excuse += until.saturating_sub(self.now) + RECOVERY;
+    }
+
+    /// How long a client has waited for something, without what excuses it.
+    fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
+        let excused = client.excuse + self.excuse - since.1;
+        self.now.saturating_sub(since.0 + excused)
     }
 
     /// For how long the match may stand still for others.
@@ -146,6 +154,7 @@ impl<S: Play> Rig<S> {
             let stats = self.clients[i].session.stats();
             stats.commands_executed + stats.commands_refused
         };
+        let excuse = self.excuse;
         let client = &mut self.clients[i];
         while client.settled < settled {
             client.settled += 1;
@@ -153,7 +162,7 @@ impl<S: Play> Rig<S> {
         }
         let playing = self.game.stage(client.peer) == Some(Stage::Playing);
         if playing || client.role == Role::Deceived {
-            client.left_out_since = now;
+            client.left_out_since = (now, client.excuse + excuse);
         }
         let client = &self.clients[i];
         if !client.role.is_honest() {
@@ -170,9 +179,7 @@ impl<S: Play> Rig<S> {
         let Some(given) = client.given_at.front() else {
             return;
         };
-        let waited = self
-            .now
-            .saturating_sub((*given).max(self.steady_since(client)));
+        let waited = self.waited(client, *given);
         let patience = self.order_patience();
         assert!(
             waited <= patience,
@@ -203,8 +210,7 @@ impl<S: Play> Rig<S> {
 
     /// No lockout: who holds a ticket gets in.
     fn check_lockout(&self, client: &RigClient<S>) {
-        let since = client.left_out_since.max(self.steady_since(client));
-        let out = self.now.saturating_sub(since);
+        let out = self.waited(client, client.left_out_since);
         let patience = self.join_patience();
         assert!(
             out <= patience,

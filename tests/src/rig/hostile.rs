@@ -119,6 +119,6 @@ impl<S: Play> Rig<S> {
         let client = &mut self.clients[client];
         client.ahead += ahead;
         client.drift_ppm = drift_ppm;
-        client.steady_since = client.steady_since.max(self.now);
+        client.excuse += ahead;
     }
 }

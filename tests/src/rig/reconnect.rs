@@ -97,7 +97,7 @@ impl<S: Play> Rig<S> {
         self.digests.truncate(next.0 as usize);
         self.digests.push(self.game.digest());
         self.jobs.clear();
-        self.served_since = self.now;
+        self.disturb_all(self.now);
         for client in 0..self.clients.len() {
             self.cut(client);
         }

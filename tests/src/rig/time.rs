@@ -186,7 +186,7 @@ impl<S: Play> Rig<S> {
             while client.next_frame <= now {
                 client.next_frame += client.frame;
             }
-            client.decide(now, &self.rules, &mut self.given);
+            client.decide((now, self.excuse), &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let before = (self.counter)();
