@@ -31,6 +31,21 @@ fn action(seed: u64) -> RigConfig {
     config
 }
 
+/// A joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets them.
+/// (It was the current world: who joined in the middle of a long turn had seen what did not happen.)
+#[test]
+fn who_joins_in_the_middle_of_a_turn_has_seen_nothing_that_is_not_written() {
+    for step in 0..24 {
+        let mut config = RigConfig::new(step, LinkProfile::LAN);
+        config.clients = 1;
+        config.policies.turn = TurnLength::Fixed(20);
+        let mut rig = Rig::<History>::new(config);
+        rig.run(Duration::from_millis(20 + 15 * step));
+        // The rig requires that nobody has seen more than what the next process goes on from.
+        rig.crash(Duration::ZERO);
+    }
+}
+
 /// Plays with crashes between, then requires what the world's checks require.
 fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     let seed = config.seed;

@@ -41,7 +41,7 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
-        let Some(world) = self.snapshot() else {
+        let Some((_, world)) = self.snapshot() else {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };

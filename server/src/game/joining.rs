@@ -152,7 +152,7 @@ impl<S: Simulation> Match<S> {
             return Ok(self.watched.world(self.shown_to(at)));
         }
         match self.snapshot() {
-            Some(world) => Ok(Some((self.world.tick(), world))),
+            Some(world) => Ok(Some(world)),
             None => Err(CloseCode::WorldTooLarge),
         }
     }

@@ -59,22 +59,25 @@ impl<S: Simulation> Match<S> {
         self.note_weight(codec::size(&self.world).unwrap_or(usize::MAX));
     }
 
-    /// The current world as bytes, made once for all that ask at this tick; `None`: it is too large.
-    pub(super) fn snapshot(&mut self) -> Option<Arc<[u8]>> {
-        let tick = self.world.tick();
+    /// The world at the beginning of its turn, and its tick, as bytes: made once for all that ask in this turn; `None`:
+    /// it is too large. Law **Journal first**: the ticks since are not written yet, so nobody may see them.
+    pub(super) fn snapshot(&mut self) -> Option<(Tick, Arc<[u8]>)> {
+        let began = self.world.turn().began;
+        let world = self.history.world(began).unwrap_or(&self.world);
+        let tick = world.tick();
         if let Some((at, bytes)) = &self.snapshot
             && *at == tick
         {
-            return Some(bytes.clone());
+            return Some((tick, bytes.clone()));
         }
         let mut bytes = Vec::new();
-        if codec::append(&self.world, &mut bytes).is_err() {
+        if codec::append(world, &mut bytes).is_err() {
             self.note_too_large();
             return None;
         }
         self.note_weight(bytes.len());
         let bytes: Arc<[u8]> = bytes.into();
         self.snapshot = Some((tick, bytes.clone()));
-        Some(bytes)
+        Some((tick, bytes))
     }
 }
