@@ -2,7 +2,8 @@
 //!
 //! `TWINSTEP_SEEDS=1000` runs as many, from `TWINSTEP_FROM` on; `TWINSTEP_SEED=17` reruns one; `TWINSTEP_SECONDS` sets
 //! the virtual length of each (default 30; the full check takes 60). With `TWINSTEP_PLAN=1` plans are only shown, with
-//! `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that failed are listed.
+//! `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that failed are listed. `TWINSTEP_TIMES=1`
+//! tells how long each took.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
