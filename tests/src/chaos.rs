@@ -149,6 +149,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         let left = self.end.saturating_sub(self.rig.now);
         self.rig.run(time.min(left));
         self.rig.stallers_dial_again();
+        self.rig.laggards_stand_still();
         self.look();
     }
 
@@ -215,6 +216,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             (11 | 12, _) => self.server_is_killed(),
             (13, _) if self.plan.delay_changes => self.delay_changes(),
             (14, Some(who)) => self.clock_jumps(who),
+            (15, Some(who)) => self.hiccup(who),
             _ => {}
         }
     }
@@ -343,6 +345,12 @@ impl<'a, S: Play> Chaos<'a, S> {
             .game
             .reconfigure(config)
             .expect("a delay within its range");
+    }
+
+    /// A client's process stands still for less time than anybody should be dropped for.
+    fn hiccup(&mut self, who: usize) {
+        let while_ = Duration::from_millis(u64::from(300 + self.luck.below(600)));
+        self.rig.freeze(who, self.rig.now + while_);
     }
 
     fn clock_jumps(&mut self, who: usize) {

@@ -97,6 +97,8 @@ pub struct Rig<S: Play> {
     /// For how long ticks were longer than they should be, up to when that was looked at.
     slowed: Duration,
     looked_at: Duration,
+    /// The match's next tick, and when it became that.
+    moved: (Tick, Duration),
     /// What went wrong in the match, for whoever reads why a check failed.
     incidents: Vec<String>,
 }
@@ -145,6 +147,7 @@ impl<S: Play> Rig<S> {
             spoiled: false,
             slowed: Duration::ZERO,
             looked_at: Duration::ZERO,
+            moved: (Tick(0), Duration::ZERO),
             incidents: Vec::new(),
             config,
         };

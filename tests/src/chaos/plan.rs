@@ -168,9 +168,8 @@ impl Plan {
         if game == Game::Edges {
             plan.grow(&mut luck);
         }
-        if std::env::var_os("TWINSTEP_ALL").is_none() {
-            plan.narrow();
-        }
+        let drawn = std::env::var("TWINSTEP_DRAWN").unwrap_or_default();
+        plan.narrow(|what| drawn == "all" || drawn.split(',').any(|drawn| drawn == what));
         plan
     }
 
@@ -189,44 +188,53 @@ impl Plan {
         }
     }
 
-    /// Leaves out what is not true yet. `TWINSTEP_ALL=1` draws it all the same.
-    fn narrow(&mut self) {
+    /// Leaves out what is not true yet. `TWINSTEP_DRAWN=poison,lies` draws these all the same, `all` everything.
+    fn narrow(&mut self, is_drawn: impl Fn(&str) -> bool) {
         let (load, policies) = (&mut self.load, &mut self.policies);
         // Finding K1: what takes more bytes in memory than on the wire is sealed, and nobody can read it.
-        load.outcome_bytes = load.outcome_bytes.min(32);
-        load.world_bytes = load.world_bytes.min(1 << 20);
-        // Finding K5: a world that grows past its bound ends the match.
-        load.world_bytes_max = load.world_bytes_max.min(1 << 20);
-        // Findings K2, K3: players of low numbers, and outcomes, take all room.
-        if self.people.iter().map(|p| p.seats).sum::<usize>() > 5 {
-            load.commands_in_10_s = load.commands_in_10_s.min(30);
+        if !is_drawn("shapes") {
+            load.outcome_bytes = load.outcome_bytes.min(32);
+            load.world_bytes = load.world_bytes.min(1 << 20);
         }
-        load.asks = load.asks.min(1);
-        // Findings K4, K6, K9: who is not to blame is struck; NaN and hooks that panic end the match.
-        load.hooks = Hooks::Sound;
+        // Finding K5: a world that grows past its bound ends the match.
+        if !is_drawn("growth") {
+            load.world_bytes_max = load.world_bytes_max.min(1 << 20);
+        }
+        // Findings K2, K3: players of low numbers, and outcomes, take all room.
+        if !is_drawn("shares") {
+            if self.people.iter().map(|p| p.seats).sum::<usize>() > 5 {
+                load.commands_in_10_s = load.commands_in_10_s.min(30);
+            }
+            load.asks = load.asks.min(1);
+        }
+        // Findings K4, K9: hooks that panic or answer poison end the match.
+        if !is_drawn("hooks") {
+            load.hooks = Hooks::Sound;
+        }
         // Finding K8: the input tick passes its window when the delay grows.
-        self.delay_changes = false;
-        policies.delay_ticks = policies.delay_ticks.min(5);
+        if !is_drawn("delay") {
+            self.delay_changes = false;
+            policies.delay_ticks = policies.delay_ticks.min(5);
+        }
         // Finding K15: a clock that goes back is a panic.
-        self.clock_goes_back = false;
-        // A world that is sent in the middle of a turn is seen before that turn is written.
-        if let TurnLength::Fixed(ticks) = &mut policies.turn {
-            *ticks = (*ticks).min(4);
+        if !is_drawn("clock") {
+            self.clock_goes_back = false;
         }
         // Finding K14: windows count ticks.
-        policies.tick = policies.tick.max(Duration::from_millis(7));
-        // Findings K4, K13, C1, C2, C3: what these clients and servers do is not contained.
+        if !is_drawn("fast") {
+            policies.tick = policies.tick.max(Duration::from_millis(9));
+            load.hertz = load.hertz.min(111);
+            if let TickLength::Adaptive { max } = &mut policies.tick_length {
+                *max = policies.tick.max(*max);
+            }
+        }
+        // Findings K4, K6, K3, K13, C1, C2, C3: what these clients and servers do is not contained.
         for person in &mut self.people {
-            if !matches!(person.role, Role::Honest | Role::Spoils) {
+            let name = format!("{:?}", person.role).to_lowercase();
+            if person.role != Role::Spoils && !is_drawn(&name) {
                 person.role = Role::Honest;
             }
-            person.link.up.delay = person.link.up.delay.min(Duration::from_secs(1));
         }
-        let tick = policies.tick;
-        if let TickLength::Adaptive { max } = &mut policies.tick_length {
-            *max = (tick * 2).max(tick);
-        }
-        load.hertz = (1_000 / tick.as_millis().max(1)) as u16;
     }
 
     /// One or two of several are up to something.
@@ -256,10 +264,7 @@ impl Plan {
                 self.people
                     .resize_with(3.max(self.people.len()), || person(luck));
             }
-            Role::Lags => {
-                self.people[0].link = LinkProfile::LAN;
-                self.people[0].link.up.delay = KICK_AFTER - Duration::from_millis(200);
-            }
+            Role::Lags => self.people[0].link = LinkProfile::LAN,
             Role::Lies => {
                 let max = (self.policies.tick * 10).min(Duration::from_secs(1));
                 self.policies.tick_length = TickLength::Adaptive { max };

@@ -106,20 +106,27 @@ impl<S: Play> Rig<S> {
         self.check_pace();
     }
 
-    /// Nobody's word alone makes ticks longer for everybody, beyond what the others may be made to wait.
+    /// Neither one client's word nor its standing still slows everybody beyond what the others may be made to wait.
     fn check_pace(&mut self) {
         let passed = self.now - std::mem::replace(&mut self.looked_at, self.now);
-        let is_longer = self.game.world().turn().cadence.tick() > self.config.policies.tick;
-        let lies = self.clients.iter().any(|client| client.role == Role::Lies);
-        self.slowed += if is_longer && lies {
-            passed
-        } else {
-            Duration::ZERO
-        };
+        let world = self.game.world();
+        if world.tick() != self.moved.0 {
+            self.moved = (world.tick(), self.now);
+        }
+        let is_longer = world.turn().cadence.tick() > self.config.policies.tick;
+        let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
+        let is_slowed = self.clients.iter().any(|client| match client.role {
+            Role::Lies => is_longer,
+            Role::Lags => stands && self.now < client.frozen_until,
+            _ => false,
+        });
+        if is_slowed {
+            self.slowed += passed;
+        }
         let minutes = 1 + self.now.as_secs() as u32 / 60;
         assert!(
             self.slowed <= WAIT_PATIENCE * minutes,
-            "fairness: one client's word has slowed everybody for {:?} of {:?}",
+            "fairness: one client has slowed everybody for {:?} of {:?}",
             self.slowed,
             self.now
         );

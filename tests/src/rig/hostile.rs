@@ -6,6 +6,10 @@ use super::*;
 const SPOILS: u32 = 12;
 /// Packets that are remembered, to be said again.
 const REMEMBERED: usize = 32;
+/// A client that lags stands still for so long: just less than what closes a session.
+const LAGS_FOR: Duration = Duration::from_millis(9_000);
+/// And is alive for so long between.
+const LAGS_ALIVE: Duration = Duration::from_millis(500);
 /// A client that stalls acknowledges nothing once it has asked for its world; it asks in its first packets.
 const STALLS_AFTER: u64 = 3;
 
@@ -114,11 +118,26 @@ impl<S: Play> Rig<S> {
         }
     }
 
+    /// Clients that lag stand still again as soon as they play.
+    pub fn laggards_stand_still(&mut self) {
+        for i in 0..self.clients.len() {
+            let client = &self.clients[i];
+            let is_back = self.now >= client.frozen_until + LAGS_ALIVE;
+            if client.role == Role::Lags
+                && is_back
+                && self.game.stage(client.peer) == Some(Stage::Playing)
+            {
+                self.freeze(i, self.now + LAGS_FOR);
+            }
+        }
+    }
+
     /// A client's clock: how far ahead it is, and how fast it runs.
     pub fn set_clock(&mut self, client: usize, ahead: Duration, drift_ppm: i32) {
         let client = &mut self.clients[client];
         client.ahead += ahead;
         client.drift_ppm = drift_ppm;
         client.excuse += ahead;
+        client.arrived_at = self.now;
     }
 }

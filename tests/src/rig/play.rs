@@ -40,7 +40,7 @@ pub enum Role {
     Deceived,
     /// Asks for a world, never acknowledges it, and dials again.
     Stalls,
-    /// Its packets take as long as the match will wait for them.
+    /// Stands still for almost as long as it may without being put out, again and again.
     Lags,
     /// Tells that its machine is busy all the time.
     Lies,
