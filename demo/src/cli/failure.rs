@@ -145,6 +145,10 @@ fn journal_hint(error: &JournalFileError) -> String {
         JournalFileError::Resume {
             path,
             source: ResumeError::Replay(ReplayError::Journal(_)),
+        }
+        | JournalFileError::Damaged {
+            path,
+            source: JournalError::Corrupt { .. },
         } => format!(
             "\n(`powderkeg journal check {}` says what is lost; `powderkeg journal repair` cuts it off)",
             path.display()
