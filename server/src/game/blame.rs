@@ -36,17 +36,26 @@ pub(super) struct Stepped {
     /// The digest of the world that it led to.
     pub(super) digest: u64,
     /// Players whose orders or input alone make it fail.
-    pub(super) guilty: PlayerSet,
+    guilty: PlayerSet,
+    /// A strike for each order of these that is left out, and one for an input.
+    pub(super) strikes: Vec<PlayerId>,
+}
+
+impl Stepped {
+    fn new(digest: u64, guilty: PlayerSet) -> Stepped {
+        Stepped {
+            digest,
+            guilty,
+            strikes: Vec::new(),
+        }
+    }
 }
 
 impl<S: Simulation> Match<S> {
     /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
     pub(super) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
-            Ok(digest) => Some(Stepped {
-                digest,
-                guilty: PlayerSet::default(),
-            }),
+            Ok(digest) => Some(Stepped::new(digest, PlayerSet::default())),
             Err(failure) => self.step_without(failure),
         }
     }
@@ -98,7 +107,7 @@ impl<S: Simulation> Match<S> {
             .without_orders(&sealed)
             .or_else(|| self.without_one(&sealed));
         let incident = Incident::new(sealed.tick, failure.trouble, &failure.message);
-        let Some(stepped) = found else {
+        let Some(mut stepped) = found else {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
             self.note_incident(incident.with_orders(&sealed, &self.identities, |_| true));
@@ -121,6 +130,14 @@ impl<S: Simulation> Match<S> {
         self.note_incident(incident);
         self.sealer
             .refuse_missing(&sealed, &self.frame, &mut self.seats);
+        for player in stepped.guilty.iter() {
+            let orders = sealed.claims.iter().chain(&sealed.commands);
+            let orders = orders.filter(|order| order.player == player).count();
+            let is_out = !authors(&self.frame).contains(player);
+            let out = if is_out { orders } else { 0 };
+            let strikes = std::iter::repeat_n(player, out.max(1));
+            stepped.strikes.extend(strikes);
+        }
         Some(stepped)
     }
 
@@ -156,7 +173,7 @@ impl<S: Simulation> Match<S> {
         for player in self.sealer.owed.iter() {
             guilty.set(player, false);
         }
-        Some(Stepped { digest, guilty })
+        Some(Stepped::new(digest, guilty))
     }
 
     fn with_orders_of(
@@ -180,10 +197,7 @@ impl<S: Simulation> Match<S> {
             self.frame.clone_from(sealed);
             self.frame.outcomes[at].outcome = None;
             if let Some(digest) = self.retry() {
-                return Some(Stepped {
-                    digest,
-                    guilty: nobody,
-                });
+                return Some(Stepped::new(digest, nobody));
             }
         }
         let neutral = S::Input::default();
@@ -196,7 +210,7 @@ impl<S: Simulation> Match<S> {
             if let Some(digest) = self.retry() {
                 let mut guilty = nobody;
                 guilty.set(player, !sealed.filled.contains(player));
-                return Some(Stepped { digest, guilty });
+                return Some(Stepped::new(digest, guilty));
             }
         }
         self.frame.clone_from(sealed);
@@ -209,10 +223,7 @@ impl<S: Simulation> Match<S> {
             self.neutralise(player);
         }
         let digest = self.retry()?;
-        Some(Stepped {
-            digest,
-            guilty: nobody,
-        })
+        Some(Stepped::new(digest, nobody))
     }
 
     /// The player is taken to hold nothing; its client is told so, as of any input that did not count.

@@ -57,7 +57,7 @@ impl<S: Simulation> Match<S> {
         let Some(stepped) = stepped else {
             return self.close(CloseCode::Fault);
         };
-        self.strike(stepped.guilty);
+        self.strike(&stepped.strikes);
         self.history
             .keep_frame(&self.frame, self.digest, turn.began);
         self.history.keep_world(&self.world);
@@ -90,9 +90,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// A strike for each of these players; whoever has too many is out.
-    fn strike(&mut self, guilty: PlayerSet) {
-        for player in guilty.iter() {
+    /// A strike for each of these, who may be named more than once; whoever has too many is out.
+    fn strike(&mut self, strikes: &[PlayerId]) {
+        for &player in strikes {
             let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
             if let Some(peer) = owner {
                 if peer.standing.strike(self.now) {
