@@ -259,7 +259,7 @@ mod tests {
     use twinstep_core::codec;
     use twinstep_core::lane;
     use twinstep_core::link::Link;
-    use twinstep_core::packet::{down, message};
+    use twinstep_core::packet::{DownKind, message};
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::wire::Writer;
 
@@ -277,7 +277,7 @@ mod tests {
             let now = SECOND * n / 10;
             let mut bytes = [0; PACKET_BYTES_MAX];
             let mut packet = Writer::new(&mut bytes);
-            packet.u8(down::PLAY).unwrap();
+            packet.u8(DownKind::Play.alone()).unwrap();
             if welcome_at == Some(u64::from(n) / 10) && n % 10 == 0 {
                 let welcome = Welcome {
                     seats: ArrayVec::from_iter([twinstep_core::PlayerId(0)]),
@@ -291,7 +291,7 @@ mod tests {
                 sender.push(message::WELCOME, told.into()).unwrap();
                 let mut chunk = [0; lane::FRAME_BYTES_MAX];
                 let len = sender.poll(now, SECOND / 10, &mut chunk).unwrap();
-                packet.patch(0, down::LANE);
+                packet.patch(0, DownKind::Lane.alone());
                 link.write(now, &mut packet).unwrap();
                 packet.bytes(&chunk[..len]).unwrap();
             } else {

@@ -222,6 +222,7 @@ mod tests {
     use std::path::PathBuf;
 
     use twinstep_core::frame::{FrameData, Perspective, PlayerSet, RosterChange};
+    use twinstep_core::journal::WrittenBy;
     use twinstep_core::replay::Recorder;
     use twinstep_core::text::plain;
     use twinstep_core::world::Stepper;
@@ -238,7 +239,8 @@ mod tests {
         let hello = Hello::of::<Game>(rules, build).unwrap();
         let mut world = World::new(Game::new(rules, 1), Tick(0));
         let mut journal = Vec::new();
-        let mut recorder = Recorder::start(&hello, 0, 0, &world, &mut journal).unwrap();
+        let mut recorder =
+            Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut journal).unwrap();
         let mut stepper = Stepper::default();
         for tick in [Tick(0), Tick(1)] {
             let mut frame = FrameData::roomy(tick);

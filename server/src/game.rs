@@ -146,6 +146,9 @@ pub struct Report {
     pub step_impure: bool,
 }
 
+/// A world as bytes, and its tick.
+type Snapshot = (Tick, Arc<[u8]>);
+
 /// One running match.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
@@ -195,7 +198,7 @@ pub struct Match<S: Simulation> {
     now: Duration,
     digest: u64,
     views: [Tick; PLAYERS_MAX],
-    snapshot: Option<(Tick, Arc<[u8]>)>,
+    snapshot: Option<Snapshot>,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
     reports: Told<Report>,

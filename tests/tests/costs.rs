@@ -8,8 +8,8 @@ use powderkeg::game::Game;
 use twinstep_client::{Closed, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::link::{LINK_BYTES, Link};
+use twinstep_core::packet::UpKind;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::packet::up;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation};
@@ -47,7 +47,7 @@ fn who_makes_the_others_wait_again_and_again_is_removed() {
     rig.run(SECOND * 5);
     let slow = rig.clients[2].session.seats()[0];
     rig.relink(2, late(SECOND * 4));
-    let mut removed = SECOND * 0;
+    let mut removed = Duration::ZERO;
     while rig.game.world().present().contains(slow) && removed < SECOND * 120 {
         rig.run(SECOND);
         removed += SECOND;
@@ -219,7 +219,7 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
     for _ in 0..4 {
         let mut buffer = [0; PACKET_BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
-        packet.u8(up::PLAY).unwrap();
+        packet.u8(UpKind::Play.alone()).unwrap();
         link.write(rig.now, &mut packet).unwrap();
         packet.tick16(rig.game.world().tick()).unwrap();
         packet.bytes(&[0, 0]).unwrap();
@@ -399,7 +399,7 @@ fn what_a_client_tells_of_its_machine_counts_only_where_it_is_seen_to_be_late() 
     for _ in 0..60 * 60 {
         all.frame(|_, _| 1);
         for (_, packet) in all.up.iter_mut().filter(|(client, _)| *client == 2) {
-            if packet[0] & 3 == up::PLAY {
+            if matches!(UpKind::read(packet[0]), Ok((UpKind::Play, _))) {
                 // Busy all of the time, and three more pauses.
                 pauses = pauses.wrapping_add(3);
                 packet[LOAD_AT] = 0xf0 | pauses & 15;

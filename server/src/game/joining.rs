@@ -147,7 +147,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The world that a session joins with, and its tick; `None`: there is none yet.
-    fn world_for(&mut self, at: usize) -> Result<Option<(Tick, Arc<[u8]>)>, CloseCode> {
+    fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
             return Ok(self.watched.world(self.shown_to(at)));
         }

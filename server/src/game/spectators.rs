@@ -33,7 +33,7 @@ pub(super) const VIEWS_AT_ONCE: usize = 8;
 /// Worlds of long ago, as bytes.
 #[derive(Default)]
 pub(super) struct Watched {
-    worlds: VecDeque<(Tick, Arc<[u8]>)>,
+    worlds: VecDeque<Snapshot>,
     /// When one was kept, or was too large.
     tried: Option<Tick>,
 }
@@ -64,7 +64,7 @@ impl Watched {
     }
 
     /// The newest of the worlds that are not newer than `shown`.
-    pub(super) fn world(&self, shown: Tick) -> Option<(Tick, Arc<[u8]>)> {
+    pub(super) fn world(&self, shown: Tick) -> Option<Snapshot> {
         let old = self.worlds.iter().rev().find(|(at, _)| *at <= shown);
         old.cloned()
     }
@@ -108,10 +108,9 @@ impl<S: Simulation> Match<S> {
     /// Keeps worlds for those who watch from a distance in time, if there may be any.
     pub(super) fn keep_watched(&mut self) {
         let Spectators { max, delay_ticks } = self.config.spectators;
-        if max > 0 && delay_ticks > 0 {
-            if self.watched.keep(&self.world, delay_ticks).is_err() {
-                self.note_too_large();
-            }
+        let watches = max > 0 && delay_ticks > 0;
+        if watches && self.watched.keep(&self.world, delay_ticks).is_err() {
+            self.note_too_large();
         }
     }
 }

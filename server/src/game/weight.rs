@@ -61,7 +61,7 @@ impl<S: Simulation> Match<S> {
 
     /// The world at the beginning of its turn, and its tick, as bytes: made once for all that ask in this turn; `None`:
     /// it is too large. Law **Journal first**: the ticks since are not written yet, so nobody may see them.
-    pub(super) fn snapshot(&mut self) -> Option<(Tick, Arc<[u8]>)> {
+    pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
         let began = self.world.turn().began;
         let world = self.history.world(began).unwrap_or(&self.world);
         let tick = world.tick();

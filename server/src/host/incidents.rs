@@ -116,6 +116,7 @@ mod tests {
             folder: Some(folder.to_owned()),
             journal: None,
             about: "a game".to_owned(),
+            told: Arc::default(),
         }
     }
 

@@ -85,6 +85,7 @@ impl Table {
             command_delay: self.command_delay,
             due: NOW,
             turn_length: Duration::from_millis(100),
+            tick: Duration::from_millis(50),
         };
         read(
             &mut self.peer,

@@ -100,7 +100,7 @@ impl Shape {
             2 => Shape::Numbers(fill(1).map(|i| u64::from(small(i))).collect()),
             3 => Shape::Nested(fill(4).map(|i| nested(i + number as usize)).collect()),
             4 => {
-                let entry = |i: usize| (i as u16, (i % 2 == 0).then_some(i as i32 % 50));
+                let entry = |i: usize| (i as u16, i.is_multiple_of(2).then_some(i as i32 % 50));
                 Shape::Map(fill(3).map(entry).collect())
             }
             5 => Shape::Tags(fill(1).map(|i| PLAIN[i % PLAIN.len()]).collect()),
@@ -109,7 +109,16 @@ impl Shape {
                 Shape::Keys(fill(2).map(key).collect())
             }
             7 => {
-                let pair = |i: usize| ('a', if i % 3 == 0 { Err(()) } else { Ok(small(i)) });
+                let pair = |i: usize| {
+                    (
+                        'a',
+                        if i.is_multiple_of(3) {
+                            Err(())
+                        } else {
+                            Ok(small(i))
+                        },
+                    )
+                };
                 Shape::Pairs(fill(3).map(pair).collect())
             }
             _ => Shape::Large {
