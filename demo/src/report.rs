@@ -118,7 +118,8 @@ pub struct ClientReport {
 #[must_use]
 pub fn line_of(stats: &SessionStats) -> String {
     format!(
-        "stood still for {:.1} s, {} ticks filled in by the server, lost it {} times for {:.1} s in all ({} returns),          differed {} times",
+        "stood still for {:.1} s, {} ticks filled in by the server, lost it {} times for {:.1} s in all ({} returns), \
+         differed {} times",
         stats.stall_ms / 1e3,
         stats.fills,
         stats.silences + stats.returns,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use twinstep_client::session::EVENTS_MAX;
 use twinstep_client::{Event, SessionConfig};
-use twinstep_core::bounds::{DELAY_MAX, INPUT_WINDOW, PACKETS_PER_SEND_MAX};
+use twinstep_core::bounds::{DELAY_MAX, PACKETS_PER_SEND_MAX, input_window};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
 use twinstep_server::MatchConfig;
 use twinstep_tests::direct::{Direct, unasked};
@@ -76,15 +76,16 @@ fn inputs_stay_within_the_window_while_the_delay_grows_and_nothing_is_heard() {
         table.game.reconfigure(next).expect("it may change in play");
         table.run(SECOND / 2, |_, _| Pad::default());
         table.deaf_until[0] = table.now + Duration::from_millis(2_500);
+        let window = input_window(table.game.config().tick);
         let (mut n, mut furthest) = (0, 0);
         for _ in 0..8 * SECOND {
             table.run(1, |_, _| restless(&mut n));
             let stats = table.sessions[0].stats();
             let reach = stats.input_tick - stats.authority_tick;
-            assert!(reach <= INPUT_WINDOW, "{seats} seats: {reach} ticks");
+            assert!(reach <= window, "{seats} seats: {reach} ticks");
             furthest = furthest.max(reach);
         }
-        assert_eq!(furthest, INPUT_WINDOW, "it came to the window's end");
+        assert_eq!(furthest, window, "it came to the window's end");
         assert_eq!(table.game.stats().malformed, 0, "{seats} seats: no strikes");
         assert_eq!(table.sessions[0].closed(), None);
     }

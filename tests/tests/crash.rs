@@ -31,7 +31,7 @@ fn action(seed: u64) -> RigConfig {
     config
 }
 
-/// A joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets them.
+/// Finding K22: a joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets them.
 /// (It was the current world: who joined in the middle of a long turn had seen what did not happen.)
 #[test]
 fn who_joins_in_the_middle_of_a_turn_has_seen_nothing_that_is_not_written() {

@@ -299,6 +299,7 @@ mod tests {
         assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
     }
 
+    /// Finding K13: a client indexed and counted with whatever a server said.
     #[test]
     fn a_welcome_beyond_its_bounds_is_not_sound() {
         let welcome = || Welcome {

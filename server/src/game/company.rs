@@ -64,6 +64,8 @@ type Block = ArrayVec<u8, { company::BYTES_MAX }>;
 /// See the [module](self).
 pub(super) struct Company {
     wished: [Name; PLAYERS_MAX],
+    /// Whom [`names`](Company::names) are of; none when somebody wishes for another one.
+    of: Vec<(String, PlayerId)>,
     names: Names,
     /// [`names`](Company::names) as they are sent; the first number is 1.
     names_told: Told<Arc<[u8]>>,
@@ -77,6 +79,7 @@ impl Default for Company {
     fn default() -> Self {
         Company {
             wished: Default::default(),
+            of: Vec::new(),
             names: Names::default(),
             names_told: Told::new(NAMES_KEPT),
             names_number: 0,
@@ -91,6 +94,7 @@ impl Company {
     /// What the player of a seat wants to be called, until another one says so.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
+        self.of.clear();
         self.due = Duration::ZERO;
     }
 
@@ -111,6 +115,10 @@ impl Company {
     /// Who came first keeps its name; who looks like somebody else gets a number. Who wishes for nothing is called by
     /// its identity, and who has nothing that can be seen by its place.
     fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
+        if self.of == identities {
+            return;
+        }
+        self.of = identities.to_vec();
         let mut names = Names::new();
         let mut looks: Vec<String> = Vec::new();
         for (n, (identity, player)) in identities.iter().enumerate().take(PLAYERS_MAX) {

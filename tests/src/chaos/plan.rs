@@ -19,8 +19,9 @@ use twinstep_server::config::{
 use crate::edges::{Hooks, Load};
 use crate::rig::{RigConfig, Role, Sticks};
 
-/// How long the others wait for a player in the worlds of lockstep.
-const KICK_AFTER: Duration = Duration::from_secs(20);
+/// How long the others wait for a player in the worlds of lockstep: so long that honest lines, however bad, are not too
+/// slow for them.
+const KICK_AFTER: Duration = Duration::from_secs(60);
 
 /// Which game is played, and so which edges its worlds can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +185,7 @@ impl Plan {
             load: self.load,
             policies: self.policies.clone(),
             clock_goes_back: self.clock_goes_back,
+            fair: true,
             ..RigConfig::new(self.seed, LinkProfile::LAN)
         }
     }

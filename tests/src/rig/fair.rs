@@ -69,6 +69,8 @@ impl<S: Play> Rig<S> {
     fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
+            // Its author said how patient the match is.
+            (Sealing::WaitForAll { kick_after }, _) => WAIT_PATIENCE.max(kick_after),
             _ => WAIT_PATIENCE,
         }
     }

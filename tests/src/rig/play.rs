@@ -167,6 +167,9 @@ pub struct RigConfig {
     pub budget: u32,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
+    /// Whether what a match owes to each player is checked all the time (`tests/src/rig/fair.rs`): not where a test
+    /// itself lets somebody starve, lie or stand still.
+    pub fair: bool,
     /// Whether a journal is kept.
     pub journal: bool,
     /// Whether the host hands down tickets to return with.
@@ -191,6 +194,7 @@ impl RigConfig {
             fps: 120,
             budget: BUDGET_TICKS,
             verify: true,
+            fair: false,
             journal: true,
             tickets: true,
         }

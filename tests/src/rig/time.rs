@@ -236,6 +236,8 @@ impl<S: Play> Rig<S> {
         self.counts.client += (self.counter)() - before;
         if self.observed {
             self.check(i);
+        }
+        if self.observed && self.config.fair {
             self.check_fairness(i);
         }
     }
