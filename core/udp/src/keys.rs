@@ -122,9 +122,16 @@ fn parse(text: &str) -> Result<Key, String> {
     match first {
         None => return Err("an empty file".into()),
         Some(FIRST_LINE) => {}
-        // What a wrong file says may itself be a secret, so it is not repeated.
-        Some(line) if line.starts_with("twinstep-") => return Err(format!("{line:.40?}")),
-        Some(_) => return Err("another kind of file".into()),
+        // What a wrong file says may itself be a secret, so none of it is repeated but a small number.
+        Some(line) => {
+            let version = line.strip_prefix("twinstep-key-");
+            return Err(
+                match version.and_then(|digits| digits.parse::<u16>().ok()) {
+                    Some(version) => format!("a key of version {version}"),
+                    None => "another kind of file, or a first line that was changed".into(),
+                },
+            );
+        }
     }
     let generation = generation
         .filter(|digits| digits.len() == 16)
@@ -246,7 +253,7 @@ mod tests {
         let cases = [
             (String::new(), "an empty file"),
             ("hello".into(), "another kind of file"),
-            ("twinstep-key-2\n".into(), "twinstep-key-2"),
+            ("twinstep-key-2\n".into(), "a key of version 2"),
             (format!("{FIRST_LINE}\nxyz"), "line 2"),
             (format!("{FIRST_LINE}\n{digits}\n{digits}"), "line 3"),
             (
@@ -265,6 +272,51 @@ mod tests {
             missing.to_string().contains("make one with Key::generate"),
             "{missing}"
         );
+    }
+
+    /// Finding O3: newlines that became spaces made the error say the whole secret.
+    #[test]
+    fn no_damage_makes_an_error_say_a_part_of_the_secret() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        Key::generate().save(&path).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let secret = whole.lines().nth(2).unwrap().to_owned();
+        let generation = whole.lines().nth(1).unwrap().to_owned();
+        let mut damaged = vec![
+            whole.replace('\n', " "),
+            whole.replace('\n', ""),
+            whole.replace('\n', "\r"),
+            whole.replace('\n', "\n\n"),
+            whole.replace("key-1", "key-2"),
+            format!("twinstep-key-{secret}"),
+            format!("twinstep-{secret}\n"),
+            format!("{FIRST_LINE}\n{secret}\n{generation}\n"),
+            format!("{secret}\n{generation}\n{FIRST_LINE}\n"),
+            format!("{whole}{secret}"),
+            whole.replace(&secret, &secret.to_uppercase()),
+        ];
+        damaged.extend((0..whole.len()).map(|at| whole[at..].to_owned()));
+        damaged.extend((0..whole.len()).map(|at| whole[..at].to_owned()));
+        for n in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed.remove(n);
+            damaged.push(changed.clone());
+            changed.insert_str(n, &secret);
+            damaged.push(changed);
+        }
+        for text in damaged {
+            std::fs::remove_file(&path).unwrap();
+            secrets::write_new(&path, &text).unwrap();
+            let Err(error) = Key::load(&path) else {
+                continue;
+            };
+            let told = format!("{error} {error:?}").to_lowercase();
+            for part in secret.as_bytes().windows(8) {
+                let part = std::str::from_utf8(part).unwrap();
+                assert!(!told.contains(part), "{text:?} made it say {told}");
+            }
+        }
     }
 
     #[test]
