@@ -6,6 +6,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How the name of a file ends that is not in its place yet.
+const FRESH: &str = ".new";
+/// Nobody takes longer to put it there.
+const LEFT_AFTER: Duration = Duration::from_secs(60);
 
 /// Makes a new file; an existing one is an error ([`io::ErrorKind::AlreadyExists`]).
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
@@ -14,17 +20,59 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes or replaces a file: readers see the old text or the new one, never a part.
+/// Makes or replaces a file: readers see the old text or the new one, never a part, also after a loss of power.
 pub(crate) fn write_over(path: &Path, text: &str) -> io::Result<()> {
+    clear_away(path);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{:016x}.new", random_u64()));
+    name.push(format!(".{:016x}{FRESH}", random_u64()));
     let fresh: PathBuf = path.with_file_name(name);
-    let written = write_new(&fresh, text).and_then(|()| fs::rename(&fresh, path));
+    let written = write_new(&fresh, text)
+        .and_then(|()| fs::rename(&fresh, path))
+        .and_then(|()| sync_folder(path));
     if written.is_err() {
         // Best effort: what matters is the first error.
         let _ = fs::remove_file(&fresh);
     }
     written
+}
+
+/// Removes what a process left behind that was killed while it replaced this file.
+fn clear_away(path: &Path) {
+    let (Some(name), Ok(entries)) = (path.file_name(), fs::read_dir(folder_of(path))) else {
+        return;
+    };
+    let is_left = |other: &std::ffi::OsStr| {
+        let between = other
+            .as_encoded_bytes()
+            .strip_prefix(name.as_encoded_bytes())
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .and_then(|rest| rest.strip_suffix(FRESH.as_bytes()));
+        between.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
+    };
+    for entry in entries.flatten().filter(|e| is_left(&e.file_name())) {
+        let changed = entry.metadata().and_then(|data| data.modified());
+        let age = changed.map(|at| at.elapsed().unwrap_or_default());
+        // A younger one may be another process's, which is about to use it.
+        if age.is_ok_and(|age| age >= LEFT_AFTER) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// A file's new name must be on the disk too.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// The text of a file, and whether others than its owner may open it (their mode bits, e.g. 0o644).
@@ -142,6 +190,37 @@ pub(crate) mod tests {
         write_over(&path, "two").unwrap();
         assert_eq!(read(&path, 100).unwrap(), ("two".to_string(), None));
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    /// Finding O12: each kill between the two steps left a file, for good.
+    #[test]
+    fn what_a_killed_process_left_is_cleared_away_and_nothing_else() {
+        let folder = Folder::new();
+        let path = folder.file("anna.rejoin");
+        let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000);
+        let make = |name: &str, at: Option<std::time::SystemTime>| {
+            let file = File::create(folder.file(name)).unwrap();
+            if let Some(at) = at {
+                file.set_modified(at).unwrap();
+            }
+        };
+        make("anna.rejoin.0123456789abcdef.new", Some(old));
+        make("anna.rejoin.fedcba9876543210.new", None);
+        make("anna.rejoin.notes.new", Some(old));
+        make("bob.rejoin.0123456789abcdef.new", Some(old));
+        write_over(&path, "one").unwrap();
+        let mut names: Vec<_> = fs::read_dir(&folder.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let left = [
+            "anna.rejoin",
+            "anna.rejoin.fedcba9876543210.new",
+            "anna.rejoin.notes.new",
+            "bob.rejoin.0123456789abcdef.new",
+        ];
+        assert_eq!(names, left);
     }
 
     #[test]
