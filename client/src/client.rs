@@ -65,14 +65,13 @@ pub enum Ended {
 /// The server says nothing.
 const SILENT: Ended = Ended::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket, at a time of the client's clock and one since the unix epoch. What is left of an
-/// attempt with that ticket that came to nothing comes along, since its socket may serve again.
-type Dial<T> = Box<
-    dyn FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError> + Send + Sync,
->;
+/// Opens a transport with a ticket, at a time of the client's clock. What is left of an attempt with that ticket that
+/// came to nothing comes along, since its socket may serve again.
+type Dial<T> =
+    Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
-/// Takes a newer ticket.
-type Keep = Box<dyn FnMut(&Ticket) + Send + Sync>;
+/// Takes a newer ticket; whether it is stored.
+type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
 
 /// A transport that is to become the session's.
 struct Attempt<T> {
@@ -103,6 +102,8 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     rejoin: Rejoin,
     /// How the server was lost that is dialled again.
     lost: Option<Ended>,
+    /// The ticket that the transport was dialled with.
+    came_by: Option<u64>,
     keep: Option<Keep>,
     /// Time spent in the session, since when.
     busy: Duration,
@@ -135,12 +136,15 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
         mut through: impl FnMut(UdpClient) -> UdpClient + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
-        let transport = UdpClient::connect(ticket, Duration::ZERO, unix_now())?;
-        let client = Client::over(through(transport), Session::new(config)?);
+        let transport = UdpClient::connect(ticket, Duration::ZERO)?;
+        let mut client = Client::over(through(transport), Session::new(config)?);
+        // It lets this player in until a newer one is safe.
+        client.rejoin.hold(ticket.clone());
+        client.came_by = Some(ticket.id());
         Ok(client.returning(
-            move |attempt: Option<&mut UdpClient>, ticket, now, unix| match attempt {
-                Some(attempt) => attempt.redial(ticket, now, unix),
-                None => UdpClient::connect(ticket, now, unix).map(&mut through),
+            move |attempt: Option<&mut UdpClient>, ticket, now| match attempt {
+                Some(attempt) => attempt.redial(ticket, now),
+                None => UdpClient::connect(ticket, now).map(&mut through),
             },
         ))
     }
@@ -160,6 +164,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             dial: None,
             rejoin: Rejoin::default(),
             lost: None,
+            came_by: None,
             keep: None,
             began: Instant::now(),
             at: Duration::ZERO,
@@ -171,12 +176,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
-    /// the client's clock and one since the unix epoch; it is given what is left of an attempt with that ticket, if one
-    /// came to nothing. Up to three attempts are on their way at once, each with another ticket or to another address.
+    /// the client's clock; it is given what is left of an attempt with that ticket, if one came to nothing. Up to three
+    /// attempts are on their way at once, each with another ticket or to another address.
     #[must_use]
     pub fn returning(
         mut self,
-        dial: impl FnMut(Option<&mut T>, &Ticket, Duration, Duration) -> Result<T, ConnectError>
+        dial: impl FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError>
         + Send
         + Sync
         + 'static,
@@ -185,9 +190,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Gives each newer ticket to return with to `keep`: for a file that outlives this process.
+    /// Gives each newer ticket to return with to `keep`: for a file that outlives this process. It says whether the
+    /// ticket is stored where a new process finds it: then the server is told, and older ones are worth nothing.
+    ///
+    /// Say so before the first [`advance`](Client::advance), lest one come before.
     #[must_use]
-    pub fn keeping(mut self, keep: impl FnMut(&Ticket) + Send + Sync + 'static) -> Self {
+    pub fn keeping(mut self, keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static) -> Self {
         self.keep = Some(Box::new(keep));
         self
     }
@@ -218,7 +226,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// Playing is over; it says so from then on.
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), Ended> {
         let (now, steps) = (self.now(), self.session.steps());
-        let played = self.advance_within(now, unix_now(), self.budget.ticks(), input);
+        let played = self.advance_within(now, self.budget.ticks(), input);
         let steps = self.session.steps().saturating_sub(steps);
         self.budget.note(steps, self.now() - now);
         self.measure_load(now);
@@ -226,8 +234,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// As [`advance`](Client::advance), by the caller's clocks: `now` is any time that only grows, from the same start
-    /// as the time that the transport was made at, `unix` the wall clock since the unix epoch, which tickets expire by.
-    /// Neither the load of this machine nor what its steps cost is measured then: tell the load by
+    /// as the time that the transport was made at. Neither the load of this machine nor what its steps cost is measured then: tell the load by
     /// [`Session::note_load`], if it matters; each call may take [`BUDGET_TICKS`] steps.
     ///
     /// # Errors
@@ -235,16 +242,14 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     pub fn advance_at(
         &mut self,
         now: Duration,
-        unix: Duration,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Ended> {
-        self.advance_within(now, unix, BUDGET_TICKS, input)
+        self.advance_within(now, BUDGET_TICKS, input)
     }
 
     fn advance_within(
         &mut self,
         now: Duration,
-        unix: Duration,
         budget: u32,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Ended> {
@@ -259,12 +264,16 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         if let Some(bytes) = self.session.poll_ticket()
             && let Ok(ticket) = Ticket::from_bytes(&bytes)
         {
-            if let Some(keep) = &mut self.keep {
-                keep(&ticket);
+            match self.keep.as_mut().map(|keep| keep(&ticket)) {
+                Some(true) => {
+                    self.session.stored(ticket.serial());
+                    self.rejoin.hold(ticket);
+                }
+                // A new process would find an older one: that is dialled with first.
+                Some(false) | None => self.rejoin.keep(ticket),
             }
-            self.rejoin.keep(ticket);
         }
-        let line = self.watch_line(now, unix);
+        let line = self.watch_line(now);
         let played = self.session.advance(now, budget, input);
         self.transmit(now);
         played?;
@@ -284,7 +293,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Sees whether the server is lost or found again, and returns to it.
-    fn watch_line(&mut self, now: Duration, unix: Duration) -> Result<(), Ended> {
+    fn watch_line(&mut self, now: Duration) -> Result<(), Ended> {
         let lost = self.lost_line(now);
         match lost {
             None if !self.rejoin.is_down() => return Ok(()),
@@ -298,8 +307,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             // It has answered the dial, and its welcome is on its way.
             None => return Ok(()),
             Some(lost) => {
+                // Only the first transport can end so: attempts become the session's when they are connected.
+                let met_no_server = never_connected(lost);
                 if self.dial.is_none()
                     || !self.rejoin.can_return()
+                    || met_no_server
                     || self.session.closed().is_some()
                 {
                     return self.end_for(lost);
@@ -308,9 +320,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     tracing::info!(%lost, "the server is lost: dialling again");
                     self.rejoin.lose(now);
                     self.session.lose(now);
-                    if lost == Ended::Session(Closed::Server(CloseCode::TooSlow)) {
-                        self.rejoin.wait(now);
-                    }
+                    self.heed(now, lost);
                     self.lost = Some(lost);
                 }
             }
@@ -323,6 +333,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         for attempt in &mut self.attempts {
             if attempt.is_over() && !attempt.failed {
                 attempt.failed = true;
+                if attempt.path.state() == TransportState::Closed(CloseReason::Expired) {
+                    self.rejoin.forget(attempt.ticket);
+                }
                 self.rejoin.fail(now);
             }
         }
@@ -330,10 +343,28 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match self.rejoin.advise(now, alive.count()) {
             Advice::Wait => Ok(()),
             Advice::Dial(ticket) => {
-                self.dial(now, unix, &ticket);
+                self.dial(now, &ticket);
                 Ok(())
             }
             Advice::GiveUp => self.end_for(self.lost.unwrap_or(SILENT)),
+        }
+    }
+
+    /// What the server said when it ended the session.
+    fn heed(&mut self, now: Duration, lost: Ended) {
+        let Ended::Session(Closed::Server(code)) = lost else {
+            return;
+        };
+        match code {
+            CloseCode::TooSlow => self.rejoin.wait(now),
+            CloseCode::Moved => self.rejoin.follow(),
+            CloseCode::Superseded => {
+                if let Some(ticket) = self.came_by {
+                    self.rejoin.forget(ticket);
+                }
+                self.rejoin.fail(now);
+            }
+            _ => {}
         }
     }
 
@@ -345,38 +376,27 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    fn dial(&mut self, now: Duration, unix: Duration, ticket: &Ticket) {
+    fn dial(&mut self, now: Duration, ticket: &Ticket) {
         let Some(dial) = &mut self.dial else { return };
         let (id, server) = (ticket.id(), ticket.servers().next());
         let same = |a: &Attempt<T>| !a.is_over() && (a.ticket, a.server) == (id, server);
         if self.attempts.iter().any(same) {
             return;
         }
-        // To the server a ticket may belong to the address that it was first seen from.
         let before = self
             .attempts
             .iter()
             .position(|a| a.is_over() && a.ticket == id);
         let mut before = before.map(|at| self.attempts.swap_remove(at));
         self.attempts.retain(|attempt| !attempt.is_over());
-        match dial(
-            before.as_mut().map(|before| &mut before.path),
-            ticket,
-            now,
-            unix,
-        ) {
+        match dial(before.as_mut().map(|b| &mut b.path), ticket, now) {
             Ok(path) => self.attempts.push(Attempt {
                 path,
                 ticket: id,
                 server,
                 failed: false,
             }),
-            Err(error) => {
-                if matches!(error, ConnectError::Ticket(_)) {
-                    self.rejoin.forget(id);
-                }
-                self.rejoin.fail(now);
-            }
+            Err(_) => self.rejoin.fail(now),
         }
     }
 
@@ -384,6 +404,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     fn go_on_over(&mut self, now: Duration, at: usize) {
         let attempt = self.attempts.swap_remove(at);
         let mut before = std::mem::replace(&mut self.transport, attempt.path);
+        self.came_by = Some(attempt.ticket);
         before.disconnect();
         self.drop_attempts();
         self.lost = None;
@@ -434,15 +455,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 }
 
-/// The wall clock, for tickets only.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge: here the clock is read"
-)]
-fn unix_now() -> Duration {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default()
+/// Whether a transport ended before it was connected.
+fn never_connected(lost: Ended) -> bool {
+    use CloseReason::{Denied, Expired, NoAnswer};
+    matches!(lost, Ended::Transport(NoAnswer | Denied | Expired))
 }
 
 const _: () = {

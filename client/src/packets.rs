@@ -58,12 +58,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 State::Playing(_),
                 CloseCode::NoAcks | CloseCode::Moved | CloseCode::Restarting { .. },
             ) => self.cut = Some(code),
-            // Removed while it was lost, or its turn did not come in time: it may come back, and tries.
-            (State::Playing(_), CloseCode::TooSlow | CloseCode::JoinTooSlow)
-                if self.returning.is_some() =>
-            {
-                self.cut = Some(code);
-            }
+            // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
+            // has just started, and does not run the match yet; or it has a newer ticket.
+            (
+                State::Playing(_),
+                CloseCode::TooSlow
+                | CloseCode::JoinTooSlow
+                | CloseCode::NoMatch
+                | CloseCode::Superseded,
+            ) if self.returning.is_some() => self.cut = Some(code),
             _ => self.close(Closed::Server(code)),
         }
     }

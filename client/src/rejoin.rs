@@ -8,8 +8,12 @@
 //!   └── a session on the first attempt that connects           after 60 s: given up
 //! ```
 //!
+//! A ticket that was used makes older ones worthless. So the one is dialled first that a new process of this client
+//! would find, the *held* one: where newer ones are stored, the newest; else the one that it came by.
+//!
 //! Invariant: whatever one address does or one ticket is worth, the others get their turn, and nothing but time ends it:
-//! a server that is full now, or an address that is dead, says nothing about the next attempt.
+//! a server that is full now, or an address that is dead, says nothing about the next attempt. Only a ticket that is out
+//! of date is forgotten.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -51,7 +55,7 @@ pub(crate) enum Advice {
 /// The tickets to return with, and how far returning has come.
 #[derive(Debug, Default)]
 pub(crate) struct Rejoin {
-    /// The newest last.
+    /// Dialled from the back: the held one, then the newest.
     tickets: VecDeque<Ticket>,
     down: Option<Down>,
 }
@@ -66,12 +70,27 @@ struct Down {
 }
 
 impl Rejoin {
-    /// Keeps a newer ticket.
+    /// A new process of this client would find this ticket, and no other one.
+    pub(crate) fn hold(&mut self, ticket: Ticket) {
+        self.tickets.clear();
+        self.tickets.push_back(ticket);
+    }
+
+    /// Keeps a newer ticket that only this process has.
     pub(crate) fn keep(&mut self, ticket: Ticket) {
-        if self.tickets.len() == TICKETS_KEPT {
+        let held = self.tickets.pop_back();
+        if self.tickets.len() == TICKETS_KEPT - 1 {
             self.tickets.pop_front();
         }
         self.tickets.push_back(ticket);
+        self.tickets.extend(held);
+    }
+
+    /// The match moved: what was handed down last leads there, and nothing else does.
+    pub(crate) fn follow(&mut self) {
+        if let Some(newest) = self.tickets.iter().max_by_key(|ticket| ticket.serial()) {
+            self.hold(newest.clone());
+        }
     }
 
     /// Whether there is anything to return with.
@@ -131,7 +150,7 @@ impl Rejoin {
         if attempts >= ATTEMPTS_MAX || now < down.dial_at {
             return Advice::Wait;
         }
-        // The newest ticket first. Each one leads to the next of its addresses than the one before.
+        // The held ticket first, then the newest. Each one leads to the next of its addresses than the one before.
         let (round, n) = (
             down.dialled / self.tickets.len(),
             down.dialled % self.tickets.len(),
@@ -146,16 +165,21 @@ impl Rejoin {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
     use twinstep_udp::{Key, TicketSpec};
 
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7);
 
     fn ticket_to(servers: &[SocketAddr]) -> Ticket {
-        let spec = TicketSpec {
+        Ticket::issue(&Key::generate(), &spec(servers)).unwrap()
+    }
+
+    fn spec(servers: &[SocketAddr]) -> TicketSpec<'_> {
+        TicketSpec {
             game: "test",
             wire_version: 1,
             identity: "anna",
@@ -165,12 +189,11 @@ mod tests {
             life: Duration::from_secs(600),
             timeout: Duration::from_secs(5),
             now_unix: Duration::from_secs(1_700_000_000),
-        };
-        Ticket::issue(&Key::generate(), &spec).unwrap()
+        }
     }
 
     fn ticket() -> Ticket {
-        ticket_to(&["192.0.2.1:7".parse().unwrap()])
+        ticket_to(&[SERVER])
     }
 
     /// With which ticket, and to which of these addresses, it is dialled now.
@@ -181,24 +204,60 @@ mod tests {
         }
     }
 
+    /// Findings O1, O2: a client that stores nothing used newer tickets, and the one that its player has was worthless.
     #[test]
-    fn the_newest_of_three_tickets_is_tried_first_and_the_others_take_turns() {
+    fn the_ticket_that_it_came_by_is_tried_first_and_the_newest_ones_take_turns() {
         let mut rejoin = Rejoin::default();
-        let ids: Vec<u64> = (0..4)
-            .map(|_| {
-                let ticket = ticket();
-                let id = ticket.id();
-                rejoin.keep(ticket);
-                id
-            })
-            .collect();
+        let tickets: Vec<Ticket> = (0..4).map(|_| ticket()).collect();
+        let ids: Vec<u64> = tickets.iter().map(Ticket::id).collect();
+        rejoin.hold(tickets[0].clone());
+        for newer in &tickets[1..] {
+            rejoin.keep(newer.clone());
+        }
         rejoin.lose(Duration::ZERO);
         let mut tried = Vec::new();
         for ms in 0..30_000 {
             tried.extend(dialled(&mut rejoin, ms * MS).map(|(id, _)| id));
         }
-        assert_eq!(&tried[..4], [ids[3], ids[2], ids[1], ids[3]]);
-        assert!(!tried.contains(&ids[0]), "only three are kept");
+        assert_eq!(&tried[..4], [ids[0], ids[3], ids[2], ids[0]]);
+        assert!(!tried.contains(&ids[1]), "only three are kept");
+    }
+
+    #[test]
+    fn a_ticket_that_is_stored_is_the_only_one_to_return_with_as_often_as_needed() {
+        let mut rejoin = Rejoin::default();
+        let (old, new) = (ticket(), ticket());
+        rejoin.hold(old);
+        rejoin.hold(new.clone());
+        for round in 0..10 {
+            let now = round * 1_000 * MS;
+            rejoin.lose(now);
+            let tried = dialled(&mut rejoin, now).map(|(id, _)| id);
+            assert_eq!(tried, Some(new.id()));
+            rejoin.find();
+            assert!(rejoin.can_return());
+        }
+    }
+
+    #[test]
+    fn who_follows_its_match_dials_with_the_newest_alone() {
+        let mut rejoin = Rejoin::default();
+        let (key, servers) = (Key::generate(), [SERVER]);
+        let mut spec = spec(&servers);
+        let mut issue = |s| {
+            spec.now_unix = Duration::from_secs(s);
+            Ticket::issue(&key, &spec).unwrap()
+        };
+        let newest = issue(30);
+        rejoin.hold(issue(10));
+        rejoin.keep(issue(20));
+        rejoin.keep(newest.clone());
+        rejoin.follow();
+        rejoin.lose(Duration::ZERO);
+        for ms in [0, 1_000, 3_000] {
+            let tried = dialled(&mut rejoin, ms * MS).map(|(id, _)| id);
+            assert_eq!(tried, Some(newest.id()));
+        }
     }
 
     /// Finding A1: only the first public address was dialled.

@@ -18,6 +18,7 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::packet::hello::{CloseCode, Welcome};
+use twinstep_core::packet::message;
 use twinstep_core::world::World;
 
 use crate::picture::Show;
@@ -168,6 +169,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The newest ticket that the server handed down to return with, once; the older ones are forgotten.
     pub fn poll_ticket(&mut self) -> Option<Vec<u8>> {
         self.ticket.take()
+    }
+
+    /// Tells the server that the ticket with this serial is stored where a new process of this client finds it: older
+    /// ones let nobody in from then on.
+    pub fn stored(&mut self, serial: u64) {
+        // If it finds no room, a newer one follows.
+        let told = serial.to_le_bytes();
+        let _ = self.lane_out.push(message::STORED, told[..].into());
     }
 
     /// The server knows this player.

@@ -55,6 +55,8 @@ pub mod message {
     pub const TICKET: u8 = 6;
     /// [`Names`](super::hello::Names): what the players are called.
     pub const NAMES: u8 = 7;
+    /// Up: the serial of a ticket that is stored where a new process of this client finds it, in 8 bytes.
+    pub const STORED: u8 = 8;
 }
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of

@@ -56,7 +56,7 @@ enum Task {
         /// The new file
         file: PathBuf,
     },
-    /// Make a ticket: it lets one player in, once
+    /// Make a ticket: it lets one player in, until a newer one of that player is used or stored
     Ticket(TicketArgs),
     /// Join the match that an invite or a ticket is for
     Join(JoinArgs),

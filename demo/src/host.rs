@@ -41,7 +41,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.players.into()).key(key.clone());
     if let Some(file) = &args.key_file {
-        server = server.consumed_file(beside(file));
+        server = server.serials_file(beside(file));
     }
     if let Some(folder) = &args.journal {
         server = server.journal(serve::new_journal(folder)?);

@@ -111,7 +111,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     };
     let mut server = wiring::server(rules, args.seed, SEATS)
         .key(Key::load(key_file)?)
-        .consumed_file(beside(key_file));
+        .serials_file(beside(key_file));
     if let Some(public) = args.public {
         server = server.public(public);
     }
@@ -219,16 +219,10 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
     let back = kept.as_deref().and_then(|kept| returned(kept, session()));
-    let client = match back {
+    let mut client = match back {
         Some(client) => client,
-        None => wiring::dial(&ticket, session(), None)?,
+        None => keeping(wiring::dial(&ticket, session(), None)?, kept),
     };
-    let mut client = client.keeping(move |newer| {
-        // Without the file a restart needs a new ticket; playing needs none.
-        if let Some(Err(error)) = kept.as_ref().map(|kept| newer.save(kept)) {
-            tracing::warn!(%error, "the ticket to return with is not kept");
-        }
-    });
     if on_screen {
         let live = Live::new(client, GameShow, None).with_names(names);
         let feed = Feed::live(live, rules.clone());
@@ -295,11 +289,26 @@ fn beside_ticket(ticket: &Path) -> PathBuf {
     path.into()
 }
 
+/// Stores each newer ticket in the file, if there is one, before anything else is done with it.
+fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game, GameShow> {
+    let Some(file) = file else {
+        return client;
+    };
+    client.keeping(move |newer| {
+        let saved = newer.save(&file);
+        if let Err(error) = &saved {
+            tracing::warn!(%error, "the ticket to return with is not kept");
+        }
+        saved.is_ok()
+    })
+}
+
 /// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
 /// no use any more.
 fn returned(kept: &Path, session: SessionConfig<Game, GameShow>) -> Option<Client<Game, GameShow>> {
     let ticket = Ticket::load(kept).ok()?;
-    let mut client = wiring::dial(&ticket, session, None).ok()?;
+    let client = wiring::dial(&ticket, session, None).ok()?;
+    let mut client = keeping(client, Some(kept.to_owned()));
     while client.session.authority().is_none() {
         if client.advance(|_| Pad::default()).is_err() || stop::asked() {
             return None;

@@ -12,10 +12,9 @@ use twinstep_core::bounds::{
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_server::host::{
-    Durability, JOURNAL_EXTENSION, OnJournalFailure, Stopped, journals, newest_unfinished,
-    used_tickets,
+    Durability, JOURNAL_EXTENSION, OnJournalFailure, Stopped, newest_unfinished,
 };
-use twinstep_udp::{Key, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
 
 use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
 use crate::game::{Game, Rules};
@@ -44,7 +43,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
             args.spectator_delay * TICKS_PER_SECOND,
         )
         .key(key)
-        .consumed_file(beside(&args.key_file))
+        .serials_file(beside(&args.key_file))
         .admin_token(token_beside(&args.key_file))
         .durability(match args.durability {
             DurabilityArg::Process => Durability::Process,
@@ -65,7 +64,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(folder) = &args.journal {
         make_folder(folder)?;
-        server = server.used_tickets(tickets_in(folder)?);
         server = match unfinished(args, folder, &rules)? {
             Some(path) => server.resume(path),
             None => {
@@ -181,10 +179,10 @@ pub(crate) fn issue(
     )
 }
 
-/// Where used tickets are written down: the key file's name and `.used`.
+/// Where it is written down which tickets are out of date: the key file's name and `.serials`.
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
-    path.push(".used");
+    path.push(".serials");
     path.into()
 }
 
@@ -207,25 +205,4 @@ pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
     make_folder(folder)?;
     let now = unix_now().as_millis();
     Ok(folder.join(format!("match-{MATCH}-{now}.{JOURNAL_EXTENSION}")))
-}
-
-/// The tickets that earlier matches of this folder let in. Journals that are older than any ticket can be are
-/// left alone.
-fn tickets_in(folder: &Path) -> Result<Vec<u64>, Failure> {
-    let mut used = Vec::new();
-    for path in journals(folder)? {
-        let changed = std::fs::metadata(&path).and_then(|data| data.modified());
-        let changed = changed.map_err(|source| Failure::JournalFolder {
-            path: path.clone(),
-            source,
-        })?;
-        if changed.elapsed().unwrap_or_default() < TICKET_LIFE_MAX {
-            match used_tickets(&path) {
-                Ok(tickets) => used.extend(tickets),
-                Err(error) if error.is_foreign() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(used)
 }

@@ -59,7 +59,7 @@ fn a_ticket_in_a_file_is_its_owners_alone() {
     assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
 }
 
-/// The ticket itself is used by then: what lets the second process in is the one that the first was handed.
+/// The ticket itself is out of date by then: what lets the second process in is the one that the first was handed.
 #[test]
 fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
     let folder = Folder::with_a_key("killed");

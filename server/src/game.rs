@@ -42,6 +42,7 @@ use crate::outbox::{Item, JobId, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
+use crate::serials::Serials;
 use crate::standing::{Standing, Standings};
 use crate::tempo::Tempo;
 use crate::up::{self, Asked, Said};
@@ -60,6 +61,7 @@ mod resume;
 mod sessions;
 mod spectators;
 mod tick;
+mod tickets;
 mod weight;
 
 pub use evidence::{Folded, Unfolded};
@@ -166,6 +168,7 @@ pub struct Match<S: Simulation> {
     peers: Vec<Peer>,
     callers: Vec<callers::Caller>,
     standings: Standings,
+    serials: Serials,
     watched: spectators::Watched,
     views_of_spectators: Views,
     sealer: Sealer<S>,
@@ -248,6 +251,7 @@ impl<S: Simulation> Match<S> {
             peers: Vec::new(),
             callers: Vec::new(),
             standings: Standings::default(),
+            serials: Serials::default(),
             watched: spectators::Watched::default(),
             views_of_spectators: Views::default(),
             sealer: Sealer::default(),

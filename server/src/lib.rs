@@ -31,6 +31,7 @@ pub mod peer;
 pub mod physics;
 mod sealer;
 pub mod seat;
+mod serials;
 mod standing;
 mod tempo;
 mod up;

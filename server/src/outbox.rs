@@ -35,6 +35,16 @@ pub enum Output<'a, O> {
         /// For whom.
         peer: PeerId,
     },
+    /// Tickets of an identity with a lower serial let nobody in from now on. The journal has it; a host may write it
+    /// down elsewhere too, or pass over this.
+    Safe {
+        /// Whose.
+        identity: String,
+        /// Whether it is of those who watch.
+        watches: bool,
+        /// The lowest serial that lets it in.
+        serial: u64,
+    },
     /// A client differed at this tick: fold the journal to it elsewhere, by `Folded::of`, and give that to
     /// `Match::hand_evidence`. A host without a journal passes over this.
     Evidence {
@@ -61,6 +71,7 @@ pub(crate) enum Item<O> {
     Packet(PeerId, Range<usize>),
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
     Ticket(PeerId),
+    Safe(String, bool, u64),
     Evidence(PeerId, Tick),
     Closed(PeerId, CloseCode),
 }
@@ -114,6 +125,11 @@ impl<O> Outbox<O> {
             },
             Item::Job(id, work) => Output::Job { id, work },
             Item::Ticket(peer) => Output::Ticket { peer },
+            Item::Safe(identity, watches, serial) => Output::Safe {
+                identity,
+                watches,
+                serial,
+            },
             Item::Evidence(peer, tick) => Output::Evidence { peer, tick },
             Item::Closed(peer, code) => Output::Closed { peer, code },
         })

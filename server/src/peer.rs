@@ -106,6 +106,10 @@ pub(crate) struct Peer {
     pub(crate) company_told: u32,
     /// When it is to get a ticket to return with; from when it plays on.
     ticket_due: Option<Duration>,
+    /// The serial of the ticket that it came by, if it came by one.
+    pub(crate) came_by: Option<u64>,
+    /// The highest serial of a ticket that it was handed.
+    pub(crate) handed: Option<u64>,
     pub(crate) standing: Standing,
     pub(crate) bytes_down: ByteCounts,
     pub(crate) bytes_up: u64,
@@ -155,6 +159,8 @@ impl Peer {
             names_told: 0,
             company_told: 0,
             ticket_due: None,
+            came_by: None,
+            handed: None,
             standing,
             bytes_down: ByteCounts::default(),
             bytes_up: 0,

@@ -49,7 +49,7 @@ fn server(key: &Key, folder: &Folder) -> Server<Counter> {
         .players(4)
         .spectators(4, 0)
         .key(key.clone())
-        .consumed_file(folder.0.join("used"))
+        .serials_file(folder.0.join("serials"))
         .admin(loopback())
         .admin_token(folder.0.join("token"))
 }
@@ -64,7 +64,7 @@ fn join(ticket: &Ticket) -> Player {
     let (send, tickets) = std::sync::mpsc::sync_channel(64);
     let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
     Player {
-        client: client.keeping(move |ticket| drop(send.try_send(ticket.clone()))),
+        client: client.keeping(move |ticket| send.try_send(ticket.clone()).is_ok()),
         tickets,
         events: Vec::new(),
     }
@@ -207,8 +207,8 @@ fn a_server_that_cannot_start_takes_nothing_over() {
 
     let damaged = folder.0.join("damaged");
     std::fs::write(&damaged, "no ticket\n").unwrap();
-    let error = fails(server(&key, &folder).consumed_file(damaged));
-    assert!(matches!(error, HostError::Consumed(_)), "{error}");
+    let error = fails(server(&key, &folder).serials_file(damaged));
+    assert!(matches!(error, HostError::Serials(_)), "{error}");
 
     let config = MatchConfig {
         command_delay: 200,

@@ -9,13 +9,13 @@ use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::replay::Index;
 use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulation, Tick};
 use twinstep_server::host::{
     Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
-    used_tickets,
 };
 use twinstep_server::{Look, Match, MatchConfig, Resolution};
-use twinstep_udp::{CloseReason, Key, Ticket, TicketSpec};
+use twinstep_udp::{Key, Ticket, TicketSpec};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PANIC: u8 = 99;
@@ -205,7 +205,9 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
     }
     shutdown.await.unwrap();
     assert!(one.is_over() && two.is_over());
-    assert!(used_tickets(&journal).unwrap().contains(&first.id()));
+    let index = Index::scan(&std::fs::read(&journal).unwrap()).unwrap();
+    let anna = ("anna".to_owned(), false);
+    assert_eq!(index.serials.get(&anna), Some(&first.serial()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -230,29 +232,74 @@ async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
     host.shutdown(CloseCode::Draining).await;
 }
 
+/// Without a journal the file beside the key remembers which tickets are out of date.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ticket_works_once_also_after_a_restart() {
+async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let key = Key::generate();
     let folder = Folder::new("restart");
     let mut settings = config(&key);
-    settings.consumed_file = Some(folder.file("used"));
+    settings.serials_file = Some(folder.file("serials"));
     let host = Host::start(settings.clone()).await.unwrap();
     host.add_match(1, tally(8), None).await.unwrap();
-    let once = ticket(&host, &key, "anna", 1);
-    let mut party = vec![(client(&once), 0)];
-    play(&mut party, all_beyond(Tick(0))).await.unwrap();
-    // From elsewhere a ticket that is in use gets no answer at all.
-    let ignored = Ended::Transport(CloseReason::NoAnswer);
-    assert_eq!(end_of(client(&once)).await, ignored);
-
+    let older = ticket(&host, &key, "anna", 1);
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    let newer = ticket(&host, &key, "anna", 1);
+    for once in [&older, &newer] {
+        let mut party = vec![(client(once), 0)];
+        play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    }
     settings.listen = host.local_addr();
     host.shutdown(CloseCode::Draining).await;
+
     let host = Host::start(settings).await.unwrap();
     host.add_match(1, tally(8), None).await.unwrap();
-    let denied = Ended::Transport(CloseReason::Denied);
-    assert_eq!(end_of(client(&once)).await, denied);
-    let mut party = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
+    let late = end_of(client(&older)).await;
+    assert_eq!(late, said(CloseCode::Superseded));
+    for _ in 0..2 {
+        let mut party = vec![(client(&newer), 0)];
+        play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    }
+    host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding H6: who dialled before its match was there was refused for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    let early = ticket(&host, &key, "anna", 7);
+    let mut party = vec![(client(&early), 1)];
+    let begun = std::cell::Cell::new(0);
+    play(&mut party, |_| {
+        begun.set(begun.get() + 1);
+        begun.get() > 300
+    })
+    .await
+    .unwrap();
+    assert_eq!(authority(&party[0].0), Tick(0));
+    host.add_match(7, tally(8), None).await.unwrap();
     play(&mut party, all_beyond(Tick(0))).await.unwrap();
+    host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding K12: "full, try again later" could not be tried again with the same ticket.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_refused_tries_again_with_the_same_ticket() {
+    let key = Key::generate();
+    let host = Host::start(config(&key)).await.unwrap();
+    host.add_match(1, tally(1), None).await.unwrap();
+    let mut inside = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
+    play(&mut inside, all_beyond(Tick(0))).await.unwrap();
+    let late = ticket(&host, &key, "bob", 1);
+    for _ in 0..2 {
+        assert_eq!(end_of(client(&late)).await, said(CloseCode::Full));
+    }
+    inside[0].0.leave();
+    let mut party = vec![(client(&late), 0)];
+    while let Err(ended) = play(&mut party, all_beyond(Tick(0))).await {
+        assert_eq!(ended, said(CloseCode::Full), "until her seat is free");
+        party = vec![(client(&late), 0)];
+    }
     host.shutdown(CloseCode::Draining).await;
 }
 
@@ -299,8 +346,6 @@ async fn what_cannot_start_says_what_to_do() {
         matches!(error, JournalFileError::Unwritable { .. }),
         "{error}"
     );
-    let error = used_tickets(&there).unwrap_err();
-    assert!(matches!(error, JournalFileError::Damaged { .. }), "{error}");
     host.shutdown(CloseCode::Draining).await;
 }
 

@@ -11,7 +11,7 @@ use twinstep_core::replay::{Index, Recorder};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Tick, World};
 use twinstep_server::host::{
-    Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished, used_tickets,
+    Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
 };
 use twinstep_server::{Look, Match, MatchConfig, Output, Resolution};
 
@@ -64,7 +64,7 @@ fn drain(game: &mut Match<Counter>, journal: &mut Journal) {
 fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
     let mut game = Match::new(config(unix_time), Counter::default(), Arc::new(()), nobody).unwrap();
     game.keep_journal().unwrap();
-    game.note_ticket(unix_time, "anna");
+    game.raise_serial("anna", false, unix_time);
     let mut journal = Journal::create(path).unwrap().durability(Durability::Power);
     for ms in 0..seconds * 1_000 {
         game.advance(Duration::from_millis(ms));
@@ -77,7 +77,7 @@ fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
     game.world().tick()
 }
 
-fn resume(path: &Path) -> Result<(Match<Counter>, Journal, Vec<u64>), JournalFileError> {
+fn resume(path: &Path) -> Result<(Match<Counter>, Journal), JournalFileError> {
     Journal::resume(path, config(9), Arc::new(()), nobody)
 }
 
@@ -91,8 +91,10 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
     bytes.extend_from_slice(&[0x83, 0x20]); // The head of a turn, cut off.
     fs::write(&path, &bytes).unwrap();
 
-    let (mut game, mut journal, tickets) = resume(&path).unwrap();
-    assert_eq!(tickets, [5]);
+    let (mut game, mut journal) = resume(&path).unwrap();
+    assert_eq!(game.safe_serial("anna", false), Some(5));
+    game.raise_serial("anna", false, 4);
+    game.raise_serial("anna", true, 3);
     assert!(tick - game.world().tick() < 2);
     assert_eq!(
         fs::metadata(&path).unwrap().len(),
@@ -111,10 +113,11 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
     let bytes = fs::read(&path).unwrap();
     let index = Index::scan(&bytes).unwrap();
     assert_eq!((index.resumes, index.stopped), (1, None));
-    assert_eq!(used_tickets(&path).unwrap(), [5]);
     // And once more.
     let before = game.world().tick();
-    let (game, _journal, _) = resume(&path).unwrap();
+    let (game, _journal) = resume(&path).unwrap();
+    assert_eq!(game.safe_serial("anna", false), Some(5));
+    assert_eq!(game.safe_serial("anna", true), Some(3));
     assert!(before - game.world().tick() < 2);
 }
 
@@ -285,7 +288,7 @@ fn a_match_that_was_drained_can_be_taken_up_where_it_stopped() {
         let hello = Hello::of::<Counter>(&(), "").unwrap();
         let found = newest_unfinished(&folder.0, &hello).unwrap();
         assert_eq!(found.newest, Some(path.clone()));
-        let (game, _, _) = resume(&path).unwrap();
+        let (game, _) = resume(&path).unwrap();
         assert_eq!((game.world().tick(), game.digest()), (tick, digest));
     }
 }

@@ -14,7 +14,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_server::host::{Running, Server};
-use twinstep_udp::{CloseReason, Ticket};
+use twinstep_udp::{Ticket, Transport, TransportState, UdpClient};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -34,10 +34,21 @@ impl Player {
         let (send, tickets) = mpsc::sync_channel(64);
         let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
         // Bounded like everything: a test takes the first ones.
-        let client = client.keeping(move |ticket| drop(send.try_send(ticket.clone())));
+        let client = client.keeping(move |ticket| send.try_send(ticket.clone()).is_ok());
+        Player {
+            tickets,
+            ..Player::over(client)
+        }
+    }
+
+    fn join_and_keep_nothing(ticket: &Ticket) -> Player {
+        Player::over(Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap())
+    }
+
+    fn over(client: Client<Counter>) -> Player {
         Player {
             client,
-            tickets,
+            tickets: mpsc::sync_channel(0).1,
             events: Vec::new(),
         }
     }
@@ -235,19 +246,138 @@ fn play_all(players: &mut [&mut Player], time: Duration) {
     }
 }
 
-/// What renetcode2 allows: from the address that used it a ticket is denied in words; from another one it gets no
-/// answer, and the client's own words name that as a cause.
+/// How a client's process ends that is killed: its socket is gone, and nothing was said.
+fn kill(player: Player) {
+    drop(player);
+}
+
+/// Findings O1, O2: whoever was killed before it had stored a newer ticket was locked out for ever.
 #[test]
-fn a_ticket_to_return_with_works_once() {
+fn a_ticket_lets_its_holder_in_however_often_it_is_killed_before_it_stored_a_newer_one() {
     let server = server().listen("127.0.0.1:0").unwrap();
-    let mut anna = Player::join(&server.ticket("anna").unwrap());
-    let ticket = anna.ticket();
-    drop(anna);
-    let mut back = Player::join(&ticket);
+    let ticket = server.ticket("anna").unwrap();
+    for round in 0..5 {
+        let mut anna = Player::join_and_keep_nothing(&ticket);
+        anna.play_until(|anna| anna.tick() > Tick(0))
+            .unwrap_or_else(|ended| panic!("round {round}: {ended}"));
+        assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
+        kill(anna);
+    }
+    assert_eq!(seats(&server), 1);
+    server.shutdown();
+}
+
+/// Once a newer ticket is stored, older ones are worth nothing, and that one works as often as it is needed.
+#[test]
+fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let first = server.ticket("anna").unwrap();
+    let mut anna = Player::join(&first);
+    let stored = anna.ticket();
+    assert!(stored.serial() > first.serial());
+    let safe = |server: &Running<Counter>| {
+        server
+            .inspect(|game| game.safe_serial("anna", false))
+            .unwrap()
+    };
+    anna.play_until(|_| safe(&server) == Some(stored.serial()))
+        .unwrap();
+    let copy = Player::join(&first).play_until(|_| false).unwrap_err();
+    let said = Closed::Server(CloseCode::Superseded);
+    assert_eq!(copy, Ended::Session(said));
+    assert!(copy.to_string().contains("a newer one"), "{copy}");
+    assert!(!anna.client.session.is_returning(), "she played on");
+    kill(anna);
+    for _ in 0..3 {
+        let mut back = Player::join_and_keep_nothing(&stored);
+        back.play_until(|back| back.tick() > Tick(0)).unwrap();
+        kill(back);
+    }
+    assert_eq!(seats(&server), 1);
+    server.shutdown();
+}
+
+/// Finding O1: only what a session plays with is used. A join that breaks off spends nothing.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn a_join_that_breaks_off_spends_nothing() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let older = server.ticket("anna").unwrap();
+    std::thread::sleep(Duration::from_millis(2));
+    let newer = server.ticket("anna").unwrap();
+    for _ in 0..3 {
+        // It is let in, and is gone before it says a word.
+        let mut broken = UdpClient::connect(&newer, Duration::ZERO).unwrap();
+        let began = Instant::now();
+        while broken.state() != TransportState::Connected {
+            assert!(began.elapsed() < PATIENCE, "{:?}", broken.state());
+            broken.advance(began.elapsed());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let mut anna = Player::join_and_keep_nothing(&older);
+    anna.play_until(|anna| anna.tick() > Tick(30)).unwrap();
+    server.shutdown();
+}
+
+/// A client that could not store what it was handed says so, and goes on with what a new process would find.
+#[test]
+fn what_could_not_be_stored_makes_nothing_older_worthless() {
+    let (server, line) = with_a_line();
+    let ticket = server.ticket("anna").unwrap();
+    let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
+    let mut anna = Player::over(client.keeping(|_| false));
+    anna.play_for(Duration::from_millis(1_000)).unwrap();
+    line.cut();
+    anna.play_until(|anna| anna.client.session.is_returning())
+        .unwrap();
+    line.mend();
+    anna.play_until(|anna| !anna.client.session.is_returning())
+        .unwrap();
+    let safe = server.inspect(|game| game.safe_serial("anna", false));
+    assert_eq!(safe, Ok(Some(ticket.serial())));
+    kill(anna);
+    let mut back = Player::join_and_keep_nothing(&ticket);
     back.play_until(|back| back.tick() > Tick(0)).unwrap();
-    let again = Player::join(&ticket).play_until(|_| false).unwrap_err();
-    assert_eq!(again, Ended::Transport(CloseReason::NoAnswer));
-    assert!(again.to_string().contains("used before"), "{again}");
+    server.shutdown();
+}
+
+/// Who watches has tickets of its own, and stores them as well.
+#[test]
+fn who_watches_comes_back_by_what_it_stored() {
+    let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
+    let first = server.spectator_ticket("eve").unwrap();
+    let mut eve = Player::join(&first);
+    let stored = eve.ticket();
+    let safe = |server: &Running<Counter>, watches| {
+        server
+            .inspect(move |game| game.safe_serial("eve", watches))
+            .unwrap()
+    };
+    eve.play_until(|_| safe(&server, true) == Some(stored.serial()))
+        .unwrap();
+    assert_eq!(safe(&server, false), None, "as a player she is another");
+    kill(eve);
+    let mut back = Player::join_and_keep_nothing(&stored);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    server.shutdown();
+}
+
+/// An operator takes back what an identity holds.
+#[test]
+fn an_identity_whose_serial_is_raised_needs_a_new_ticket() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let ticket = server.ticket("anna").unwrap();
+    let serial = ticket.serial() + 1;
+    server
+        .inspect(move |game| game.raise_serial("anna", false, serial))
+        .unwrap();
+    let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
+    let said = Closed::Server(CloseCode::Superseded);
+    assert_eq!(refused, Ended::Session(said));
+    std::thread::sleep(Duration::from_millis(2));
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
     server.shutdown();
 }
 

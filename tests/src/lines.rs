@@ -20,8 +20,8 @@ use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_server::{JobId, Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, ConnectError, Key, PACKET_MAX, SendError, ServerConfig,
-    ServerEndpoint, ServerEvent, SessionId, Ticket, TicketSpec, Transport, TransportState,
+    ClientEndpoint, ClientEvent, Key, PACKET_MAX, SendError, ServerConfig, ServerEndpoint,
+    ServerEvent, SessionId, Ticket, TicketSpec, Transport, TransportState,
 };
 
 use crate::rig::{Play, Sticks};
@@ -66,9 +66,8 @@ impl Plug {
         servers: &[SocketAddr],
         ticket: &Ticket,
         now: Duration,
-        unix: Duration,
-    ) -> Result<Plug, ConnectError> {
-        let endpoint = ClientEndpoint::new(ticket, now, unix)?;
+    ) -> Plug {
+        let endpoint = ClientEndpoint::new(ticket, now);
         let mut wires = locked(cable);
         let port = before.map_or_else(
             || {
@@ -78,13 +77,13 @@ impl Plug {
             |before| before.port,
         );
         wires.inboxes.insert(port, VecDeque::new());
-        Ok(Plug {
+        Plug {
             cable: cable.clone(),
             port,
             servers: servers.to_vec(),
             endpoint,
             now,
-        })
+        }
     }
 
     fn transmit(&mut self) {
@@ -233,7 +232,7 @@ impl<S: Play> Lines<S> {
             inboxes: BTreeMap::new(),
             next_port: 10_000,
         }));
-        let ticket = self.ticket(identity, 1);
+        let ticket = self.ticket(identity, 1, None);
         let session = Session::new(SessionConfig::new(self.rules.clone()).show(
             S::show(&self.rules),
             twinstep_client::picture::Smoothing {
@@ -243,12 +242,11 @@ impl<S: Play> Lines<S> {
         ));
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
-        let plug = Plug::dial(&wires, None, &servers, &ticket, self.now, EPOCH + self.now);
-        let client = Client::over(plug.expect("a fresh ticket"), session).returning(
-            move |before: Option<&mut Plug>, ticket, now, unix| {
-                Plug::dial(&wires, before, &servers, ticket, now, unix)
-            },
-        );
+        let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
+        let client =
+            Client::over(plug, session).returning(move |before: Option<&mut Plug>, ticket, now| {
+                Ok(Plug::dial(&wires, before, &servers, ticket, now))
+            });
         self.players.push(Player {
             client,
             events: Vec::new(),
@@ -262,7 +260,7 @@ impl<S: Play> Lines<S> {
         n
     }
 
-    fn ticket(&self, identity: &str, seats: u8) -> Ticket {
+    fn ticket(&self, identity: &str, seats: u8, after: Option<u64>) -> Ticket {
         let spec = TicketSpec {
             game: S::NAME,
             wire_version: u32::from(WIRE_VERSION),
@@ -274,7 +272,7 @@ impl<S: Play> Lines<S> {
             timeout: Duration::from_secs(5),
             now_unix: EPOCH + self.now,
         };
-        Ticket::issue(&self.key, &spec).expect("a valid spec")
+        Ticket::issue_after(&self.key, &spec, after).expect("a valid spec")
     }
 
     /// Changes a player's line to one address of the server.
@@ -340,13 +338,16 @@ impl<S: Play> Lines<S> {
         }
         if now >= self.beat_at {
             self.beat_at = now + BEAT;
-            self.endpoint.advance(now);
+            self.endpoint.advance(now, EPOCH + now);
         }
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 ServerEvent::Connected { session, ticket } => {
                     let (peer, seats) = (PeerId(session.0), usize::from(ticket.seats));
-                    let entered = self.game.connect(now, peer, &ticket.identity, seats);
+                    let (identity, serial) = (&ticket.identity, ticket.serial);
+                    let entered = self
+                        .game
+                        .connect_by_ticket(now, peer, identity, seats, serial);
                     self.endpoint.admit(session);
                     if entered.is_err() {
                         self.leaving.insert(session, now + GOODBYE);
@@ -412,15 +413,17 @@ impl<S: Play> Lines<S> {
                 Output::Closed { peer, .. } => {
                     self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
                 }
-                Output::Journal(_) | Output::Evidence { .. } => {}
+                Output::Journal(_) | Output::Safe { .. } | Output::Evidence { .. } => {}
             }
         }
         for peer in due {
             let Some((identity, seats)) = self.game.identity(peer) else {
                 continue;
             };
-            let ticket = self.ticket(identity, seats as u8);
-            self.game.hand_ticket(peer, ticket.to_bytes());
+            let after = self.game.newest_serial(peer);
+            let ticket = self.ticket(identity, seats as u8, after);
+            let serial = ticket.serial();
+            self.game.hand_ticket(peer, serial, ticket.to_bytes());
         }
     }
 
@@ -444,9 +447,7 @@ impl<S: Play> Lines<S> {
             // One too many is none.
             let _ = player.client.session.command(0, order);
         }
-        let advanced = player
-            .client
-            .advance_at(now, EPOCH + now, |_| input.clone());
+        let advanced = player.client.advance_at(now, |_| input.clone());
         player.ended = advanced.err();
         let session = &mut player.client.session;
         let moved = session.authority().map(|world| world.tick()) != tick;
@@ -471,7 +472,6 @@ fn endpoint<S: Simulation>(key: &Key, servers: &[SocketAddr], now: Duration) -> 
         sessions_max: 64,
         game: S::NAME,
         wire_version: u32::from(WIRE_VERSION),
-        consumed: Vec::new(),
         now_unix: EPOCH + now,
     };
     ServerEndpoint::new(config, now).expect("a valid configuration")

@@ -36,7 +36,7 @@ pub use client::RigClient;
 pub use crash::Crash;
 pub use play::{Play, RigConfig, Role, Sticks};
 
-/// About as large as a real ticket to return with.
+/// Larger than any real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
 
 /// Packets that crossed the first client's link for a while.

@@ -118,6 +118,7 @@ fn foreign_engines_are_named_in_one_module_only() {
     for (words, homes) in [
         (&["laminar::"], &["core/udp/src/link.rs"][..]),
         (&["renetcode2::"], &["core/udp/src/netcode.rs"]),
+        (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
         (&["rapier2d::"], &["server/src/physics/"]),
         (&["macroquad::"], &["demo/src/window/"]),

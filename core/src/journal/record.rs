@@ -29,7 +29,7 @@ const WORLD: u8 = 2;
 const TURN: u8 = 3;
 const IDLE: u8 = 4;
 const DIGEST: u8 = 5;
-const TICKET: u8 = 6;
+const SERIAL: u8 = 6;
 const SEAT: u8 = 7;
 pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
@@ -58,11 +58,13 @@ pub enum Record<'a> {
         /// Its digest.
         digest: u64,
     },
-    /// A ticket that was used and never may be again.
-    Ticket {
-        /// The ticket's id.
-        id: u64,
-        /// Whose it was; at most [`IDENTITY_BYTES_MAX`] bytes.
+    /// From here on, tickets of an identity with a lower serial let nobody in.
+    Serial {
+        /// The lowest serial that does.
+        serial: u64,
+        /// Whether it is of those who watch: their tickets are counted apart.
+        watches: bool,
+        /// Whose; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
     /// Who a player is, until the number is given to another one.
@@ -153,7 +155,7 @@ impl<'a> Record<'a> {
             Record::Turn(_) => TURN,
             Record::Idle => IDLE,
             Record::Digest { .. } => DIGEST,
-            Record::Ticket { .. } => TICKET,
+            Record::Serial { .. } => SERIAL,
             Record::Seat { .. } => SEAT,
             Record::End { .. } => END,
             Record::Resumed { .. } => RESUMED,
@@ -202,9 +204,14 @@ impl<'a> Record<'a> {
                 fields.extend(varint::encode(u64::from(tick.0)));
                 &[]
             }
-            Record::Ticket { id, identity } => {
+            Record::Serial {
+                serial,
+                watches,
+                identity,
+            } => {
                 limit(identity.len(), IDENTITY_BYTES_MAX)?;
-                fields.extend(id.to_le_bytes());
+                fields.extend(serial.to_le_bytes());
+                fields.push(u8::from(watches));
                 identity
             }
             Record::Seat { player, identity } => {
@@ -247,7 +254,7 @@ impl<'a> Record<'a> {
             TURN => TURN_BYTES_MAX,
             IDLE => 0,
             DIGEST => 5 + 8,
-            TICKET => 8 + IDENTITY_BYTES_MAX,
+            SERIAL => 8 + 1 + IDENTITY_BYTES_MAX,
             SEAT => 1 + IDENTITY_BYTES_MAX,
             END => REASON_BYTES_MAX,
             RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
@@ -271,10 +278,15 @@ impl<'a> Record<'a> {
                 let tick = Tick(varint::take_u32(&mut rest).ok()?);
                 rest.is_empty().then_some(Record::Digest { tick, digest })?
             }
-            TICKET => Record::Ticket {
-                id: take_u64(&mut rest)?,
-                identity: rest,
-            },
+            SERIAL => {
+                let serial = take_u64(&mut rest)?;
+                let (&watches, identity) = rest.split_first()?;
+                (watches <= 1).then_some(Record::Serial {
+                    serial,
+                    watches: watches == 1,
+                    identity,
+                })?
+            }
             SEAT => {
                 let (&number, identity) = rest.split_first()?;
                 let player = PlayerId(number);

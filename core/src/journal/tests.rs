@@ -48,8 +48,9 @@ const ONE_OF_EACH: [Record<'static>; 9] = [
         tick: Tick(300),
         digest: 0xfedc_ba98_7654_3210,
     },
-    Record::Ticket {
-        id: 77,
+    Record::Serial {
+        serial: 77,
+        watches: false,
         identity: b"anna",
     },
     Record::Seat {
@@ -130,8 +131,9 @@ fn what_is_too_long_is_not_written() {
     );
     check(Record::Turn(&long[..65_537]), 65_537, 65_536);
     check(
-        Record::Ticket {
-            id: 1,
+        Record::Serial {
+            serial: 1,
+            watches: true,
             identity: &long[..257],
         },
         257,
@@ -184,8 +186,9 @@ fn the_largest_of_each_record_is_read_back() {
             tick: Tick::MAX,
             digest: u64::MAX,
         },
-        Record::Ticket {
-            id: u64::MAX,
+        Record::Serial {
+            serial: u64::MAX,
+            watches: true,
             identity: &long[..IDENTITY_BYTES_MAX],
         },
         Record::Seat {
@@ -399,8 +402,9 @@ impl Owned {
                 tick,
                 digest: self.number,
             },
-            6 => Record::Ticket {
-                id: self.number,
+            6 => Record::Serial {
+                serial: self.number,
+                watches: self.number.is_multiple_of(2),
                 identity: &self.bytes,
             },
             7 => Record::Seat {

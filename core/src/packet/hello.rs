@@ -239,6 +239,11 @@ pub enum CloseCode {
         "the match's world has grown too large to be sent: nobody can join it or go on from it any more"
     )]
     WorldTooLarge,
+    /// A newer ticket of the same identity is safe.
+    #[error(
+        "the ticket is out of date: a newer one of yours was used or stored since; use that one"
+    )]
+    Superseded,
 }
 
 #[cfg(test)]

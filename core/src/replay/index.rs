@@ -1,5 +1,6 @@
 //! What stands where in a journal: found by heads and checks alone, without decoding a frame.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -80,8 +81,8 @@ pub struct Index {
     pub newest: Tick,
     /// Who got which seat, in the order in which they came.
     pub seats: Vec<(PlayerId, String)>,
-    /// Tickets that were used.
-    pub tickets: Vec<u64>,
+    /// The lowest serial of a ticket that lets an identity in, by identity and whether it watches.
+    pub serials: BTreeMap<(String, bool), u64>,
     /// How many times another process took the match up.
     pub resumes: u32,
     /// Why the match ended, if it did and was not taken up again.
@@ -112,7 +113,7 @@ impl Index {
             worlds: Vec::new(),
             newest: Tick(0),
             seats: Vec::new(),
-            tickets: Vec::new(),
+            serials: BTreeMap::new(),
             resumes: 0,
             ended: None,
             turns: 0,
@@ -160,7 +161,14 @@ impl Index {
                 });
             }
             Record::Seat { player, identity } => self.seats.push((player, text(identity))),
-            Record::Ticket { id, .. } => self.tickets.push(id),
+            Record::Serial {
+                serial,
+                watches,
+                identity,
+            } => {
+                let safe = self.serials.entry((text(identity), watches)).or_default();
+                *safe = serial.max(*safe);
+            }
             Record::End { reason } => self.ended = Some(reason.into()),
             Record::Resumed { .. } => {
                 self.resumes += 1;

@@ -122,13 +122,24 @@ impl<S: Simulation> Recorder<S> {
         self.append(&Record::Seat { player, identity }, out)
     }
 
-    /// Notes that a ticket was used.
+    /// Notes that tickets of an identity with a serial below this one let nobody in any more.
     ///
     /// # Errors
     /// An identity that is too long; nothing is written then.
-    pub fn ticket(&mut self, id: u64, identity: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    pub fn serial(
+        &mut self,
+        serial: u64,
+        watches: bool,
+        identity: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
         let identity = identity.as_bytes();
-        self.append(&Record::Ticket { id, identity }, out)
+        let record = Record::Serial {
+            serial,
+            watches,
+            identity,
+        };
+        self.append(&record, out)
     }
 
     /// Writes the world, so that whoever takes the match up need not step its last seconds again; nothing in the middle

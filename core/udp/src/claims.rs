@@ -3,28 +3,46 @@
 //! The bytes are fixed, because tickets outlive the program that made them; numbers are little-endian:
 //!
 //! ```text
-//! 0        1      2                3..35     35..43  43..51     51..59   59..256
-//! version  seats  identity length  identity  match   ticket id  expiry   zero
+//! 0..24  24                                                                        201..217
+//! nonce  sealed:                                                                    tag
+//!        0        1      2                3..35     35..43  43..51     51..59  59..67  67       68       69..145    145..177
+//!        version  seats  identity length  identity  match   ticket id  serial  expiry  timeout  servers  addresses  secret
 //! ```
+//!
+//! The secret is the holder's: it stands in its ticket too, and whoever dials proves that it has it.
 //!
 //! Invariant: claims that were read are within their ranges.
 
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use twinstep_core::text;
 
-use crate::netcode::PRIVATE_BYTES;
+use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
+use crate::secrets::random;
+use crate::tickets::SERVERS_MAX;
 
 /// The longest identity, in bytes of UTF-8.
 pub const IDENTITY_MAX_BYTES: usize = 32;
 /// The most seats of a session.
 pub const SEATS_MAX: u8 = 4;
 
-const CLAIMS_VERSION: u8 = 1;
+const CLAIMS_VERSION: u8 = 2;
+const CLAIMS_BYTES: usize = 177;
+/// A pass under the server's seal, in bytes.
+pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
+/// An address, in bytes: its family (4 or 6), 16 bytes, its port.
+pub(crate) const ADDRESS_BYTES: usize = 19;
+/// What the seal is for: it opens nothing else.
+const ABOUT: &[u8] = b"twinstep ticket";
 
 /// What a ticket says to the server, under the server's own seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketClaims {
-    /// The ticket's id: random, used once.
+    /// The ticket's id: random. It tells tickets apart and opens nothing.
     pub ticket_id: u64,
+    /// The later a ticket of an identity was made, the higher: see [`Ticket::serial`](crate::Ticket::serial).
+    pub serial: u64,
     /// Who the player is.
     pub identity: String,
     /// Which match the ticket is for.
@@ -35,34 +53,136 @@ pub struct TicketClaims {
     pub expires_unix_s: u64,
 }
 
-impl TicketClaims {
-    pub(crate) fn to_bytes(&self) -> [u8; PRIVATE_BYTES] {
-        let mut bytes = [0; PRIVATE_BYTES];
-        let identity = self.identity.as_bytes();
-        bytes[..3].copy_from_slice(&[CLAIMS_VERSION, self.seats, identity.len() as u8]);
+/// All that stands under the seal.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Pass {
+    pub(crate) claims: TicketClaims,
+    /// After so long a silence a session is over.
+    pub(crate) timeout_s: u8,
+    /// The servers that it is for.
+    pub(crate) servers: Vec<SocketAddr>,
+    /// What its holder has too.
+    pub(crate) secret: [u8; KEY_BYTES],
+}
+
+/// Shows what it says, never the secret.
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pass").field(&self.claims).finish()
+    }
+}
+
+impl Pass {
+    pub(crate) fn seal(&self, key: &[u8; KEY_BYTES]) -> [u8; SEALED_BYTES] {
+        let mut sealed = [0; SEALED_BYTES];
+        let nonce = random();
+        sealed[..NONCE_BYTES].copy_from_slice(&nonce);
+        let bytes = &mut sealed[NONCE_BYTES..][..CLAIMS_BYTES];
+        bytes.copy_from_slice(&self.to_bytes());
+        let tag = cipher::seal(key, &nonce, ABOUT, bytes);
+        sealed[NONCE_BYTES + CLAIMS_BYTES..].copy_from_slice(&tag);
+        sealed
+    }
+
+    /// `Err`: not sealed with this key. `Ok(None)`: of another version, or out of its ranges.
+    pub(crate) fn open(
+        sealed: &[u8; SEALED_BYTES],
+        key: &[u8; KEY_BYTES],
+    ) -> Result<Option<Pass>, ()> {
+        let (nonce, rest) = sealed.split_first_chunk().expect("longer than its nonce");
+        let (bytes, tag) = rest.split_last_chunk().expect("longer than its tag");
+        let mut bytes: [u8; CLAIMS_BYTES] = bytes.try_into().expect("what is between them");
+        match cipher::open(key, nonce, ABOUT, &mut bytes, tag) {
+            true => Ok(Pass::from_bytes(&bytes)),
+            false => Err(()),
+        }
+    }
+
+    fn to_bytes(&self) -> [u8; CLAIMS_BYTES] {
+        let mut bytes = [0; CLAIMS_BYTES];
+        let claims = &self.claims;
+        let identity = claims.identity.as_bytes();
+        bytes[..3].copy_from_slice(&[CLAIMS_VERSION, claims.seats, identity.len() as u8]);
         bytes[3..3 + identity.len()].copy_from_slice(identity);
-        bytes[35..43].copy_from_slice(&self.match_id.to_le_bytes());
-        bytes[43..51].copy_from_slice(&self.ticket_id.to_le_bytes());
-        bytes[51..59].copy_from_slice(&self.expires_unix_s.to_le_bytes());
+        let numbers = [
+            claims.match_id,
+            claims.ticket_id,
+            claims.serial,
+            claims.expires_unix_s,
+        ];
+        for (n, number) in numbers.into_iter().enumerate() {
+            bytes[35 + 8 * n..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[67] = self.timeout_s;
+        bytes[68] = self.servers.len() as u8;
+        for (n, server) in self.servers.iter().enumerate() {
+            let at = 69 + n * ADDRESS_BYTES;
+            bytes[at..][..ADDRESS_BYTES].copy_from_slice(&address_to_bytes(*server));
+        }
+        bytes[145..].copy_from_slice(&self.secret);
         bytes
     }
 
-    /// `None` for claims of another version, or out of their ranges.
-    pub(crate) fn from_bytes(bytes: &[u8; PRIVATE_BYTES]) -> Option<TicketClaims> {
+    fn from_bytes(bytes: &[u8; CLAIMS_BYTES]) -> Option<Pass> {
         let [version, seats, identity_bytes, ..] = *bytes;
         let identity = bytes[3..35].get(..usize::from(identity_bytes))?;
         let identity = std::str::from_utf8(identity).ok()?;
         let number =
             |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let valid = version == CLAIMS_VERSION && seats <= SEATS_MAX && is_identity(identity);
-        valid.then(|| TicketClaims {
-            ticket_id: number(43),
-            identity: identity.to_string(),
-            match_id: number(35),
-            seats,
-            expires_unix_s: number(51),
+        let valid = version == CLAIMS_VERSION
+            && seats <= SEATS_MAX
+            && is_identity(identity)
+            && (1..=60).contains(&bytes[67]);
+        if !valid {
+            return None;
+        }
+        let addresses = bytes[69..145].as_chunks::<ADDRESS_BYTES>().0;
+        let servers = addresses.get(..usize::from(bytes[68]))?;
+        let servers: Option<Vec<SocketAddr>> = servers.iter().map(address_from_bytes).collect();
+        Some(Pass {
+            claims: TicketClaims {
+                ticket_id: number(43),
+                serial: number(51),
+                identity: identity.to_string(),
+                match_id: number(35),
+                seats,
+                expires_unix_s: number(59),
+            },
+            timeout_s: bytes[67],
+            servers: servers.filter(|servers| !servers.is_empty())?,
+            secret: bytes[145..].try_into().expect("32 bytes"),
         })
     }
+}
+
+const _: () = assert!(69 + SERVERS_MAX * ADDRESS_BYTES == 145);
+
+pub(crate) fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
+    let mut bytes = [0; ADDRESS_BYTES];
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            bytes[0] = 4;
+            bytes[1..5].copy_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            bytes[0] = 6;
+            bytes[1..17].copy_from_slice(&ip.octets());
+        }
+    }
+    bytes[17..].copy_from_slice(&address.port().to_le_bytes());
+    bytes
+}
+
+pub(crate) fn address_from_bytes(bytes: &[u8; ADDRESS_BYTES]) -> Option<SocketAddr> {
+    let ip: IpAddr = match bytes[0] {
+        4 => Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[1..5]).ok()?).into(),
+        6 => Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[1..17]).ok()?).into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(
+        ip,
+        u16::from_le_bytes([bytes[17], bytes[18]]),
+    ))
 }
 
 /// Whether a text can be a player's name: something, short, in one line, and nothing in it that cannot be seen.
@@ -74,38 +194,70 @@ pub(crate) fn is_identity(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn pass() -> Pass {
+        Pass {
+            claims: TicketClaims {
+                ticket_id: 0x0102_0304_0506_0708,
+                serial: 99,
+                identity: "x".repeat(IDENTITY_MAX_BYTES),
+                match_id: u64::MAX,
+                seats: 4,
+                expires_unix_s: 77,
+            },
+            timeout_s: 5,
+            servers: vec![
+                "192.0.2.1:7777".parse().unwrap(),
+                "[2001:db8::1]:1".parse().unwrap(),
+            ],
+            secret: [9; KEY_BYTES],
+        }
+    }
+
     #[test]
-    fn claims_come_back_and_others_are_none() {
-        let claims = TicketClaims {
-            ticket_id: 0x0102_0304_0506_0708,
-            identity: "x".repeat(IDENTITY_MAX_BYTES),
-            match_id: u64::MAX,
-            seats: 4,
-            expires_unix_s: 77,
-        };
-        let bytes = claims.to_bytes();
-        assert_eq!(TicketClaims::from_bytes(&bytes), Some(claims.clone()));
-        let spectator = TicketClaims { seats: 0, ..claims };
-        assert_eq!(
-            TicketClaims::from_bytes(&spectator.to_bytes()),
-            Some(spectator)
-        );
+    fn a_pass_comes_back_and_others_are_none() {
+        let pass = pass();
+        let bytes = pass.to_bytes();
+        assert_eq!(Pass::from_bytes(&bytes), Some(pass.clone()));
+        let mut spectator = pass;
+        spectator.claims.seats = 0;
+        assert_eq!(Pass::from_bytes(&spectator.to_bytes()), Some(spectator));
         for (at, value) in [
-            (0, 2),
+            (0, 1),
+            (0, 3),
             (1, 5),
             (2, 0),
             (2, 33),
             (2, 255),
             (3, 0xff),
             (3, b'\n'),
+            (67, 0),
+            (67, 61),
+            (68, 0),
+            (68, 5),
+            (69, 5),
         ] {
             let mut changed = bytes;
             changed[at] = value;
-            assert_eq!(
-                TicketClaims::from_bytes(&changed),
-                None,
-                "byte {at} = {value}"
-            );
+            assert_eq!(Pass::from_bytes(&changed), None, "byte {at} = {value}");
         }
+    }
+
+    #[test]
+    fn only_the_key_that_sealed_a_pass_opens_it_and_every_changed_byte_is_seen() {
+        let key = [1; KEY_BYTES];
+        let sealed = pass().seal(&key);
+        assert_eq!(Pass::open(&sealed, &key), Ok(Some(pass())));
+        assert_eq!(Pass::open(&sealed, &[2; KEY_BYTES]), Err(()));
+        for at in 0..SEALED_BYTES {
+            let mut changed = sealed;
+            changed[at] ^= 1;
+            assert_eq!(Pass::open(&changed, &key), Err(()), "byte {at}");
+        }
+        assert_ne!(sealed, pass().seal(&key), "a nonce is used once");
+    }
+
+    #[test]
+    fn debug_output_does_not_hold_the_secret() {
+        assert!(!format!("{:?}", pass()).contains("9, 9"));
     }
 }

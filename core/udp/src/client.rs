@@ -6,16 +6,16 @@
 //! ```
 //!
 //! Invariants: only datagrams from the server's address that the server's half of the ticket's keys sealed become
-//! packets. A closed endpoint stays closed: to return, make a new one with a newer ticket.
+//! packets. A closed endpoint stays closed: to return, make a new one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::PACKET_MAX;
 use crate::link::{Link, Refused};
-use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, requested_protocol, sane};
+use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::ring::Ring;
-use crate::tickets::{Ticket, TicketError};
+use crate::tickets::Ticket;
 use crate::words::{CloseReason, SendError, TransportCounters};
 
 /// Datagrams, and packets, that may wait.
@@ -48,13 +48,11 @@ pub enum TransportState {
 
 /// The client's end of its session: datagrams and time in, datagrams and events out.
 ///
-/// Once closed it stays closed: to return, make a new one with a newer ticket.
+/// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     guest: Guest,
     link: Link,
     now: Duration,
-    now_unix: Duration,
-    expires_unix_s: u64,
     state: TransportState,
     told_connected: bool,
     told_closed: bool,
@@ -65,22 +63,16 @@ pub struct ClientEndpoint {
 }
 
 impl ClientEndpoint {
-    /// Begins to connect; `now` is the session time that belongs to the wall clock `now_unix`.
+    /// Begins to connect. Whether the ticket is still good is for the server to say, by its own clock.
     ///
-    /// # Errors
-    /// [`TicketError::Expired`].
-    pub fn new(
-        ticket: &Ticket,
-        now: Duration,
-        now_unix: Duration,
-    ) -> Result<ClientEndpoint, TicketError> {
-        ticket.check_alive(now_unix)?;
-        Ok(ClientEndpoint {
-            guest: Guest::new(ticket.token(), now_unix),
+    /// # Panics
+    /// If the operating system has no random bytes.
+    #[must_use]
+    pub fn new(ticket: &Ticket, now: Duration) -> ClientEndpoint {
+        ClientEndpoint {
+            guest: Guest::new(ticket),
             link: Link::new(),
             now,
-            now_unix,
-            expires_unix_s: ticket.expires_unix_s(),
             state: TransportState::Connecting,
             told_connected: false,
             told_closed: false,
@@ -88,7 +80,7 @@ impl ClientEndpoint {
             inbox: Ring::new(QUEUE_MAX),
             counters: TransportCounters::default(),
             scratch: Box::new([0; DATAGRAM_MAX]),
-        })
+        }
     }
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
@@ -98,8 +90,7 @@ impl ClientEndpoint {
             self.counters.oversize += 1;
             return;
         }
-        let for_us =
-            self.is_server(from) && sane(datagram) && requested_protocol(datagram).is_none();
+        let for_us = self.is_server(from) && sane(datagram);
         if !for_us || self.is_closed() {
             self.counters.junk += 1;
             return;
@@ -128,12 +119,6 @@ impl ClientEndpoint {
     pub fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;
-        self.now_unix += elapsed;
-        if self.state == TransportState::Connecting
-            && self.now_unix.as_secs() >= self.expires_unix_s
-        {
-            self.close(CloseReason::Expired);
-        }
         if !self.is_closed() {
             self.guest.advance(elapsed, &mut self.outbox);
             self.settle();

@@ -5,7 +5,7 @@
 //!       │  ▲
 //!     laminar            link:    one manager a session, whole unreliable packets only, +5 B
 //!       │  ▲
-//!   renetcode2           netcode: tickets, encryption, replay window, +17..25 B
+//!   renetcode2           netcode: handshake, encryption, replay window, +17..25 B
 //!       │  ▲
 //!   datagrams            a socket of the caller's; socket: the client's own
 //! ```
@@ -17,11 +17,11 @@
 //! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]: never a panic, never a log line
 //!   of ours. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log` installed,
 //!   turn [`LINK_LOG_TARGET`] and [`CIPHER_LOG_TARGET`] off.
-//! - A session is tied to its address and port. After a change of either (NAT, roaming) the client returns with a
-//!   newer ticket. From the very address of a session that still lives, a new ticket has to wait until that one
+//! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
+//!   the same ticket or a newer one. From the very address of a session that still lives it has to wait until that one
 //!   has timed out or said goodbye.
-//! - For each key a server remembers 2,048 tickets that were tried and have not expired, and denies new ones while
-//!   all places are taken. So tickets should not live longer than they need to.
+//! - A ticket may be shown again and again; whether it still lets anybody in is for the host to say, which knows the
+//!   [`SafeSerials`]. Nothing that can be overheard of a session opens another one.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,20 +40,20 @@
 //!
 //! let config = ServerConfig {
 //!     keys: &[key], public_addresses: &[server_address], sessions_max: 64, game: "my-game", wire_version: 1,
-//!     consumed: vec![], now_unix,
+//!     now_unix,
 //! };
 //! let mut server = ServerEndpoint::new(config, Duration::ZERO)?;
-//! let mut client = ClientEndpoint::new(&ticket, Duration::ZERO, now_unix)?;
+//! let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
 //! for frame in 0..4 {
 //!     let now = Duration::from_millis(16) * frame;
 //!     client.advance(now);
 //!     while let Some((_to, datagram)) = client.poll_transmit() {
 //!         server.handle(now, client_address, datagram); // here: two sockets and a network
 //!     }
-//!     server.advance(now);
+//!     server.advance(now, now_unix + now);
 //!     while let Some(event) = server.poll_event() {
 //!         if let ServerEvent::Connected { session, ticket } = event {
-//!             println!("{} is here", ticket.identity); // and: persist ticket.ticket_id
+//!             println!("{} is here", ticket.identity); // and: is ticket.serial still good?
 //!             server.admit(session);
 //!         }
 //!     }
@@ -65,15 +65,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cipher;
 mod claims;
 mod client;
-mod consumed;
+mod door;
 mod keys;
+mod knock;
 mod link;
 mod netcode;
 mod rate;
 mod ring;
 mod secrets;
+mod serials;
 mod server;
 mod socket;
 mod tickets;
@@ -85,11 +88,11 @@ mod tests;
 
 pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
-pub use consumed::{ConsumedError, ConsumedTickets};
 pub use keys::{Key, KeyError};
 pub use link::LINK_LOG_TARGET;
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
+pub use serials::{SafeSerials, SerialOf, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };

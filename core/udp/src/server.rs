@@ -6,25 +6,29 @@
 //!               └────────┴─── junk: one counter each, nothing else ┴──────────┘
 //! ```
 //!
-//! A session's life: a true and fresh ticket → [`Connected`](ServerEvent::Connected) → the host writes down that the
-//! ticket is used → [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
+//! A session's life: a true ticket, and an answer that only its holder can give → [`Connected`](ServerEvent::Connected)
+//! → the host looks whether a newer ticket is safe → [`admit`](ServerEndpoint::admit) → packets →
+//! [`Disconnected`](ServerEvent::Disconnected).
 //!
-//! Invariants: a ticket id opens at most one session, also across restarts if the host persists it before it
-//! admits. (A second one would not only be a guest too many: it would seal with the same keys and numbers again.) Until then no packet passes in either direction. A stranger's datagram costs a look-up, or, if it
-//! has the shape of a request, one decryption; it never costs memory.
+//! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
+//! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
+//! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
+//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::PACKET_MAX;
-use crate::claims::TicketClaims;
+use crate::cipher::KEY_BYTES;
+use crate::claims::{Pass, TicketClaims};
+use crate::door::{Challenge, Door};
 use crate::keys::Key;
+use crate::knock::{KNOCK, Knock, RefusalReason};
 use crate::link::{Link, Refused};
-use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, requested_protocol, sane};
+use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
-use crate::tickets::{CLOCK_SLACK_S, TICKET_LIFE_MAX};
 use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
 
 mod config;
@@ -40,10 +44,6 @@ pub const KEYS_MAX: usize = 2;
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 /// Packets that may wait to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
-/// A challenge is answered within this, or the peer asks again.
-const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
-/// Challenged peers that are remembered.
-const CHALLENGED_MAX: usize = 4 * SESSIONS_MAX;
 /// What comes from an address so long after its session ended may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// Addresses of sessions that ended lately.
@@ -52,8 +52,8 @@ const GONE_MAX: usize = SESSIONS_MAX;
 /// What happened to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A ticket was good and fresh. Persist its id, then [`admit`](ServerEndpoint::admit) (or
-    /// [`refuse`](ServerEndpoint::refuse)) the session.
+    /// A ticket was good, and its holder answered. Look whether a newer one is safe, then
+    /// [`admit`](ServerEndpoint::admit) the session or [`disconnect`](ServerEndpoint::disconnect) it.
     Connected {
         /// The new session.
         session: SessionId,
@@ -78,20 +78,18 @@ pub enum ServerEvent {
 
 /// The server's end of every session: datagrams and time in, datagrams and events out.
 ///
-/// A session's life: [`Connected`](ServerEvent::Connected) → the host writes down that the ticket is used →
+/// A session's life: [`Connected`](ServerEvent::Connected) → the host looks whether a newer ticket is safe →
 /// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
-/// admitted, and a ticket id opens at most one session, also across restarts if the host keeps the ids.
+/// admitted.
 pub struct ServerEndpoint {
     gates: Vec<Protocol>,
+    public_addresses: Vec<SocketAddr>,
     sessions_max: usize,
     now: Duration,
     now_unix: Duration,
     sessions: BTreeMap<SessionId, Session>,
     by_address: BTreeMap<SocketAddr, SessionId>,
-    challenged: BTreeMap<SocketAddr, Challenge>,
-    /// Used ticket ids, and the unix second from which on each can be forgotten.
-    consumed: BTreeMap<u64, u64>,
-    consumed_pruned_unix_s: u64,
+    door: Door,
     /// What carries the packets of all sessions without a seat: there may be hundreds, and 1.7 MB for each would be
     /// too much. Whole unreliable packets leave nothing behind in it, so they cannot meet there.
     spectators: Option<Link>,
@@ -107,12 +105,8 @@ pub struct ServerEndpoint {
 
 struct Protocol {
     id: u64,
+    secret: [u8; KEY_BYTES],
     gate: Gate,
-}
-
-struct Challenge {
-    gate: usize,
-    since: Duration,
 }
 
 struct Session {
@@ -149,31 +143,21 @@ impl ServerEndpoint {
         }
         let protocol = |key: &Key| {
             let id = key.protocol_id(config.game, config.wire_version);
-            let gate = Gate::new(
-                *key.secret(),
+            Protocol {
                 id,
-                config.public_addresses.to_vec(),
-                config.sessions_max,
-                config.now_unix,
-            );
-            Protocol { id, gate }
+                secret: *key.secret(),
+                gate: Gate::new(id, config.sessions_max),
+            }
         };
-        // When these expire is not known, but no ticket lives longer.
-        let forget_unix_s = (config.now_unix + TICKET_LIFE_MAX).as_secs();
         Ok(ServerEndpoint {
             gates: config.keys.iter().map(protocol).collect(),
+            public_addresses: config.public_addresses.to_vec(),
             sessions_max: config.sessions_max,
             now,
             now_unix: config.now_unix,
             sessions: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            challenged: BTreeMap::new(),
-            consumed: config
-                .consumed
-                .into_iter()
-                .map(|id| (id, forget_unix_s))
-                .collect(),
-            consumed_pruned_unix_s: config.now_unix.as_secs(),
+            door: Door::default(),
             spectators: None,
             outbox: Ring::new(OUTBOX_MAX),
             events: VecDeque::new(),
@@ -194,17 +178,17 @@ impl ServerEndpoint {
             self.counters.oversize += 1;
         } else if !sane(datagram) {
             self.counters.junk += 1;
-        } else if let Some(protocol) = requested_protocol(datagram) {
+        } else if datagram[0] == KNOCK {
             if self.is_shut {
                 self.counters.late += 1;
                 return;
             }
-            self.handle_request(now, from, datagram, protocol);
+            self.handle_knock(now, from, datagram);
         } else if let Some(&session) = self.by_address.get(&from) {
             let gate = self.sessions[&session].gate;
             self.handle_sealed(now, from, datagram, gate);
-        } else if let Some(challenge) = self.challenged.get(&from) {
-            self.handle_sealed(now, from, datagram, challenge.gate);
+        } else if let Some(gate) = self.door.gate_of(from) {
+            self.handle_sealed(now, from, datagram, gate);
         } else if self.gone.contains_key(&from) {
             // A client says goodbye several times, since one may be lost.
             self.counters.late += 1;
@@ -217,13 +201,15 @@ impl ServerEndpoint {
     /// ticket, and asks again.
     pub fn shut(&mut self) {
         self.is_shut = true;
-        self.challenged.clear();
+        self.door.shut();
     }
 
     /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket
-    /// was [handled](Self::handle); cost: a microsecond a session.
-    pub fn advance(&mut self, now: Duration) {
+    /// was [handled](Self::handle); cost: a microsecond a session. `now_unix` is the wall clock, read anew, since it may
+    /// jump: tickets' lives are judged by it alone.
+    pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
+        self.now_unix = now_unix;
         let mut silent = Vec::new();
         for (&id, session) in &self.sessions {
             let gate = &mut self.gates[session.gate].gate;
@@ -236,18 +222,12 @@ impl ServerEndpoint {
         }
 
         let now = self.now;
-        self.challenged
-            .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
         self.gone
             .retain(|_, since| now.saturating_sub(*since) < GONE_LIFE);
-        let unix_s = self.now_unix.as_secs();
-        if unix_s >= self.consumed_pruned_unix_s + 60 {
-            self.consumed.retain(|_, &mut forget| forget > unix_s);
-            self.consumed_pruned_unix_s = unix_s;
-        }
+        self.door.forget(now);
     }
 
-    /// Lets a session speak: its ticket id is persisted. Unknown sessions are left alone.
+    /// Lets a session speak. Unknown sessions are left alone.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.is_admitted = true;
@@ -257,11 +237,6 @@ impl ServerEndpoint {
             };
             link.get_or_insert_with(Link::new);
         }
-    }
-
-    /// Ends a session that was not admitted: the same as [`disconnect`](Self::disconnect). Its ticket stays used.
-    pub fn refuse(&mut self, session: SessionId) {
-        self.disconnect(session);
     }
 
     /// Queues a packet for an admitted session.
@@ -349,7 +324,7 @@ impl ServerEndpoint {
     /// Addresses that something is kept for.
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
-        self.by_address.len() + self.challenged.len()
+        self.by_address.len() + self.door.len()
     }
 
     fn pass_time(&mut self, now: Duration) {
@@ -358,50 +333,84 @@ impl ServerEndpoint {
             return;
         }
         self.now += elapsed;
-        self.now_unix += elapsed;
         for protocol in &mut self.gates {
             protocol.gate.advance(elapsed);
         }
     }
 
-    fn handle_request(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], protocol: u64) {
+    fn handle_knock(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         if self.by_address.contains_key(&from) {
-            // A late repetition, or a forgery: netcode would take it for a sign of life.
+            // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
             self.counters.junk += 1;
             return;
         }
-        let Some(gate) = self.gates.iter().position(|p| p.id == protocol) else {
+        let Some(knock) = Knock::read(datagram) else {
+            self.counters.junk += 1;
+            return;
+        };
+        let of_key = |p: &Protocol| p.id == knock.protocol_id();
+        let Some(gate) = self.gates.iter().position(of_key) else {
             self.counters.unknown_key += 1;
             return;
         };
-        let known = self.challenged.contains_key(&from);
-        let open = self.sessions.len() < self.sessions_max
-            && (known || self.challenged.len() < CHALLENGED_MAX);
-        let copy = &mut self.scratch[..datagram.len()];
-        copy.copy_from_slice(datagram);
-        let consumed = &self.consumed;
-        let used = |id| consumed.contains_key(&id);
-        let arrival = self.gates[gate]
-            .gate
-            .handle(from, copy, open, used, &mut self.outbox);
-        match arrival {
-            Arrival::Challenged => {
-                let challenge = Challenge { gate, since: now };
-                self.challenged.insert(from, challenge);
+        let pass = match Pass::open(knock.sealed(), &self.gates[gate].secret) {
+            Ok(Some(pass)) => pass,
+            Ok(None) => {
+                self.counters.bad_claims += 1;
+                return;
             }
-            Arrival::Denied if open => self.counters.denied_used += 1,
-            Arrival::Denied => self.counters.denied_full += 1,
-            Arrival::Rejected => self.counters.rejected += 1,
-            _ => {}
+            Err(()) => {
+                self.counters.rejected += 1;
+                return;
+            }
+        };
+        let is_for_us = pass
+            .servers
+            .iter()
+            .any(|server| self.public_addresses.contains(server));
+        let dial = knock.dial(&pass.secret).filter(|_| is_for_us);
+        let Some(dial) = dial.filter(|dial| !self.door.has_begun(dial)) else {
+            self.counters.rejected += 1;
+            return;
+        };
+        let room = self.sessions.len() < self.sessions_max && self.door.has_room(from);
+        let expired = self.now_unix.as_secs() >= pass.claims.expires_unix_s;
+        let refused = match (expired, room) {
+            (true, _) => Some((&mut self.counters.denied_expired, RefusalReason::Expired)),
+            (_, false) => Some((&mut self.counters.denied_full, RefusalReason::Full)),
+            _ => None,
+        };
+        if let Some((counter, reason)) = refused {
+            *counter += 1;
+            let _ = self.outbox.push(from, &dial.refusal(reason));
+            return;
         }
+        if !self.door.may_dial(now, &pass.claims, &dial) {
+            self.counters.rate_limited += 1;
+            return;
+        }
+        if let Some(old) = self.door.take_other(from, &dial) {
+            self.gates[old.gate].gate.forget(from, &old.dial);
+        }
+        let out = &mut self.outbox;
+        let protocol = &mut self.gates[gate];
+        if !protocol.gate.challenge(from, &dial, pass.timeout_s, out) {
+            self.counters.rejected += 1;
+            return;
+        }
+        let challenge = Challenge {
+            gate,
+            since: now,
+            dial,
+            ticket: pass.claims,
+        };
+        self.door.note(from, challenge);
     }
 
     fn handle_sealed(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], gate: usize) {
         let copy = &mut self.scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
-        let arrival = self.gates[gate]
-            .gate
-            .handle(from, copy, true, |_| false, &mut self.outbox);
+        let arrival = self.gates[gate].gate.handle(from, copy, &mut self.outbox);
         match arrival {
             Arrival::Payload { id, bytes } => {
                 let id = SessionId(id);
@@ -441,10 +450,9 @@ impl ServerEndpoint {
                     Err(Refused::Oversize) => self.counters.oversize += 1,
                 }
             }
-            Arrival::Connected { id, slot, private } => {
-                self.challenged.remove(&from);
-                let claims = TicketClaims::from_bytes(&private).filter(|c| c.ticket_id == id);
-                self.connect(now, from, gate, id, slot, claims);
+            Arrival::Connected { id, slot } => {
+                let ticket = self.door.take_answered(now, from, id);
+                self.connect(now, from, gate, slot, id, ticket);
             }
             Arrival::Left { id } => self.end(SessionId(id), LeaveReason::Left),
             Arrival::Rejected => self.counters.rejected += 1,
@@ -456,7 +464,7 @@ impl ServerEndpoint {
                     session.is_confirmed = true;
                 }
             }
-            Arrival::Nothing | Arrival::Challenged => {}
+            Arrival::Nothing => {}
         }
     }
 
@@ -465,13 +473,12 @@ impl ServerEndpoint {
         now: Duration,
         from: SocketAddr,
         gate: usize,
-        id: u64,
         slot: usize,
-        claims: Option<TicketClaims>,
+        id: u64,
+        ticket: Option<TicketClaims>,
     ) {
-        let counter = match &claims {
-            None => Some(&mut self.counters.bad_claims),
-            Some(_) if self.consumed.contains_key(&id) => Some(&mut self.counters.denied_used),
+        let counter = match &ticket {
+            None => Some(&mut self.counters.rejected),
             Some(_) if self.sessions.len() >= self.sessions_max => {
                 Some(&mut self.counters.denied_full)
             }
@@ -482,9 +489,7 @@ impl ServerEndpoint {
             self.gates[gate].gate.disconnect(id, &mut self.outbox);
             return;
         }
-        let ticket = claims.expect("counted above if it is none");
-        self.consumed
-            .insert(id, ticket.expires_unix_s + CLOCK_SLACK_S);
+        let ticket = ticket.expect("counted above if it is none");
         let has_seats = ticket.seats > 0;
         let session = SessionId(id);
         self.by_address.insert(from, session);

@@ -22,7 +22,7 @@ use twinstep_core::simnet::{Link, LinkProfile};
 use crate::PACKET_MAX;
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
 use crate::netcode::DATAGRAM_MAX;
-use crate::tickets::{Ticket, TicketError};
+use crate::tickets::Ticket;
 use crate::transport::Transport;
 use crate::words::{SendError, TransportCounters};
 
@@ -42,25 +42,19 @@ pub struct UdpClient {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The ticket is of no use.
-    #[error(transparent)]
-    Ticket(#[from] TicketError),
     /// No socket is to be had.
     #[error("cannot open a UDP socket: {0}")]
     Socket(#[from] io::Error),
 }
 
 impl UdpClient {
-    /// Opens a socket and begins to connect; `now` is the session time that belongs to the wall clock `now_unix`.
+    /// Opens a socket and begins to connect. The same ticket may be dialled again and again, also while an earlier
+    /// session lives: the newest takes over.
     ///
     /// # Errors
-    /// [`ConnectError`]: the ticket expired, or there is no socket.
-    pub fn connect(
-        ticket: &Ticket,
-        now: Duration,
-        now_unix: Duration,
-    ) -> Result<UdpClient, ConnectError> {
-        let endpoint = ClientEndpoint::new(ticket, now, now_unix)?;
+    /// [`ConnectError`]: there is no socket.
+    pub fn connect(ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
+        let endpoint = ClientEndpoint::new(ticket, now);
         Ok(UdpClient {
             socket: open(endpoint.server())?,
             endpoint,
@@ -70,19 +64,14 @@ impl UdpClient {
         })
     }
 
-    /// Dials again, with another ticket or the same one, from the socket of an attempt that came to nothing: to the
-    /// server a ticket belongs to the address that it was first seen from. The conditioner moves along.
+    /// Dials again, with another ticket or the same one, from the socket of an attempt that came to nothing. The
+    /// conditioner moves along.
     ///
     /// # Errors
-    /// [`ConnectError`]: the ticket expired, or there is no socket.
-    pub fn redial(
-        &mut self,
-        ticket: &Ticket,
-        now: Duration,
-        now_unix: Duration,
-    ) -> Result<UdpClient, ConnectError> {
+    /// [`ConnectError`]: there is no socket.
+    pub fn redial(&mut self, ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         Ok(UdpClient {
-            endpoint: ClientEndpoint::new(ticket, now, now_unix)?,
+            endpoint: ClientEndpoint::new(ticket, now),
             socket: self.socket.try_clone()?,
             conditioner: self.conditioner.take(),
             now,

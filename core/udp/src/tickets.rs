@@ -1,11 +1,16 @@
-//! Tickets: what a player holds to get in, once.
+//! Tickets: what a player holds to get in, until a newer one is safe.
 //!
 //! ```text
-//! twinstep-ticket-1:<hex of: game, wire version, token>
-//!                                                  │
-//!      public: protocol id, expiry, addresses, the session's keys (so hand a ticket out over a safe way)
-//!      sealed for the server: the same, and the claims: ticket id, identity, match, seats, expiry
+//! twinstep-ticket-2:<hex of:>
+//!   length, game · wire version · protocol id · id · serial · expiry · timeout · number, addresses · sealed · secret
+//!                                                                                                      │        │
+//!      what the server reads: the claims (id, serial, identity, match, seats, expiry), addresses, secret ╯        │
+//!      what proves that the holder holds it, so hand a ticket out over a safe way ────────────────────────────────╯
 //! ```
+//!
+//! Tickets of an identity have rising serials. A ticket opens a session, or takes over its identity's own, as often
+//! as it is shown, from wherever, until the server knows that a newer one is safe: used, or kept where a new process
+//! finds it. So nobody is locked out by a crash, and a copy of an old ticket is soon worth nothing.
 //!
 //! Invariant: what a ticket says about a player, its [claims](TicketClaims), comes out only after the server's key
 //! opened it; what stands outside the seal is for the holder's convenience and proves nothing.
@@ -19,22 +24,25 @@ use std::time::Duration;
 
 use twinstep_core::text;
 
-use crate::claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims, is_identity};
+use crate::cipher::KEY_BYTES;
+use crate::claims::{
+    ADDRESS_BYTES, IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, TicketClaims,
+    address_from_bytes, address_to_bytes, is_identity,
+};
 use crate::keys::Key;
-use crate::netcode::{Token, TokenSpec};
-use crate::secrets::{self, from_hex, random_u64, to_hex};
+use crate::secrets::{self, from_hex, random, random_u64, to_hex};
 
-/// The longest life of a ticket. Single use is kept for at most this long.
+/// The longest life of a ticket. Which serials are safe is remembered for about as long.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// How long after its expiry a used ticket is remembered, lest a clock that is set back revive it.
-pub(crate) const CLOCK_SLACK_S: u64 = 600;
+/// For how much longer than any ticket lives safe serials are remembered, lest a clock that is set back revive one.
+pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
 /// The most addresses of a server.
 pub const SERVERS_MAX: usize = 4;
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
 /// What a ticket is made from.
@@ -60,16 +68,24 @@ pub struct TicketSpec<'a> {
     pub now_unix: Duration,
 }
 
-/// A ticket: opens one session, once.
+/// A ticket: lets its holder in, until a newer one of the same identity is safe.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     game: String,
     wire_version: u32,
-    token: Token,
+    protocol_id: u64,
+    id: u64,
+    serial: u64,
+    expires_unix_s: u64,
+    timeout_s: u8,
+    servers: Vec<SocketAddr>,
+    sealed: Box<[u8; SEALED_BYTES]>,
+    secret: [u8; KEY_BYTES],
 }
 
 impl Ticket {
-    /// Makes a ticket with a fresh random id.
+    /// Makes a ticket. Its serial is the time, in milliseconds since the unix epoch: newer than all that were made
+    /// before, as long as the clock only goes on.
     ///
     /// # Errors
     /// [`TicketError::Identity`] or [`TicketError::Range`] when the spec is out of its ranges.
@@ -77,28 +93,49 @@ impl Ticket {
     /// # Panics
     /// If the operating system has no random bytes.
     pub fn issue(key: &Key, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
+        Ticket::issue_after(key, spec, None)
+    }
+
+    /// As [`issue`](Ticket::issue), newer than the ticket with the serial `after`, whatever the clock says.
+    ///
+    /// # Errors
+    /// As [`issue`](Ticket::issue).
+    ///
+    /// # Panics
+    /// As [`issue`](Ticket::issue).
+    pub fn issue_after(
+        key: &Key,
+        spec: &TicketSpec<'_>,
+        after: Option<u64>,
+    ) -> Result<Ticket, TicketError> {
         check(spec)?;
+        let now_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
+        let next = after.map_or(0, |after| after.saturating_add(1));
         let claims = TicketClaims {
             ticket_id: random_u64(),
+            serial: now_ms.max(next),
             identity: spec.identity.to_string(),
             match_id: spec.match_id,
             seats: spec.seats,
             expires_unix_s: spec.now_unix.as_secs() + spec.life.as_secs(),
         };
-        let token = Token::mint(&TokenSpec {
-            secret: key.secret(),
-            protocol_id: key.protocol_id(spec.game, spec.wire_version),
-            id: claims.ticket_id,
-            now_unix: spec.now_unix,
-            life_s: spec.life.as_secs(),
+        let pass = Pass {
             timeout_s: spec.timeout.as_secs() as u8,
-            servers: spec.servers,
-            private: &claims.to_bytes(),
-        });
+            servers: spec.servers.to_vec(),
+            secret: random(),
+            claims,
+        };
         Ok(Ticket {
             game: spec.game.to_string(),
             wire_version: spec.wire_version,
-            token,
+            protocol_id: key.protocol_id(spec.game, spec.wire_version),
+            id: pass.claims.ticket_id,
+            serial: pass.claims.serial,
+            expires_unix_s: pass.claims.expires_unix_s,
+            timeout_s: pass.timeout_s,
+            sealed: Box::new(pass.seal(key.secret())),
+            servers: pass.servers,
+            secret: pass.secret,
         })
     }
 
@@ -137,14 +174,21 @@ impl Ticket {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
     }
 
-    /// The ticket as about 1,200 bytes, for a message of a session that is sealed anyway. Nearly all of it is the
-    /// server's seal over the claims and their padding, so it cannot be packed any smaller.
+    /// The ticket as at most 450 bytes, for a message of a session that is sealed anyway.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.game.len() as u8];
         bytes.extend_from_slice(self.game.as_bytes());
         bytes.extend_from_slice(&self.wire_version.to_le_bytes());
-        bytes.extend_from_slice(&self.token.to_bytes());
+        for number in [self.protocol_id, self.id, self.serial, self.expires_unix_s] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&[self.timeout_s, self.servers.len() as u8]);
+        for server in &self.servers {
+            bytes.extend_from_slice(&address_to_bytes(*server));
+        }
+        bytes.extend_from_slice(&self.sealed[..]);
+        bytes.extend_from_slice(&self.secret);
         bytes
     }
 
@@ -172,51 +216,54 @@ impl Ticket {
         })
     }
 
-    /// Checks that the ticket can still be used at this wall clock.
-    ///
-    /// # Errors
-    /// [`TicketError::Expired`].
-    pub fn check_alive(&self, now_unix: Duration) -> Result<(), TicketError> {
-        let expires = self.expires_unix_s();
-        if now_unix.as_secs() < expires {
-            return Ok(());
-        }
-        Err(TicketError::Expired {
-            ago_s: now_unix.as_secs() - expires,
-        })
-    }
-
     /// The ticket's id. It tells tickets apart and opens nothing.
     #[must_use]
     pub fn id(&self) -> u64 {
-        self.token.id()
+        self.id
     }
 
-    /// From when on the ticket is worthless, in seconds since the unix epoch.
+    /// The later a ticket of an identity was made, the higher. Once one is safe, the server refuses all lower ones.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// From when on the ticket is worthless, in seconds since the unix epoch by the server's clock, which alone
+    /// judges that.
     #[must_use]
     pub fn expires_unix_s(&self) -> u64 {
-        self.token.expires_unix_s()
+        self.expires_unix_s
     }
 
     /// The server's addresses, in the order in which they are tried.
     pub fn servers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.token.servers()
+        self.servers.iter().copied()
     }
 
     /// The same ticket, to be dialled at the `n`th of its addresses alone (counted around), so that one that is dead
-    /// holds up no other.
+    /// holds up no other. What the server checks is inside the seal, and stays.
     #[must_use]
     pub fn led_to(&self, n: usize) -> Ticket {
-        let servers: Vec<SocketAddr> = self.servers().collect();
-        let mut ticket = self.clone();
-        if let Some(server) = servers.get(n % servers.len().max(1)) {
-            ticket.token = self.token.led_to(*server);
+        Ticket {
+            servers: vec![self.servers[n % self.servers.len()]],
+            ..self.clone()
         }
-        ticket
     }
 
-    pub(crate) fn token(&self) -> &Token {
-        &self.token
+    pub(crate) fn protocol_id(&self) -> u64 {
+        self.protocol_id
+    }
+
+    pub(crate) fn timeout_s(&self) -> u8 {
+        self.timeout_s
+    }
+
+    pub(crate) fn sealed(&self) -> &[u8; SEALED_BYTES] {
+        &self.sealed
+    }
+
+    pub(crate) fn secret(&self) -> &[u8; KEY_BYTES] {
+        &self.secret
     }
 }
 
@@ -230,8 +277,11 @@ impl FromStr for Ticket {
             .and_then(|rest| rest.split_once(':'))
             .ok_or(TicketError::NotATicket)?;
         if version != VERSION {
-            let version = version.chars().take(8).collect();
-            return Err(TicketError::Version { version });
+            // Only a number is repeated: whatever else stands there may be a part of a secret.
+            return Err(match version.parse::<u16>() {
+                Ok(version) => TicketError::Version { version },
+                Err(_) => TicketError::Damaged,
+            });
         }
         from_hex(digits)
             .and_then(|bytes| parse(&bytes))
@@ -253,11 +303,32 @@ impl fmt::Debug for Ticket {
 fn parse(bytes: &[u8]) -> Option<Ticket> {
     let (&game_bytes, rest) = bytes.split_first()?;
     let (game, rest) = rest.split_at_checked(usize::from(game_bytes))?;
-    let (wire_version, token) = rest.split_first_chunk::<4>()?;
+    let (wire_version, mut rest) = rest.split_first_chunk::<4>()?;
+    let mut number = || {
+        let (number, behind) = rest.split_first_chunk::<8>()?;
+        rest = behind;
+        Some(u64::from_le_bytes(*number))
+    };
+    let [protocol_id, id, serial, expires_unix_s] = [number()?, number()?, number()?, number()?];
+    let (&[timeout_s, servers], rest) = rest.split_first_chunk::<2>()?;
+    let addresses_bytes = usize::from(servers) * ADDRESS_BYTES;
+    let (addresses, rest) = rest.split_at_checked(addresses_bytes)?;
+    let (sealed, secret) = rest.split_first_chunk::<SEALED_BYTES>()?;
+    let addresses = addresses.as_chunks::<ADDRESS_BYTES>().0.iter();
+    let sound = (1..=SERVERS_MAX).contains(&usize::from(servers)) && (1..=60).contains(&timeout_s);
     Some(Ticket {
-        game: String::from_utf8(game.to_vec()).ok()?,
+        game: String::from_utf8(game.to_vec()).ok().filter(|_| sound)?,
         wire_version: u32::from_le_bytes(*wire_version),
-        token: Token::from_bytes(token)?,
+        protocol_id,
+        id,
+        serial,
+        expires_unix_s,
+        timeout_s,
+        servers: addresses
+            .map(address_from_bytes)
+            .collect::<Option<Vec<_>>>()?,
+        sealed: Box::new(*sealed),
+        secret: secret.try_into().ok()?,
     })
 }
 
@@ -344,22 +415,16 @@ pub enum TicketError {
     NotATicket,
     /// A ticket of another version.
     #[error(
-        "expected a ticket of version {VERSION}, but this one is of version {version:?}; update this program, or ask \
+        "expected a ticket of version {VERSION}, but this one is of version {version}; update this program, or ask \
          for a new ticket"
     )]
     Version {
         /// Its version.
-        version: String,
+        version: u16,
     },
     /// A ticket of the right version that is cut off or changed.
     #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
     Damaged,
-    /// The ticket can no longer be used.
-    #[error("the ticket expired {ago_s} s ago; ask for a new one (and check this machine's clock)")]
-    Expired {
-        /// How long ago, in seconds.
-        ago_s: u64,
-    },
     /// The ticket is for another game or version.
     #[error(
         "the ticket is for {game:?} with wire version {wire_version}, but this program is {our_game:?} with wire \
@@ -378,4 +443,4 @@ pub enum TicketError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! What both halves speak of: sessions, why they end, why a packet is not sent, and what was counted.
 
-/// One session of a server: the id of the ticket that opened it, so it is never used twice.
+/// One session of a server: drawn when its client dialled, so it is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
@@ -9,19 +9,19 @@ pub struct SessionId(pub u64);
 #[non_exhaustive]
 pub enum CloseReason {
     /// Nothing came from the server for the ticket's timeout.
-    #[error("the server fell silent; try to return with the newest ticket")]
+    #[error("the server fell silent; try to return")]
     TimedOut,
     /// The server never answered.
     #[error(
         "no answer from the server: it is down or cannot be reached, or it does not know this ticket (made with \
-         another key, for another address or version, or used before from elsewhere)"
+         another key, or for another address or version)"
     )]
     NoAnswer,
-    /// The server knows the ticket and does not let it in.
-    #[error("the server denied the ticket: it is full, or the ticket was used before")]
+    /// The server knows the ticket and has no room for another session.
+    #[error("the server is full: try again later")]
     Denied,
-    /// The ticket ran out before the server answered.
-    #[error("the ticket expired before the server answered; ask for a new one")]
+    /// By the server's clock the ticket ran out.
+    #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
     /// The server ended the session.
     #[error("the server ended the session")]
@@ -79,13 +79,13 @@ pub struct TransportCounters {
     pub oversize: u64,
     /// Requests with a ticket for another key, game or wire version.
     pub unknown_key: u64,
-    /// Sealed with the wrong key, expired, for another server, or a repetition of a datagram seen before.
+    /// Sealed with the wrong key, for another server, or a repetition of a datagram seen before.
     pub rejected: u64,
     /// Requests with a true ticket while the server was full.
     pub denied_full: u64,
-    /// Requests with a true ticket that was used before.
-    pub denied_used: u64,
-    /// True tickets whose private data this version cannot read, or that name another id.
+    /// Requests with a true ticket that had expired.
+    pub denied_expired: u64,
+    /// True tickets whose claims this version cannot read.
     pub bad_claims: u64,
     /// Datagrams above a session's rate.
     pub rate_limited: u64,

@@ -30,7 +30,6 @@ impl EchoServer {
             sessions_max: 4,
             game: "echo",
             wire_version: 1,
-            consumed: vec![],
             now_unix: NOW_UNIX,
         };
         EchoServer {
@@ -61,7 +60,7 @@ impl EchoServer {
         while let Ok((bytes, from)) = self.socket.recv_from(&mut buffer) {
             self.endpoint.handle(now, from, &buffer[..bytes]);
         }
-        self.endpoint.advance(now);
+        self.endpoint.advance(now, NOW_UNIX + now);
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 ServerEvent::Connected { session, .. } => {
@@ -124,7 +123,7 @@ fn echo(server: &mut EchoServer, client: &mut UdpClient, now: &mut Duration, wan
 fn a_client_connects_over_a_real_socket_and_is_told_when_it_is_over() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
-    let mut client = UdpClient::connect(&server.ticket(), now, NOW_UNIX).unwrap();
+    let mut client = UdpClient::connect(&server.ticket(), now).unwrap();
     run(&mut server, &mut client, &mut now, is_connected);
     echo(&mut server, &mut client, &mut now, 100);
 
@@ -138,7 +137,7 @@ fn a_client_connects_over_a_real_socket_and_is_told_when_it_is_over() {
 fn the_largest_packet_crosses_a_real_socket_whole() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
-    let mut client = UdpClient::connect(&server.ticket(), now, NOW_UNIX).unwrap();
+    let mut client = UdpClient::connect(&server.ticket(), now).unwrap();
     run(&mut server, &mut client, &mut now, is_connected);
     let sent: [u8; PACKET_MAX] = std::array::from_fn(|i| i as u8);
     client.send(&sent).unwrap();
@@ -154,7 +153,7 @@ fn a_bad_network_in_the_client_delays_and_loses_and_the_session_holds() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
     let profile = "rtt=100,jitter=20,loss=10".parse().unwrap();
-    let client = UdpClient::connect(&server.ticket(), now, NOW_UNIX).unwrap();
+    let client = UdpClient::connect(&server.ticket(), now).unwrap();
     let mut client = client.with_conditioner(profile, 3);
     run(&mut server, &mut client, &mut now, is_connected);
     assert!(
@@ -171,7 +170,7 @@ fn a_bad_network_in_the_client_delays_and_loses_and_the_session_holds() {
 fn a_closed_port_is_silence_and_the_session_goes_on_when_it_opens_again() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
-    let mut client = UdpClient::connect(&server.ticket(), now, NOW_UNIX).unwrap();
+    let mut client = UdpClient::connect(&server.ticket(), now).unwrap();
     run(&mut server, &mut client, &mut now, is_connected);
 
     let address = server.socket.local_addr().unwrap();

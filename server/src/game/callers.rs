@@ -22,6 +22,8 @@ pub(super) struct Caller {
     id: PeerId,
     identity: String,
     seats: usize,
+    /// The serial of the ticket that it came by, if it came by one.
+    came_by: Option<u64>,
     pub(super) since: Duration,
 }
 
@@ -40,12 +42,23 @@ impl<S: Simulation> Match<S> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
+        self.call(now, peer, (identity, None), seats)
+    }
+
+    /// As [`connect`](Match::connect): who it is, and the serial of the ticket that says so, if one does.
+    pub(super) fn call(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        (identity, came_by): (&str, Option<u64>),
+        seats: usize,
+    ) -> Result<(), CloseCode> {
         let now = self.reach(now);
         if let Some(code) = self.closed {
             return Err(code);
         }
         if self.session_of(identity, seats == 0).is_none() {
-            return self.enter(now, peer, identity, seats);
+            return self.enter(now, peer, (identity, came_by), seats);
         }
         let own = |caller: &Caller| caller.identity == identity;
         if self.callers.iter().filter(|caller| own(caller)).count() == CALLERS_MAX
@@ -57,6 +70,7 @@ impl<S: Simulation> Match<S> {
             id: peer,
             identity: identity.to_owned(),
             seats,
+            came_by,
             since: now,
         });
         Ok(())
@@ -107,9 +121,12 @@ impl<S: Simulation> Match<S> {
             up::Greeting::Other => return None,
         }
         let Caller {
-            identity, seats, ..
+            identity,
+            seats,
+            came_by,
+            ..
         } = self.callers.remove(at);
-        if let Err(code) = self.enter(now, peer, &identity, seats) {
+        if let Err(code) = self.enter(now, peer, (&identity, came_by), seats) {
             self.say_closed(peer, code);
             return None;
         }

@@ -92,6 +92,8 @@ impl<S: Simulation> Match<S> {
                 Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
                 Stage::CatchingUp if next - peer.wanted <= near => {
                     peer.enter(Stage::Playing, now);
+                    self.note_used(at);
+                    let peer = &self.peers[at];
                     for player in &peer.players {
                         let seat = &mut self.seats[player.index()];
                         seat.given = seat.given.max(next);

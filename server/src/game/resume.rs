@@ -76,8 +76,6 @@ pub struct Resumed<S: Simulation> {
     pub game: Match<S>,
     /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
     pub keep_bytes: u64,
-    /// Tickets that were used.
-    pub tickets: Vec<u64>,
 }
 
 /// Who is waited for after a match was taken up again.
@@ -149,11 +147,11 @@ impl<S: Simulation> Match<S> {
         game.recorder = Some(recorder);
         game.restart_clock();
         game.resolve(|_| true);
-        Ok(Resumed {
-            game,
-            keep_bytes,
-            tickets: index.tickets,
-        })
+        let safe = index.serials.iter();
+        game.know_serials(
+            safe.map(|((identity, watches), serial)| (&**identity, *watches, *serial)),
+        );
+        Ok(Resumed { game, keep_bytes })
     }
 
     /// Gives everybody the seat that the journal says it has.

@@ -22,9 +22,13 @@ impl<S: Simulation> Match<S> {
         &mut self,
         now: Duration,
         peer: PeerId,
-        identity: &str,
+        (identity, came_by): (&str, Option<u64>),
         seats: usize,
     ) -> Result<(), CloseCode> {
+        // A newer one may have become safe since it connected.
+        if came_by.is_some_and(|serial| self.is_superseded(identity, seats == 0, serial)) {
+            return Err(CloseCode::Superseded);
+        }
         if let Some(code) = self.standings.barred(now, identity, seats == 0) {
             return Err(code);
         }
@@ -51,7 +55,8 @@ impl<S: Simulation> Match<S> {
             seat.expect_gaps();
         }
         let standing = self.standings.take(identity, seats == 0);
-        let joined = Peer::new(peer, identity.to_owned(), players, standing, now);
+        let mut joined = Peer::new(peer, identity.to_owned(), players, standing, now);
+        joined.came_by = came_by;
         self.peers.push(joined);
         Ok(())
     }
@@ -82,25 +87,11 @@ impl<S: Simulation> Match<S> {
         self.config.open = open;
     }
 
-    /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for. Its bytes are the host's and the
-    /// client's own matter.
-    pub fn hand_ticket(&mut self, peer: PeerId, ticket: Vec<u8>) {
-        if let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) {
-            // One that finds no room is followed by another.
-            let _ = peer.lane_out.push(message::TICKET, ticket.into());
-        }
-    }
-
     /// Who a session is, and for how many local players; `None`: there is no such session.
     #[must_use]
     pub fn identity(&self, peer: PeerId) -> Option<(&str, usize)> {
         let peer = self.peers.iter().find(|p| p.id == peer)?;
         Some((&peer.identity, peer.players.len()))
-    }
-
-    /// Writes down that a ticket was used, before its session is let in: it must never work again.
-    pub fn note_ticket(&mut self, ticket: u64, identity: &str) {
-        self.journal(|recorder, out| recorder.ticket(ticket, identity, out));
     }
 
     /// The players of an identity: those it has, those it had, or free ones.
@@ -290,14 +281,19 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
-        let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) else {
+        let Some(at) = self.peers.iter().position(|p| p.id == peer) else {
             return;
         };
-        for player in &peer.players {
-            self.views[player.index()] = peer.view;
+        for player in &self.peers[at].players {
+            self.views[player.index()] = self.peers[at].view;
         }
-        let players = peer.players.clone();
-        while let Ok(Some(told)) = peer.lane_in.poll_message() {
+        let players = self.peers[at].players.clone();
+        while let Ok(Some(told)) = self.peers[at].lane_in.poll_message() {
+            if told.kind == message::STORED {
+                self.note_stored(at, &told.bytes);
+                continue;
+            }
+            let peer = &mut self.peers[at];
             let is_due = told.kind == message::REPORT
                 && told.bytes.len() <= REPORT_BYTES_MAX
                 && peer.reports_due > 0;

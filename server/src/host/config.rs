@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
-    ConsumedError, ConsumedTickets, Key, ServerConfig, ServerConfigError, ServerEndpoint,
+    Key, SafeSerials, SerialsError, ServerConfig, ServerConfigError, ServerEndpoint,
 };
 
 use super::clock::unix_now;
@@ -27,10 +27,8 @@ pub struct HostConfig {
     pub public: Vec<SocketAddr>,
     /// One or two keys: tickets of each are good.
     pub keys: Vec<Key>,
-    /// Where used tickets are written down, beside the key file. Needed wherever a key outlives the process.
-    pub consumed_file: Option<PathBuf>,
-    /// Ids of tickets that are known to be used, beyond those of the file: see [`used_tickets`](super::used_tickets).
-    pub used_tickets: Vec<u64>,
+    /// Where safe serials are written down, beside the key file. Needed wherever a key outlives a match's journal.
+    pub serials_file: Option<PathBuf>,
     /// Where incident files go; without it, beside each match's journal.
     pub incidents: Option<PathBuf>,
     /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
@@ -54,8 +52,7 @@ impl HostConfig {
             listen,
             public: Vec::new(),
             keys: vec![key],
-            consumed_file: None,
-            used_tickets: Vec::new(),
+            serials_file: None,
             incidents: None,
             back_after: BACK_AFTER,
             sessions_max: 64,
@@ -66,25 +63,20 @@ impl HostConfig {
 
     /// All of a start that can fail and stops nobody: asked before another process is made to stop.
     pub(super) fn rehearse(&self, public: &[SocketAddr]) -> Result<(), HostError> {
-        if let Some(path) = &self.consumed_file {
-            ConsumedTickets::check(path)?;
+        if let Some(path) = &self.serials_file {
+            SafeSerials::open(path)?;
         }
-        ServerEndpoint::new(self.endpoint(public, Vec::new()), Duration::ZERO)?;
+        ServerEndpoint::new(self.endpoint(public), Duration::ZERO)?;
         Ok(())
     }
 
-    pub(super) fn endpoint<'a>(
-        &'a self,
-        public: &'a [SocketAddr],
-        used: Vec<u64>,
-    ) -> ServerConfig<'a> {
+    pub(super) fn endpoint<'a>(&'a self, public: &'a [SocketAddr]) -> ServerConfig<'a> {
         ServerConfig {
             keys: &self.keys,
             public_addresses: public,
             sessions_max: self.sessions_max,
             game: &self.game,
             wire_version: u32::from(WIRE_VERSION),
-            consumed: used,
             now_unix: unix_now(),
         }
     }
@@ -122,9 +114,9 @@ pub enum HostError {
     /// The keys, the number of sessions or the addresses are out of range.
     #[error(transparent)]
     Config(#[from] ServerConfigError),
-    /// The file of used tickets.
+    /// The file of safe serials.
     #[error(transparent)]
-    Consumed(#[from] ConsumedError),
+    Serials(#[from] SerialsError),
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalFileError),

@@ -48,8 +48,7 @@ pub struct Server<S: Simulation> {
     set_referee: Option<Setup<S>>,
     public: Vec<SocketAddr>,
     key: Option<Key>,
-    consumed_file: Option<PathBuf>,
-    used_tickets: Vec<u64>,
+    serials_file: Option<PathBuf>,
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
@@ -109,8 +108,7 @@ impl<S: Simulation> Server<S> {
             set_referee: None,
             public: Vec::new(),
             key: None,
-            consumed_file: None,
-            used_tickets: Vec::new(),
+            serials_file: None,
             journal: None,
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
@@ -182,17 +180,11 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Where used tickets are written down. Needed when the key outlives this process.
+    /// Where it is written down which tickets are out of date. Needed when the key outlives this match's journal, or
+    /// there is none and it outlives this process.
     #[must_use]
-    pub fn consumed_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.consumed_file = Some(path.into());
-        self
-    }
-
-    /// Ids of tickets that were used before: see [`used_tickets`](super::used_tickets).
-    #[must_use]
-    pub fn used_tickets(mut self, ids: Vec<u64>) -> Self {
-        self.used_tickets = ids;
+    pub fn serials_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.serials_file = Some(path.into());
         self
     }
 
@@ -279,8 +271,7 @@ impl<S: Simulation> Server<S> {
         let admin_port = self.admin.map(admin::bind).transpose()?;
         let mut host = HostConfig {
             public: self.public,
-            consumed_file: self.consumed_file,
-            used_tickets: self.used_tickets,
+            serials_file: self.serials_file,
             incidents: self.incidents,
             sessions_max,
             admin: self.admin,
@@ -317,9 +308,7 @@ impl<S: Simulation> Server<S> {
         let (mut game, resumed, new) = match keep {
             Some(Keep::TakeOver(_)) => unreachable!("it became a journal above"),
             Some(Keep::Resume(path)) => {
-                let (game, journal, used) =
-                    Journal::resume(path, config, self.rules, self.resolver)?;
-                host.used_tickets.extend(used);
+                let (game, journal) = Journal::resume(path, config, self.rules, self.resolver)?;
                 (game, Some(journal), None)
             }
             Some(Keep::New(path)) => {

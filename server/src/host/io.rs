@@ -1,8 +1,8 @@
 //! The I/O task: owns the socket and netcode, leads packets to their match and back.
 //!
 //! ```text
-//!  Connected ─▶ written down? ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
-//!                (its own thread)      └ no ─────────────────────────────▲
+//!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
+//!                    └ not yet ─▶ Waiting ──10 s──────▲
 //! ```
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost.
@@ -14,19 +14,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    ConsumedTickets, DATAGRAM_MAX, ServerEndpoint, ServerEvent, SessionId, TicketClaims,
-    TransportCounters,
+    DATAGRAM_MAX, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
 use super::admin::Beat;
 use super::knock;
-use super::{Clock, RESERVED};
+use super::{Clock, RESERVED, unix_now};
 use crate::peer::PeerId;
 
 /// How long a session that is over is still told why.
@@ -35,12 +35,12 @@ const GOODBYE: Duration = Duration::from_secs(1);
 const BEAT: Duration = Duration::from_millis(10);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
-/// Tickets that may wait to be written down; who comes then is refused and comes again.
-const TICKETS_WAITING_MAX: usize = 64;
+/// How long a session waits for its match: a host that starts again takes its matches up one after the other.
+const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a match hears of.
 pub(super) enum Heard {
-    /// A ticket for this match was good; its session may not speak before [`Told::Admit`].
+    /// A ticket for this match was good.
     Connected(PeerId, TicketClaims),
     /// A packet.
     Packet(PeerId, Vec<u8>),
@@ -54,10 +54,6 @@ pub(super) enum Told {
     Open(u64, Sender<Heard>),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
-    /// A ticket was written down (or could not be).
-    Recorded(SessionId, TicketClaims, bool),
-    /// A session may speak.
-    Admit(PeerId),
     /// Send this.
     Packet(PeerId, Box<[u8]>),
     /// A session is over, for this reason.
@@ -69,8 +65,8 @@ pub(super) enum Told {
 }
 
 enum Route {
-    /// Its ticket is being written down.
-    Waiting,
+    /// Its match does not run yet, or has no room: until then.
+    Waiting(TicketClaims, Duration),
     Playing(u64),
     Leaving(CloseCode, Duration),
 }
@@ -81,7 +77,6 @@ struct Io {
     clock: Clock,
     matches: BTreeMap<u64, Sender<Heard>>,
     routes: BTreeMap<SessionId, Route>,
-    recorder: Option<Sender<(SessionId, TicketClaims)>>,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
     beat: Arc<Beat>,
@@ -110,12 +105,9 @@ pub(super) fn start(
     endpoint: ServerEndpoint,
     clock: Clock,
     orders: Receiver<Told>,
-    told: Sender<Told>,
-    consumed: Option<ConsumedTickets>,
     beat: Arc<Beat>,
     game: String,
 ) -> impl Future<Output = ()> {
-    let recorder = consumed.map(|file| record_tickets(file, told));
     let counters = endpoint.counters();
     let io = Io {
         socket,
@@ -123,7 +115,6 @@ pub(super) fn start(
         clock,
         matches: BTreeMap::new(),
         routes: BTreeMap::new(),
-        recorder,
         moved: BTreeSet::new(),
         beat,
         game,
@@ -133,27 +124,6 @@ pub(super) fn start(
         lost_told: Duration::ZERO,
     };
     io.run(orders)
-}
-
-/// Writes tickets down on a thread for blocking work: the disk takes milliseconds for each.
-fn record_tickets(
-    mut file: ConsumedTickets,
-    told: Sender<Told>,
-) -> Sender<(SessionId, TicketClaims)> {
-    let (send, mut tickets) = mpsc::channel::<(SessionId, TicketClaims)>(TICKETS_WAITING_MAX);
-    tokio::task::spawn_blocking(move || {
-        while let Some((session, ticket)) = tickets.blocking_recv() {
-            let written = file.append(ticket.ticket_id, ticket.expires_unix_s);
-            if let Err(error) = &written {
-                tracing::error!(%error, "a ticket cannot be written down: its holder is refused");
-            }
-            let recorded = Told::Recorded(session, ticket, written.is_ok());
-            if told.blocking_send(recorded).is_err() {
-                return;
-            }
-        }
-    });
-    send
 }
 
 impl Io {
@@ -217,7 +187,8 @@ impl Io {
     fn pass_time(&mut self) {
         let now = self.clock.now();
         self.beat.beat(now);
-        self.endpoint.advance(now);
+        self.endpoint.advance(now, unix_now());
+        self.lead_waiting();
         let over: Vec<SessionId> = self
             .routes
             .iter()
@@ -253,38 +224,61 @@ impl Io {
     }
 
     fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
-        self.routes.insert(session, Route::Waiting);
-        match &self.recorder {
-            None => self.lead(session, ticket),
-            Some(recorder) => {
-                if recorder.try_send((session, ticket)).is_err() {
-                    self.refuse(session);
-                }
-            }
-        }
+        let until = self.clock.now() + MATCH_PATIENCE;
+        self.lead(session, ticket, until);
     }
 
-    /// Leads a session whose ticket is written down to its match.
-    fn lead(&mut self, session: SessionId, ticket: TicketClaims) {
-        if !matches!(self.routes.get(&session), Some(Route::Waiting)) {
-            return; // It went away meanwhile.
-        }
+    /// Leads a session to its match; one that finds none waits until then.
+    fn lead(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
         if let Some(code) = self.draining {
             return self.say_goodbye(session, code);
         }
         let id = ticket.match_id;
         let Some(game) = self.matches.get(&id) else {
-            let code = match self.moved.contains(&id) {
-                true => CloseCode::Moved,
-                false => CloseCode::NoMatch,
-            };
-            return self.say_goodbye(session, code);
+            if self.moved.contains(&id) {
+                return self.say_goodbye(session, CloseCode::Moved);
+            }
+            self.routes.insert(session, Route::Waiting(ticket, until));
+            return;
         };
+        // Its packets come behind this, so the match knows it by then.
         match game.try_send(Heard::Connected(PeerId(session.0), ticket)) {
             Ok(()) => {
+                self.endpoint.admit(session);
                 self.routes.insert(session, Route::Playing(id));
             }
-            Err(_) => self.refuse(session),
+            Err(
+                TrySendError::Full(Heard::Connected(_, ticket))
+                | TrySendError::Closed(Heard::Connected(_, ticket)),
+            ) => {
+                self.routes.insert(session, Route::Waiting(ticket, until));
+            }
+            Err(_) => unreachable!("it gives back what it was given"),
+        }
+    }
+
+    /// Tries those who wait again, and gives up those who waited long enough.
+    fn lead_waiting(&mut self) {
+        let now = self.clock.now();
+        let waiting: Vec<SessionId> = self
+            .routes
+            .iter()
+            .filter(|(_, route)| match route {
+                Route::Waiting(ticket, until) => {
+                    now >= *until || self.matches.contains_key(&ticket.match_id)
+                }
+                _ => false,
+            })
+            .map(|(session, _)| *session)
+            .collect();
+        for session in waiting {
+            match self.routes.remove(&session) {
+                Some(Route::Waiting(_, until)) if now >= until => {
+                    self.say_goodbye(session, CloseCode::NoMatch);
+                }
+                Some(Route::Waiting(ticket, until)) => self.lead(session, ticket, until),
+                _ => {}
+            }
         }
     }
 
@@ -304,7 +298,7 @@ impl Io {
                 let code = *code;
                 self.tell_why(session, code);
             }
-            Some(Route::Waiting) | None => {}
+            Some(Route::Waiting(..)) | None => {}
         }
     }
 
@@ -312,15 +306,12 @@ impl Io {
         match order {
             Told::Open(id, game) => {
                 self.matches.insert(id, game);
+                self.lead_waiting();
             }
             Told::Over(id, code) => {
                 self.matches.remove(&id);
                 if code == CloseCode::Moved {
                     self.moved.insert(id);
-                    if self.matches.is_empty() {
-                        // The file of used tickets is the other process's from now on.
-                        self.recorder = None;
-                    }
                 }
                 let left: Vec<SessionId> = self
                     .routes
@@ -332,9 +323,6 @@ impl Io {
                     self.say_goodbye(session, code);
                 }
             }
-            Told::Recorded(session, ticket, true) => self.lead(session, ticket),
-            Told::Recorded(session, _, false) => self.refuse(session),
-            Told::Admit(peer) => self.endpoint.admit(SessionId(peer.0)),
             Told::Packet(peer, bytes) => {
                 // Not sent is lost: the match says it again.
                 let _ = self.endpoint.send(SessionId(peer.0), &bytes);
@@ -360,11 +348,6 @@ impl Io {
                 }
             }
         }
-    }
-
-    fn refuse(&mut self, session: SessionId) {
-        self.routes.remove(&session);
-        self.endpoint.refuse(session);
     }
 
     fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
@@ -398,7 +381,7 @@ impl Io {
                 c.unknown_key,
                 c.rejected,
                 c.denied_full,
-                c.denied_used,
+                c.denied_expired,
                 c.bad_claims,
                 c.rate_limited,
                 c.fenced,
@@ -412,7 +395,7 @@ impl Io {
                 unknown_key = now.1.unknown_key - counters.unknown_key,
                 rejected = now.1.rejected - counters.rejected,
                 denied_full = now.1.denied_full - counters.denied_full,
-                denied_used = now.1.denied_used - counters.denied_used,
+                denied_expired = now.1.denied_expired - counters.denied_expired,
                 bad_claims = now.1.bad_claims - counters.bad_claims,
                 rate_limited = now.1.rate_limited - counters.rate_limited,
                 fenced = now.1.fenced - counters.fenced,

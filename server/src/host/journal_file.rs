@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use twinstep_core::Simulation;
-use twinstep_core::journal::{JournalError, Record, records};
+use twinstep_core::journal::JournalError;
 
 use crate::config::MatchConfig;
 use crate::game::{Match, ResumeError, Resumed};
@@ -179,7 +179,7 @@ impl Journal {
     }
 
     /// Takes the match of a journal up again: see [`Match::resume`]. The file is cut to what is sound of it, and
-    /// gets what the match writes from here on; the ids of the tickets that were used come with it.
+    /// gets what the match writes from here on.
     ///
     /// Reads the whole file into memory.
     ///
@@ -190,7 +190,7 @@ impl Journal {
         config: MatchConfig,
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
-    ) -> Result<(Match<S>, Journal, Vec<u64>), JournalFileError> {
+    ) -> Result<(Match<S>, Journal), JournalFileError> {
         let path = path.into();
         let file = match OpenOptions::new().read(true).append(true).open(&path) {
             Ok(file) => file,
@@ -205,11 +205,7 @@ impl Journal {
             return Err(JournalFileError::Unreadable { path, source });
         }
         let resumed = Match::resume(config, &bytes, rules, resolver);
-        let Resumed {
-            game,
-            keep_bytes,
-            tickets,
-        } = resumed.map_err(|source| JournalFileError::Resume {
+        let Resumed { game, keep_bytes } = resumed.map_err(|source| JournalFileError::Resume {
             path: journal.path.clone(),
             source,
         })?;
@@ -223,7 +219,7 @@ impl Journal {
             torn_bytes,
             "a match is taken up again"
         );
-        Ok((game, journal, tickets))
+        Ok((game, journal))
     }
 
     /// What it is to survive.
@@ -316,8 +312,17 @@ impl Journal {
 
     /// The match goes on without it: it gets another name, so that nobody takes it up where it stops.
     pub(super) fn abandon(self) {
-        let mut name = self.path.clone().into_os_string();
-        name.push(".incomplete");
+        let named = |n: u32| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(".incomplete");
+            if n > 0 {
+                name.push(format!("-{n}"));
+            }
+            name
+        };
+        // One that another match left stays as it is.
+        let free = (0..).map(named).find(|name| !Path::new(name).exists());
+        let name = free.expect("some name is free");
         if let Err(error) = std::fs::rename(&self.path, &name) {
             tracing::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
         }
@@ -342,36 +347,4 @@ fn sync_folder(path: &Path) -> io::Result<()> {
         // Elsewhere a folder cannot be waited for.
         false => Ok(()),
     }
-}
-
-/// The ids of the tickets that a match's journal says were used. Reads the whole file into memory.
-///
-/// A torn end is what a crash leaves; whatever stood there was never acted upon.
-///
-/// # Errors
-/// A file that cannot be read, is damaged, or is no journal.
-pub fn used_tickets(path: impl AsRef<Path>) -> Result<Vec<u64>, JournalFileError> {
-    let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|source| JournalFileError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
-    let mut used = Vec::new();
-    for entry in records(&bytes) {
-        match entry {
-            Ok(entry) => {
-                if let Record::Ticket { id, .. } = entry.record {
-                    used.push(id);
-                }
-            }
-            Err(JournalError::Torn { .. }) => break,
-            Err(source) => {
-                return Err(JournalFileError::Damaged {
-                    path: path.to_owned(),
-                    source,
-                });
-            }
-        }
-    }
-    Ok(used)
 }

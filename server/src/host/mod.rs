@@ -13,7 +13,7 @@
 //! panics or hangs ends alone (`host/isolation.rs`).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
-//! them, and a session is admitted only after its ticket was written down.
+//! them.
 
 mod admin;
 mod admin_port;
@@ -31,6 +31,7 @@ mod journal_folder;
 mod knock;
 mod rejoin;
 mod runner;
+mod serials;
 mod signal;
 mod taker;
 
@@ -46,7 +47,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{ConsumedTickets, Key, ServerEndpoint};
+use twinstep_udp::{Key, SafeSerials, ServerEndpoint};
 
 use crate::game::Match;
 use admin::{Beat, Known, Register};
@@ -58,13 +59,14 @@ use io::Told;
 use isolation::Pulse;
 use rejoin::RejoinTickets;
 use runner::{Ends, Runner};
+use serials::SerialKeeper;
 
 pub use admin::AdminError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
-pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure, used_tickets};
+pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use signal::{StopSignal, stop_requested};
 pub use taker::{Drained, HandedOver, Kept, Taker, take_over};
@@ -136,6 +138,7 @@ pub struct Host {
     incidents: Option<PathBuf>,
     back_after: Duration,
     clock: Clock,
+    serials: SerialKeeper,
     told: mpsc::Sender<Told>,
     closing: watch::Sender<Option<Ending>>,
     matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
@@ -149,7 +152,7 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// An address that cannot be bound, a configuration out of range, or a damaged file of used tickets.
+    /// An address that cannot be bound, a configuration out of range, or a damaged file of safe serials.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -188,18 +191,10 @@ impl Host {
         socket.set_nonblocking(true).map_err(failed)?;
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = Clock::start();
-        let now_unix = unix_now();
         let public = public_of(address, config.public.clone());
-        let mut used = config.used_tickets.clone();
-        let consumed = match &config.consumed_file {
-            None => None,
-            Some(path) => {
-                let file = ConsumedTickets::open(path, now_unix)?;
-                used.extend(file.ids());
-                Some(file)
-            }
-        };
-        let endpoint = ServerEndpoint::new(config.endpoint(&public, used), clock.now())?;
+        let serials = config.serials_file.as_ref().map(SafeSerials::open);
+        let serials = SerialKeeper::start(serials.transpose()?);
+        let endpoint = ServerEndpoint::new(config.endpoint(&public), clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let admin = match config.admin.zip(admin) {
@@ -220,16 +215,7 @@ impl Host {
                 Some(admin::start(listener, at, about)?)
             }
         };
-        let io = io::start(
-            socket,
-            endpoint,
-            clock,
-            orders,
-            told.clone(),
-            consumed,
-            beat,
-            config.game.clone(),
-        );
+        let io = io::start(socket, endpoint, clock, orders, beat, config.game.clone());
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -239,6 +225,7 @@ impl Host {
             incidents: config.incidents,
             back_after: config.back_after,
             clock,
+            serials,
             told,
             closing: watch::Sender::new(None),
             matches: Arc::default(),
@@ -284,6 +271,12 @@ impl Host {
         if journal.as_ref().is_some_and(Journal::is_new) {
             game.keep_journal()?;
         }
+        let known = self.serials.of_match(id);
+        game.know_serials(
+            known
+                .iter()
+                .map(|(name, watches, at)| (&**name, *watches, *at)),
+        );
         let path = journal.as_ref().map(|journal| journal.path().to_owned());
         let beside = path.as_ref().and_then(|path| path.parent());
         let files = IncidentFiles {
@@ -317,7 +310,15 @@ impl Host {
         };
         let tick = game.world().tick().0;
         let needs = Taker::new(&game.origin().1, game.config().players_max);
-        let runner = Runner::new(id, game, journal, tickets, files.clone(), ends);
+        let runner = Runner::new(
+            id,
+            game,
+            journal,
+            tickets,
+            self.serials.clone(),
+            files.clone(),
+            ends,
+        );
         let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
         let known = Known {
             pulse: pulse.clone(),
@@ -367,6 +368,7 @@ impl Host {
         {
             tracing::error!("a match did not end in time");
         }
+        self.serials.write().await;
         let _ = self.told.send(Told::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;

@@ -1,7 +1,7 @@
 //! Tickets to return with: made by the host, because it has the key, and handed down to whoever plays.
 //!
-//! Each is like the ticket that its session came with (the same identity, match and seats), only that it lives shorter,
-//! so that what a client once held is worth little for long.
+//! Each is like the ticket that its session came with (the same identity, match and seats), only newer, and that it
+//! lives shorter, so that what a client once held is worth little for long.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
 
-/// How long a ticket to return with can be used.
-const REJOIN_LIFE: Duration = Duration::from_secs(600);
+/// How long a ticket to return with can be used: ten minutes, and as long for a clock that is set.
+const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -26,12 +26,13 @@ pub(super) struct RejoinTickets {
 }
 
 impl RejoinTickets {
-    /// A ticket for whoever has these seats; none: who watches.
+    /// A ticket for whoever has these seats (none: who watches), newer than the one with the serial `after`.
     pub(super) fn issue(
         &self,
         identity: &str,
         seats: usize,
         now_unix: Duration,
+        after: Option<u64>,
     ) -> Result<Ticket, TicketError> {
         let spec = TicketSpec {
             game: &self.game,
@@ -44,6 +45,6 @@ impl RejoinTickets {
             timeout: TIMEOUT,
             now_unix,
         };
-        Ticket::issue(&self.key, &spec)
+        Ticket::issue_after(&self.key, &spec, after)
     }
 }

@@ -15,7 +15,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
-use twinstep_udp::TicketClaims;
+use twinstep_udp::{SerialOf, TicketClaims};
 
 use super::admin::{Move, MoveOrder, Moved};
 use super::incidents::IncidentFiles;
@@ -24,6 +24,7 @@ use super::isolation::Pulse;
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::rejoin::RejoinTickets;
+use super::serials::SerialKeeper;
 use super::{Clock, Ending, RESERVED, unix_now};
 use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
@@ -68,6 +69,8 @@ pub(super) struct Runner<S: Simulation> {
     game: Match<S>,
     journal: Option<Journal>,
     tickets: RejoinTickets,
+    /// Where safe serials are written down beside the journal.
+    serials: SerialKeeper,
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
@@ -93,6 +96,7 @@ impl<S: Simulation> Runner<S> {
         game: Match<S>,
         journal: Option<Journal>,
         tickets: RejoinTickets,
+        serials: SerialKeeper,
         files: IncidentFiles,
         ends: Ends<S>,
     ) -> Self {
@@ -101,6 +105,7 @@ impl<S: Simulation> Runner<S> {
             game,
             journal,
             tickets,
+            serials,
             files,
             ends,
             jobs: Jobs::new(),
@@ -298,20 +303,19 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// The ticket is written down first; only then may its session speak.
     fn let_in(&mut self, peer: PeerId, ticket: &TicketClaims) {
-        self.game.note_ticket(ticket.ticket_id, &ticket.identity);
         let now = self.ends.clock.now();
-        let seats = usize::from(ticket.seats);
-        let connected = self.game.connect(now, peer, &ticket.identity, seats);
+        let (identity, seats) = (&ticket.identity, usize::from(ticket.seats));
+        let connected = self
+            .game
+            .connect_by_ticket(now, peer, identity, seats, ticket.serial);
         self.carry_out();
         if self.game.is_closed() {
             return;
         }
         tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
-        match connected {
-            Ok(()) => self.tell(Told::Admit(peer)),
-            Err(code) => self.tell(Told::Close(peer, code)),
+        if let Err(code) = connected {
+            self.tell(Told::Close(peer, code));
         }
     }
 
@@ -339,6 +343,18 @@ impl<S: Simulation> Runner<S> {
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),
+                Output::Safe {
+                    identity,
+                    watches,
+                    serial,
+                } => {
+                    let of = SerialOf {
+                        match_id: self.id,
+                        watches,
+                        identity,
+                    };
+                    self.serials.raise(of, serial);
+                }
                 Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
                 Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),
             }
@@ -445,8 +461,11 @@ impl<S: Simulation> Runner<S> {
         let Some((identity, seats)) = self.game.identity(peer) else {
             return;
         };
-        match self.tickets.issue(identity, seats, unix_now()) {
-            Ok(ticket) => self.game.hand_ticket(peer, ticket.to_bytes()),
+        let after = self.game.newest_serial(peer);
+        match self.tickets.issue(identity, seats, unix_now(), after) {
+            Ok(ticket) => self
+                .game
+                .hand_ticket(peer, ticket.serial(), ticket.to_bytes()),
             Err(error) => tracing::error!(id = self.id, %error, "no ticket to return with"),
         }
     }

@@ -176,6 +176,7 @@ impl<S: Play> Rig<S> {
                 }
                 Output::Job { .. }
                 | Output::Ticket { .. }
+                | Output::Safe { .. }
                 | Output::Evidence { .. }
                 | Output::Closed { .. } => {}
             }

@@ -157,13 +157,13 @@ impl<S: Play> Rig<S> {
                     }
                 }
                 Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
-                Output::Ticket { .. } => {}
+                Output::Ticket { .. } | Output::Safe { .. } => {}
                 Output::Evidence { peer, tick } => evidence.push((peer, tick)),
                 Output::Closed { .. } => {}
             }
         }
         for peer in tickets {
-            self.game.hand_ticket(peer, vec![0x5a; TICKET_BYTES]);
+            self.game.hand_ticket(peer, 1, vec![0x5a; TICKET_BYTES]);
         }
         for (peer, tick) in evidence {
             let (rules, hello) = self.game.origin();

@@ -20,8 +20,6 @@ pub struct ServerConfig<'a> {
     pub game: &'a str,
     /// The version of the wire format.
     pub wire_version: u32,
-    /// Ticket ids that were used before this start.
-    pub consumed: Vec<u64>,
     /// The wall clock at the start, since the unix epoch.
     pub now_unix: Duration,
 }

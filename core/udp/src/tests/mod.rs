@@ -35,6 +35,8 @@ struct World {
     server: ServerEndpoint,
     players: Vec<Player>,
     now: Duration,
+    /// By how much the server's wall clock was set forward.
+    clock_jump: Duration,
     /// Everything that was sent, when it is kept.
     sent: Option<Vec<Sent>>,
     admits: bool,
@@ -51,19 +53,13 @@ struct Player {
     packets: Vec<Vec<u8>>,
 }
 
-fn server_of(
-    keys: &[Key],
-    now: Duration,
-    consumed: Vec<u64>,
-    sessions_max: usize,
-) -> ServerEndpoint {
+fn server_of(keys: &[Key], now: Duration, sessions_max: usize) -> ServerEndpoint {
     let config = ServerConfig {
         keys,
         public_addresses: &[server_address()],
         sessions_max,
         game: GAME,
         wire_version: WIRE,
-        consumed,
         now_unix: EPOCH + now,
     };
     ServerEndpoint::new(config, now).expect("a valid configuration")
@@ -87,10 +83,11 @@ impl World {
     fn new() -> World {
         let key = Key::generate();
         World {
-            server: server_of(std::slice::from_ref(&key), Duration::ZERO, vec![], 8),
+            server: server_of(std::slice::from_ref(&key), Duration::ZERO, 8),
             key,
             players: Vec::new(),
             now: Duration::ZERO,
+            clock_jump: Duration::ZERO,
             sent: None,
             admits: true,
             connected: Vec::new(),
@@ -100,8 +97,8 @@ impl World {
     }
 
     /// A server process in place of the old one, which is gone without a word.
-    fn restart(&mut self, consumed: Vec<u64>) {
-        self.server = server_of(std::slice::from_ref(&self.key), self.now, consumed, 8);
+    fn restart(&mut self) {
+        self.server = server_of(std::slice::from_ref(&self.key), self.now, 8);
     }
 
     fn ticket(&self) -> Ticket {
@@ -118,11 +115,7 @@ impl World {
 
     /// Adds a player at address `n` and answers its index.
     fn join(&mut self, n: u16, ticket: &Ticket) -> usize {
-        let endpoint = ClientEndpoint::new(ticket, self.now, EPOCH + self.now);
-        self.add(n, endpoint.expect("a ticket that has not expired"))
-    }
-
-    fn add(&mut self, n: u16, endpoint: ClientEndpoint) -> usize {
+        let endpoint = ClientEndpoint::new(ticket, self.now);
         self.players.push(Player {
             address: player_address(n),
             endpoint,
@@ -165,7 +158,7 @@ impl World {
                 }
             }
         }
-        self.server.advance(now);
+        self.server.advance(now, EPOCH + now + self.clock_jump);
         self.take_server_events();
         while let Some((to, bytes)) = self.server.poll_transmit() {
             if let Some(sent) = &mut self.sent {

@@ -63,7 +63,8 @@ impl<S: Simulation> Running<S> {
         self.host().public_addresses()
     }
 
-    /// A ticket for one player, good for an hour, once. The same name later gets the same seat.
+    /// A ticket for one player, good for an hour, until a newer one of that name is safe. The same name later gets the
+    /// same seat.
     ///
     /// # Errors
     /// A name that is empty, too long or has control characters.

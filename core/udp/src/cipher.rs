@@ -1,0 +1,75 @@
+//! Sealing with a key of 32 bytes: XChaCha20-Poly1305. The only module that names chacha20poly1305.
+//!
+//! Invariant: a nonce is 24 random bytes of the operating system, and seals once with a key.
+
+use chacha20poly1305::{AeadInPlace, Key, KeyInit, Tag, XChaCha20Poly1305, XNonce};
+
+pub(crate) const KEY_BYTES: usize = 32;
+pub(crate) const NONCE_BYTES: usize = 24;
+pub(crate) const TAG_BYTES: usize = 16;
+
+/// Seals `bytes` in place and vouches for `about`, which stays readable; the tag proves both.
+pub(crate) fn seal(
+    key: &[u8; KEY_BYTES],
+    nonce: &[u8; NONCE_BYTES],
+    about: &[u8],
+    bytes: &mut [u8],
+) -> [u8; TAG_BYTES] {
+    let cipher = XChaCha20Poly1305::new(Key::from_slice(key));
+    let tag = cipher.encrypt_in_place_detached(XNonce::from_slice(nonce), about, bytes);
+    tag.expect("less than 256 GiB").into()
+}
+
+/// Opens what [`seal`] sealed; `false`, and nothing of use in `bytes`, if anything was changed.
+#[must_use]
+pub(crate) fn open(
+    key: &[u8; KEY_BYTES],
+    nonce: &[u8; NONCE_BYTES],
+    about: &[u8],
+    bytes: &mut [u8],
+    tag: &[u8; TAG_BYTES],
+) -> bool {
+    let cipher = XChaCha20Poly1305::new(Key::from_slice(key));
+    let (nonce, tag) = (XNonce::from_slice(nonce), Tag::from_slice(tag));
+    cipher
+        .decrypt_in_place_detached(nonce, about, bytes, tag)
+        .is_ok()
+}
+
+/// Whether two tags are the same, in a time that does not tell where they differ.
+#[must_use]
+pub(crate) fn same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
+    let differ = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(differ) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_comes_back_and_every_change_is_seen() {
+        let (key, nonce, about) = ([3; KEY_BYTES], [7; NONCE_BYTES], b"about");
+        let mut bytes = *b"a secret";
+        let tag = seal(&key, &nonce, about, &mut bytes);
+        assert_ne!(&bytes, b"a secret");
+        let sealed = bytes;
+        assert!(open(&key, &nonce, about, &mut bytes, &tag));
+        assert_eq!(&bytes, b"a secret");
+
+        for (key, nonce, about) in [
+            ([4; KEY_BYTES], nonce, &about[..]),
+            (key, [8; NONCE_BYTES], &about[..]),
+            (key, nonce, b"abouT"),
+        ] {
+            assert!(!open(&key, &nonce, about, &mut sealed.clone(), &tag));
+        }
+        let mut changed = sealed;
+        changed[0] ^= 1;
+        assert!(!open(&key, &nonce, about, &mut changed, &tag));
+        let mut forged = tag;
+        forged[15] ^= 1;
+        assert!(!open(&key, &nonce, about, &mut sealed.clone(), &forged));
+        assert!(same(&tag, &tag.clone()) && !same(&tag, &forged));
+    }
+}

@@ -1,0 +1,126 @@
+//! Who stands before the door: dials that were challenged, and what is remembered of those that were let in.
+//!
+//! Invariant: a dial becomes a session once, and one identity's dials leave room for everybody else's.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::claims::TicketClaims;
+use crate::knock::Dial;
+use crate::netcode::HANDSHAKE_LIFE;
+
+/// A challenge is answered within this, or the peer asks again.
+const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
+/// Challenged peers that are remembered: four times as many as there are sessions.
+const CHALLENGED_MAX: usize = 4_096;
+/// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
+const DIALS_MAX: usize = 32;
+/// What is over is forgotten so often.
+const FORGET_EVERY: Duration = Duration::from_secs(1);
+
+/// Somebody was challenged, by this gate.
+pub(crate) struct Challenge {
+    pub(crate) gate: usize,
+    pub(crate) since: Duration,
+    pub(crate) dial: Dial,
+    pub(crate) ticket: TicketClaims,
+}
+
+/// An identity in a match, as a player or as one who watches.
+type Holder = (u64, bool, String);
+
+#[derive(Default)]
+pub(crate) struct Door {
+    challenged: BTreeMap<SocketAddr, Challenge>,
+    /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
+    begun: BTreeMap<u64, Duration>,
+    /// What each identity dialled lately.
+    dials: BTreeMap<Holder, Vec<(u64, Duration)>>,
+    forgot_at: Duration,
+}
+
+impl Door {
+    /// The gate that challenged this address, if one did.
+    pub(crate) fn gate_of(&self, from: SocketAddr) -> Option<usize> {
+        self.challenged.get(&from).map(|challenge| challenge.gate)
+    }
+
+    /// Whether somebody at this address can be challenged.
+    pub(crate) fn has_room(&self, from: SocketAddr) -> bool {
+        self.challenged.len() < CHALLENGED_MAX || self.challenged.contains_key(&from)
+    }
+
+    /// Whether a dial became a session already.
+    pub(crate) fn has_begun(&self, dial: &Dial) -> bool {
+        self.begun.contains_key(&dial.session)
+    }
+
+    /// Whether this ticket's holder may be challenged for another dial now; the same one again is none.
+    pub(crate) fn may_dial(&mut self, now: Duration, ticket: &TicketClaims, dial: &Dial) -> bool {
+        let holder = (ticket.match_id, ticket.seats == 0, ticket.identity.clone());
+        let dials = self.dials.entry(holder).or_default();
+        let known = dials.iter().any(|(id, _)| *id == dial.session);
+        let may = known || dials.len() < DIALS_MAX;
+        if may && !known {
+            dials.push((dial.session, now));
+        }
+        may
+    }
+
+    /// The challenge of another dial from this address: it was given up.
+    pub(crate) fn take_other(&mut self, from: SocketAddr, dial: &Dial) -> Option<Challenge> {
+        let is_other = |challenge: &Challenge| challenge.dial != *dial;
+        match self.challenged.get(&from).is_some_and(is_other) {
+            true => self.challenged.remove(&from),
+            false => None,
+        }
+    }
+
+    /// Somebody at this address was challenged.
+    pub(crate) fn note(&mut self, from: SocketAddr, challenge: Challenge) {
+        self.challenged.insert(from, challenge);
+    }
+
+    /// The challenge of session `id` was answered from this address; `None`: there was none, or it was before.
+    pub(crate) fn take_answered(
+        &mut self,
+        now: Duration,
+        from: SocketAddr,
+        id: u64,
+    ) -> Option<TicketClaims> {
+        let challenge = self.challenged.remove(&from)?;
+        let is_first = challenge.dial.session == id && !self.has_begun(&challenge.dial);
+        if is_first {
+            self.begun.insert(id, now);
+        }
+        is_first.then_some(challenge.ticket)
+    }
+
+    /// Forgets whoever was challenged: nobody is let in any more.
+    pub(crate) fn shut(&mut self) {
+        self.challenged.clear();
+    }
+
+    /// Forgets what is of no use any more.
+    pub(crate) fn forget(&mut self, now: Duration) {
+        if now.saturating_sub(self.forgot_at) < FORGET_EVERY {
+            return;
+        }
+        self.forgot_at = now;
+        self.challenged
+            .retain(|_, challenge| now.saturating_sub(challenge.since) < CHALLENGE_LIFE);
+        let is_new = |at: Duration| now.saturating_sub(at) < HANDSHAKE_LIFE;
+        self.begun.retain(|_, at| is_new(*at));
+        self.dials.retain(|_, dials| {
+            dials.retain(|(_, at)| is_new(*at));
+            !dials.is_empty()
+        });
+    }
+
+    /// Addresses that a challenge is kept for.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.challenged.len()
+    }
+}

@@ -1,0 +1,202 @@
+//! The first datagram of a session: who dials shows its ticket, and draws the keys of this one session.
+//!
+//! ```text
+//! 0     1..9         9..226              226..250  250..266                         266..400
+//! kind  protocol id  the sealed ticket   drawn     proof: a tag under the secret    zero
+//! ```
+//!
+//! The keys follow from the ticket's secret and from what was drawn, so that both sides have them and nobody who
+//! only listens does. A ticket that is shown again, by whomever and from wherever, thereby begins a session with other
+//! keys: nothing that was sealed in one is of use in another.
+//!
+//! Invariant: a knock that was read was made by a holder of the ticket. It may be a copy: who cannot answer the
+//! challenge that follows gets nothing by it, and a knock is longer than its answer.
+
+use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
+use crate::claims::SEALED_BYTES;
+use crate::secrets::random;
+use crate::tickets::Ticket;
+
+/// The first byte of a knock, and of a refusal: no kinds of netcode's.
+pub(crate) const KNOCK: u8 = 7;
+pub(crate) const REFUSAL: u8 = 8;
+/// A knock, in bytes: more than a challenge has.
+pub(crate) const KNOCK_BYTES: usize = 400;
+/// A refusal, in bytes.
+pub(crate) const REFUSAL_BYTES: usize = 2 + TAG_BYTES;
+
+const SEALED_AT: usize = 9;
+const DRAWN_AT: usize = SEALED_AT + SEALED_BYTES;
+const PROOF_AT: usize = DRAWN_AT + NONCE_BYTES;
+
+/// Why a true ticket is not let in by the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalReason {
+    Full,
+    Expired,
+}
+
+/// The keys of one session, and its id.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Dial {
+    pub(crate) session: u64,
+    pub(crate) up_key: [u8; KEY_BYTES],
+    pub(crate) down_key: [u8; KEY_BYTES],
+    drawn: [u8; NONCE_BYTES],
+    secret: [u8; KEY_BYTES],
+}
+
+impl Dial {
+    /// Draws a new session's keys and makes the knock that asks for it.
+    pub(crate) fn draw(ticket: &Ticket) -> (Dial, [u8; KNOCK_BYTES]) {
+        let drawn = random();
+        let mut knock = [0; KNOCK_BYTES];
+        knock[0] = KNOCK;
+        knock[1..SEALED_AT].copy_from_slice(&ticket.protocol_id().to_le_bytes());
+        knock[SEALED_AT..DRAWN_AT].copy_from_slice(ticket.sealed());
+        knock[DRAWN_AT..PROOF_AT].copy_from_slice(&drawn);
+        let (dial, proof) = Dial::derive(*ticket.secret(), drawn, &knock[..DRAWN_AT]);
+        knock[PROOF_AT..PROOF_AT + TAG_BYTES].copy_from_slice(&proof);
+        (dial, knock)
+    }
+
+    fn derive(
+        secret: [u8; KEY_BYTES],
+        drawn: [u8; NONCE_BYTES],
+        about: &[u8],
+    ) -> (Dial, [u8; TAG_BYTES]) {
+        // Zeros that are sealed are the cipher's key stream: secret, and another one for whatever is drawn.
+        let mut stream = [0; 8 + 2 * KEY_BYTES];
+        let proof = cipher::seal(&secret, &drawn, about, &mut stream);
+        let (session, keys) = stream.split_first_chunk::<8>().expect("72 bytes");
+        let (up_key, down_key) = keys.split_first_chunk::<KEY_BYTES>().expect("64 bytes");
+        let dial = Dial {
+            session: u64::from_le_bytes(*session),
+            up_key: *up_key,
+            down_key: down_key.try_into().expect("32 bytes"),
+            drawn,
+            secret,
+        };
+        (dial, proof)
+    }
+
+    /// What was drawn for this session: random, and its own.
+    pub(crate) fn drawn(&self) -> &[u8; NONCE_BYTES] {
+        &self.drawn
+    }
+
+    /// The word that this session does not begin, which only the holder of the ticket believes.
+    pub(crate) fn refusal(&self, reason: RefusalReason) -> [u8; REFUSAL_BYTES] {
+        let mut refusal = [0; REFUSAL_BYTES];
+        refusal[..2].copy_from_slice(&[REFUSAL, reason as u8]);
+        let tag = cipher::seal(&self.secret, &self.refusal_nonce(), &refusal[..2], &mut []);
+        refusal[2..].copy_from_slice(&tag);
+        refusal
+    }
+
+    /// Why this session does not begin, if the datagram is the server's word on that.
+    pub(crate) fn read_refusal(&self, datagram: &[u8]) -> Option<RefusalReason> {
+        let (about, tag) = datagram.split_last_chunk::<TAG_BYTES>()?;
+        let reason = match about {
+            [REFUSAL, reason] if *reason == RefusalReason::Full as u8 => RefusalReason::Full,
+            [REFUSAL, reason] if *reason == RefusalReason::Expired as u8 => RefusalReason::Expired,
+            _ => return None,
+        };
+        let nonce = self.refusal_nonce();
+        cipher::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
+    }
+
+    /// What the keys were made with, changed: a nonce seals once.
+    fn refusal_nonce(&self) -> [u8; NONCE_BYTES] {
+        let mut nonce = self.drawn;
+        nonce[NONCE_BYTES - 1] ^= 0xff;
+        nonce
+    }
+}
+
+/// A knock as it came.
+#[derive(Clone, Copy)]
+pub(crate) struct Knock<'a>(&'a [u8; KNOCK_BYTES]);
+
+impl<'a> Knock<'a> {
+    /// `None`: another kind of datagram.
+    pub(crate) fn read(datagram: &'a [u8]) -> Option<Knock<'a>> {
+        let knock: &[u8; KNOCK_BYTES] = datagram.try_into().ok()?;
+        (knock[0] == KNOCK).then_some(Knock(knock))
+    }
+
+    /// Which game, wire and key it is for.
+    pub(crate) fn protocol_id(self) -> u64 {
+        u64::from_le_bytes(self.0[1..SEALED_AT].try_into().expect("eight bytes"))
+    }
+
+    pub(crate) fn sealed(self) -> &'a [u8; SEALED_BYTES] {
+        self.0[SEALED_AT..DRAWN_AT]
+            .try_into()
+            .expect("a sealed pass")
+    }
+
+    /// The keys of the session that it asks for; `None`: whoever made it has not the ticket's secret.
+    pub(crate) fn dial(self, secret: &[u8; KEY_BYTES]) -> Option<Dial> {
+        let drawn = self.0[DRAWN_AT..PROOF_AT].try_into().expect("24 bytes");
+        let (dial, proof) = Dial::derive(*secret, drawn, &self.0[..DRAWN_AT]);
+        let theirs = self.0[PROOF_AT..PROOF_AT + TAG_BYTES]
+            .try_into()
+            .expect("16 bytes");
+        cipher::same(&proof, &theirs).then_some(dial)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tickets::tests::ticket;
+
+    #[test]
+    fn both_sides_have_the_same_keys_and_each_dial_has_others() {
+        let ticket = ticket();
+        let (ours, bytes) = Dial::draw(&ticket);
+        let knock = Knock::read(&bytes).unwrap();
+        assert_eq!(knock.protocol_id(), ticket.protocol_id());
+        assert_eq!(knock.sealed(), ticket.sealed());
+        let theirs = knock.dial(ticket.secret()).unwrap();
+        assert!(theirs == ours);
+        assert_ne!(ours.up_key, ours.down_key);
+
+        let (again, _) = Dial::draw(&ticket);
+        assert!(again.session != ours.session && again.up_key != ours.up_key);
+        assert!(again.down_key != ours.down_key);
+    }
+
+    #[test]
+    fn a_changed_knock_or_one_without_the_secret_is_no_dial() {
+        let ticket = ticket();
+        let (_, bytes) = Dial::draw(&ticket);
+        for at in 1..PROOF_AT + TAG_BYTES {
+            let mut changed = bytes;
+            changed[at] ^= 1;
+            let knock = Knock::read(&changed).unwrap();
+            assert!(knock.dial(ticket.secret()).is_none(), "byte {at}");
+        }
+        let knock = Knock::read(&bytes).unwrap();
+        assert!(knock.dial(&[0; KEY_BYTES]).is_none());
+        assert!(Knock::read(&bytes[1..]).is_none());
+    }
+
+    #[test]
+    fn a_refusal_is_believed_by_its_own_dial_only() {
+        let ticket = ticket();
+        let (dial, _) = Dial::draw(&ticket);
+        let (other, _) = Dial::draw(&ticket);
+        for reason in [RefusalReason::Full, RefusalReason::Expired] {
+            let refusal = dial.refusal(reason);
+            assert_eq!(dial.read_refusal(&refusal), Some(reason));
+            assert_eq!(other.read_refusal(&refusal), None);
+            for at in 0..REFUSAL_BYTES {
+                let mut changed = refusal;
+                changed[at] ^= 1;
+                assert_eq!(dial.read_refusal(&changed), None, "byte {at}");
+            }
+        }
+    }
+}

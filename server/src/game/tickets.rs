@@ -1,0 +1,98 @@
+//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`].
+
+use super::*;
+
+impl<S: Simulation> Match<S> {
+    /// As [`connect`](Match::connect), by a ticket with this serial. It is safe once the session plays: a join that is
+    /// refused or breaks off spends nothing.
+    ///
+    /// # Errors
+    /// As [`connect`](Match::connect), and [`CloseCode::Superseded`] if a newer ticket is safe.
+    pub fn connect_by_ticket(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        identity: &str,
+        seats: usize,
+        serial: u64,
+    ) -> Result<(), CloseCode> {
+        if self.is_superseded(identity, seats == 0, serial) {
+            return Err(CloseCode::Superseded);
+        }
+        self.call(now, peer, (identity, Some(serial)), seats)
+    }
+
+    /// Whether a newer ticket of this identity is safe.
+    pub(super) fn is_superseded(&self, identity: &str, watches: bool, serial: u64) -> bool {
+        let safe = self.serials.safe(identity, watches);
+        safe.is_some_and(|safe| serial < safe)
+    }
+
+    /// What is known of safe serials from elsewhere: identity, whether it watches, serial. The journal does not hear of
+    /// these.
+    pub fn know_serials<'a>(&mut self, safe: impl IntoIterator<Item = (&'a str, bool, u64)>) {
+        for (identity, watches, serial) in safe {
+            self.serials.raise(identity, watches, serial);
+        }
+    }
+
+    /// Tickets of an identity with a lower serial let nobody in any more. An operator revokes what an identity holds by
+    /// raising its serial above all that were issued; sessions that are there go on.
+    pub fn raise_serial(&mut self, identity: &str, watches: bool, serial: u64) {
+        if !self.serials.raise(identity, watches, serial) {
+            return;
+        }
+        self.journal(|recorder, out| recorder.serial(serial, watches, identity, out));
+        self.outbox
+            .push(Item::Safe(identity.to_owned(), watches, serial));
+    }
+
+    /// The lowest serial that lets an identity in; `None`: all do.
+    #[must_use]
+    pub fn safe_serial(&self, identity: &str, watches: bool) -> Option<u64> {
+        self.serials.safe(identity, watches)
+    }
+
+    /// The ticket that a session is to get must be newer than the one with this serial.
+    #[must_use]
+    pub fn newest_serial(&self, peer: PeerId) -> Option<u64> {
+        let peer = self.peers.iter().find(|p| p.id == peer)?;
+        let safe = self.serials.safe(&peer.identity, peer.is_spectator());
+        safe.max(peer.came_by).max(peer.handed)
+    }
+
+    /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for, and its serial. Its bytes are the host's
+    /// and the client's own matter.
+    pub fn hand_ticket(&mut self, peer: PeerId, serial: u64, ticket: Vec<u8>) {
+        if let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) {
+            // One that finds no room is followed by another.
+            if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
+                peer.handed = peer.handed.max(Some(serial));
+            }
+        }
+    }
+
+    /// A session plays: the ticket that it came by is safe.
+    pub(super) fn note_used(&mut self, at: usize) {
+        if let Some(serial) = self.peers[at].came_by {
+            self.note_safe(at, serial);
+        }
+    }
+
+    /// A client says that it stored a ticket where a new process of it finds it. Only what it was handed counts: it
+    /// could lock itself out by anything else.
+    pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
+        let serial = told.try_into().map(u64::from_le_bytes);
+        let handed = self.peers[at].handed;
+        match serial {
+            Ok(serial) if Some(serial) <= handed => self.note_safe(at, serial),
+            _ => self.stats.malformed += 1,
+        }
+    }
+
+    fn note_safe(&mut self, at: usize, serial: u64) {
+        let peer = &self.peers[at];
+        let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
+        self.raise_serial(&identity, watches, serial);
+    }
+}
