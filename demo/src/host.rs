@@ -5,13 +5,16 @@
 //!            └─▶ invites/player-1.invite ... one for each screen, 0600 ─▶ powderkeg join FILE, or pasted: join -
 //! ```
 //!
-//! An invite is a ticket: it lets one screen in, once; after that the client keeps tickets to return with. Invites of a
-//! key that was made for this match are worthless after it, and are removed at its end.
+//! An invite is a ticket: it lets one screen in, until that keeps newer tickets to return with. Whoever hosts makes
+//! another one for a player, also one in play, by typing its name. Invites of a key that was made for this match are
+//! worthless after it, and are removed at its end.
 
 use std::fmt::Write;
+use std::io::BufRead;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 use twinstep_server::host::Server;
 use twinstep_udp::Key;
@@ -49,24 +52,94 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let server = reachable(server, args).listen(&args.listen.to_string())?;
     let dialled = server.public_addresses().to_vec();
     let is_new_folder = make_private_folder(&args.invites)?;
-    let mut invites = Vec::new();
-    for n in 1..=args.players / args.seats {
-        let file = free_file(&args.invites, &format!("player-{n}"))?;
-        serve::issue(&key, &format!("player-{n}"), args.seats, &dialled)?.save(&file)?;
-        invites.push(file);
+    let inviter = Inviter {
+        key,
+        folder: args.invites.clone(),
+        screens: args.players / args.seats,
+        seats: args.seats,
+        dialled,
+        made: Arc::default(),
+    };
+    for n in 1..=inviter.screens {
+        inviter.invite(&format!("player-{n}"))?;
     }
-    say::out(words(args, server.local_addr(), &dialled, &invites))?;
+    let invites = inviter.made();
+    let dialled = &inviter.dialled;
+    say::out(words(args, server.local_addr(), dialled, &invites))?;
+    inviter.clone().listen();
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
         // Worthless now; who has removed one already may.
-        invites.iter().for_each(|file| {
+        for file in inviter.made() {
             let _ = std::fs::remove_file(file);
-        });
+        }
         if is_new_folder {
             let _ = std::fs::remove_dir(&args.invites);
         }
     }
     ended
+}
+
+/// Makes invites, at the start and whenever a name is typed.
+#[derive(Clone)]
+struct Inviter {
+    key: Key,
+    folder: PathBuf,
+    screens: u8,
+    seats: u8,
+    dialled: Vec<SocketAddr>,
+    /// The files, in the order in which they were made.
+    made: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl Inviter {
+    /// Writes an invite for a player; where to.
+    fn invite(&self, player: &str) -> Result<PathBuf, Failure> {
+        let file = free_file(&self.folder, player)?;
+        serve::issue(&self.key, player, self.seats, &self.dialled)?.save(&file)?;
+        let mut made = self.made.lock().expect("nothing panics under this lock");
+        made.push(file.clone());
+        Ok(file)
+    }
+
+    fn made(&self) -> Vec<PathBuf> {
+        let made = self.made.lock().expect("nothing panics under this lock");
+        made.clone()
+    }
+
+    /// What is said to a line that was typed: another invite for the player that it names; nothing to an empty one.
+    fn answer(&self, line: &str) -> Option<String> {
+        let player = line.trim();
+        let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
+        match known.then(|| self.invite(player)) {
+            Some(Ok(file)) => Some(format!(
+                "another invite for {player}: {}\nThe ones before are good until it is used.",
+                file.display()
+            )),
+            Some(Err(failure)) => Some(failure.to_string()),
+            None if player.is_empty() => None,
+            None => Some(format!(
+                "expected the name of a player who needs another invite, player-1 to player-{}",
+                self.screens
+            )),
+        }
+    }
+
+    /// Answers what is typed, as long as the process lives.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "standard input can only be waited for, and nobody waits for it"
+    )]
+    fn listen(self) {
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                let answer = self.answer(&line);
+                if answer.is_some_and(|answer| say::out(answer).is_err()) {
+                    return;
+                }
+            }
+        });
+    }
 }
 
 /// Says what players dial: what was told, or where this machine is on its network, and on itself.
@@ -157,8 +230,8 @@ fn words(
     };
     let _ = writeln!(
         out,
-        "listening on {listens}; players dial {}\n\n{} invites, each for {screens}, good once. They are secrets: give \
-         each to one friend.",
+        "listening on {listens}; players dial {}\n\n{} invites, each for {screens}. They are secrets: give each to one \
+         friend.",
         list.join(" or "),
         invites.len()
     );
@@ -180,7 +253,10 @@ fn words(
             listens.port()
         );
     }
-    let _ = writeln!(out, "Ctrl-C ends the match.");
+    let _ = writeln!(
+        out,
+        "A friend who lost an invite: type the player's name here, such as player-2, and Enter.\nCtrl-C ends the match."
+    );
     out
 }
 
@@ -203,6 +279,36 @@ mod tests {
         std::fs::write(folder.join("file"), "").unwrap();
         let refused = make_private_folder(&folder.join("file"));
         assert!(matches!(refused, Err(Failure::Invites { .. })));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O1: there was no second invite for a player.
+    #[test]
+    fn another_invite_is_made_for_a_player_who_is_named_and_it_is_newer() {
+        let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        make_private_folder(&folder).unwrap();
+        let inviter = Inviter {
+            key: Key::generate(),
+            folder: folder.clone(),
+            screens: 2,
+            seats: 1,
+            dialled: vec!["127.0.0.1:7777".parse().unwrap()],
+            made: Arc::default(),
+        };
+        let first = inviter.invite("player-2").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert_eq!(inviter.answer("  "), None);
+        for unknown in ["player-3", "player-0", "../player-1", "anna"] {
+            let answer = inviter.answer(unknown).unwrap();
+            assert!(answer.contains("player-1 to player-2"), "{answer}");
+        }
+        let answer = inviter.answer(" player-2\r").unwrap();
+        let second = folder.join("player-2-2.invite");
+        assert!(answer.contains(second.to_str().unwrap()), "{answer}");
+        assert_eq!(inviter.made(), [first.clone(), second.clone()]);
+        let serial = |file| twinstep_udp::Ticket::load(file).unwrap().serial();
+        assert!(serial(second) > serial(first));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

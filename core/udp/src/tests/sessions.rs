@@ -468,7 +468,7 @@ fn a_server_that_is_shut_answers_nobody_and_spends_no_ticket() {
     assert!(!world.players[late].connected);
     assert_eq!(world.players[late].closed, None, "it goes on asking");
     assert_eq!(world.server.address(session), Some(player_address(0)));
-    world.restart(vec![]);
+    world.restart();
     world.run(SECOND);
     assert!(world.players[late].connected);
 }
@@ -485,7 +485,7 @@ fn a_server_that_stood_still_hears_what_came_before_it_times_anybody_out() {
     while let Some((_, datagram)) = world.players[0].endpoint.poll_transmit() {
         world.server.handle(now, player_address(0), datagram);
     }
-    world.server.advance(now);
+    world.server.advance(now, EPOCH + now);
     world.take_server_events();
     assert_eq!(world.left, []);
     assert_eq!(world.packets, [(session, b"still here".to_vec())]);
