@@ -1,7 +1,10 @@
 //! `kill -9` of a real server in mid-match, again and again: everybody returns by itself, and one journal tells the
 //! whole match.
 //!
-//! `ci/kills.sh` runs this for longer: `TWINSTEP_KILLS` kills within `TWINSTEP_SECONDS`.
+//! And clients that are killed, or whose server is, at the worst moments: nobody is locked out.
+//!
+//! `ci/kills.sh` runs this for longer: `TWINSTEP_KILLS` kills within `TWINSTEP_SECONDS`, `TWINSTEP_CLIENT_KILLS` and
+//! `TWINSTEP_RETURN_KILLS`.
 #![cfg(unix)]
 
 use std::fs;
@@ -213,4 +216,71 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     assert_eq!((heals, lost), (0, 0));
     // A quiet machine needs half a second; this one may be busy.
     assert!(median < Duration::from_secs(4), "{median:?}");
+}
+
+/// A client that keeps its newest ticket in a file, like the command `join`, over a line of 100 ms each way that loses
+/// one datagram in fifty.
+fn keeping_client(ticket: &str, seed: u64) -> BotClient {
+    let kept = format!("{ticket}.rejoin");
+    let newest = if PathBuf::from(&kept).exists() {
+        kept.as_str()
+    } else {
+        ticket
+    };
+    let newest = Ticket::load(newest).unwrap();
+    let rules = wiring::rules(None);
+    let link = "rtt=200,jitter=0,loss=2".parse().unwrap();
+    let client = wiring::client(&newest, &rules, Some((link, seed))).unwrap();
+    let client = client.keeping(move |newer| newer.save(&kept).is_ok());
+    BotClient::new(client, rules, Sticks::Keys, Mwc::seed(seed))
+}
+
+/// Finding O1: seven of seven who were killed within 2.5 s of a return were locked out for ever.
+#[test]
+fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
+    let kills = number("TWINSTEP_CLIENT_KILLS", 4);
+    let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
+    let game = Match::start();
+    let tickets: Vec<String> = (1..=2)
+        .map(|n| game.folder.ticket(&game.address, &format!("bot-{n}")))
+        .collect();
+    // One stays, so that the match goes on, with the other one in it.
+    let mut stays = vec![keeping_client(&tickets[0], 1)];
+    play(&mut stays, Hands::On, |bots| {
+        bots[0].stats().authority_tick > 0
+    });
+    for kill in 0..=kills {
+        stays.push(keeping_client(&tickets[1], u64::from(kill) + 2));
+        let took = play(&mut stays, Hands::On, |bots| {
+            bots[1].stats().authority_tick > 0
+        });
+        let wait = Duration::from_millis(u64::from(luck.below(3_000)));
+        println!("back within {} ms, killed after {wait:?}", took.as_millis());
+        play_for(&mut stays, Hands::On, wait);
+        assert!(stays.iter().all(|bot| bot.ended().is_none()));
+        // Its process is gone, and nothing was said.
+        drop(stays.pop());
+    }
+    println!("{kills} kills of clients: 0 locked out");
+}
+
+/// Finding O2: at the third crash right after a return everybody was locked out.
+#[test]
+fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
+    let kills = number("TWINSTEP_RETURN_KILLS", 4);
+    let mut game = Match::start();
+    let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n)).collect();
+    play(&mut bots, Hands::On, |bots| {
+        bots.iter().all(|bot| bot.stats().authority_tick > 60)
+    });
+    for kill in 1..=kills {
+        let at = newest(&bots);
+        game.kill_and_restart();
+        let back = |bot: &BotClient| bot.stats().authority_tick > at;
+        let took = play(&mut bots, Hands::On, |bots| bots.iter().all(back));
+        println!("kill {kill}: all play after {} ms", took.as_millis());
+        play_for(&mut bots, Hands::On, Duration::from_millis(50));
+    }
+    assert!(bots.iter().all(|bot| bot.ended().is_none()));
+    println!("{kills} kills right after a return: 0 locked out");
 }
