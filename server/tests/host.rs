@@ -247,6 +247,9 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     for once in [&older, &newer] {
         let mut party = vec![(client(once), 0)];
         play(&mut party, all_beyond(Tick(0))).await.unwrap();
+        // Only what a session plays with is used.
+        let seen = authority(&party[0].0);
+        play(&mut party, all_beyond(seen + 60)).await.unwrap();
     }
     settings.listen = host.local_addr();
     host.shutdown(CloseCode::Draining).await;
