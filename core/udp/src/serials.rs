@@ -308,7 +308,7 @@ mod tests {
         let sound = "0000018bcfe56800 0000000000000001 p anna";
         for (text, at) in [
             ("", 1),
-            ("hello\n".into(), 1),
+            ("hello\n", 1),
             (&*format!("{FIRST_LINE}\n{sound}\nhello\n"), 3),
             (&*format!("{FIRST_LINE}\n{sound}"), 2),
             (&*format!("{FIRST_LINE}\n{}\n", &sound[1..]), 2),
