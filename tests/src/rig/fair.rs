@@ -192,9 +192,19 @@ impl<S: Play> Rig<S> {
         let patience = self.order_patience();
         assert!(
             waited <= patience,
-            "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open",
+            "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open; the match waits for {:?}: {:?}",
             client.identity,
-            client.given_at.len()
+            client.given_at.len(),
+            self.game.waiting(),
+            self.clients
+                .iter()
+                .map(|c| (
+                    &c.identity,
+                    c.session.seats(),
+                    self.game.stage(c.peer),
+                    c.session.closed()
+                ))
+                .collect::<Vec<_>>()
         );
     }
 
