@@ -230,11 +230,6 @@ impl Plan {
                 *max = policies.tick.max(*max);
             }
         }
-        // Not true yet: whoever's process dies while it joins a match that waits for all is back before it is too slow.
-        let waits = matches!(policies.sealing, Sealing::WaitForAll { .. });
-        if waits && self.crashes == Crashes::WhileJoining && !is_drawn("joining") {
-            self.crashes = Crashes::Usual;
-        }
         // Findings K4, K6, K3, K13, C1, C2, C3: what these clients and servers do is not contained.
         for person in &mut self.people {
             let name = format!("{:?}", person.role).to_lowercase();
