@@ -106,7 +106,7 @@ pub fn plain(text: &str) -> Plain<'_> {
     Plain(text)
 }
 
-/// See [`line`].
+/// See [`line()`].
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     text: &'a str,
