@@ -10,7 +10,7 @@ use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
-use twinstep_server::host::{Host, HostConfig, HostError, Journal, Server, Stopped};
+use twinstep_server::host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
 use twinstep_server::{Look, Match, MatchConfig, Resolution};
 use twinstep_udp::Key;
 
@@ -177,6 +177,21 @@ fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
     assert_eq!(stopped, Stopped::Over(CloseCode::Fault));
     let running = server().listen("127.0.0.1:0").unwrap();
     assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
+}
+
+/// Finding A7: whether the look that closes a match is answered was a matter of luck.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_that_closes_the_match_is_answered() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = host.await.unwrap();
+    for id in 0..200 {
+        let game = host.add_match(id, game(), None).await.unwrap();
+        let close = |game: &mut Match<Counter>| game.close(CloseCode::Fault);
+        assert_eq!(game.inspect(close).await, Ok(()), "match {id}");
+        assert_eq!(game.ended().await, Some(CloseCode::Fault));
+        assert_eq!(game.inspect(|_| ()).await, Err(MatchEnded));
+    }
 }
 
 /// Finding H11: two at once could both get the id.

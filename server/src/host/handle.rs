@@ -1,6 +1,8 @@
 //! A running match, as the rest of the process reaches it: by errands between two of its steps.
 
 use std::collections::VecDeque;
+use std::future::ready;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -51,11 +53,18 @@ impl<S: Simulation> MatchHandle<S> {
             self.errands.send(errand).await.map_err(|_| MatchEnded)?;
             answered.await.map_err(|_| MatchEnded)
         };
+        let mut asked = pin!(asked);
         let mut over = self.over.clone();
         tokio::select! {
+            biased;
+            answer = &mut asked => return answer,
+            _ = over.wait_for(Option::is_some) => {}
+        }
+        // A look that closed the match was answered before its end was told. A match that stands still never answers.
+        tokio::select! {
+            biased;
             answer = asked => answer,
-            // It stands still, and will never answer.
-            _ = over.wait_for(Option::is_some) => Err(MatchEnded),
+            () = ready(()) => Err(MatchEnded),
         }
     }
 
