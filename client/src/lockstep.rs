@@ -181,6 +181,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         mut input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
         let (mut closed, mut fits) = (false, true);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.playout.look(now);
+        }
         for _ in 0..BURST_TICKS {
             let Some(lockstep) = &mut self.lockstep else {
                 break;

@@ -153,7 +153,7 @@ fn heed_pace<S: Simulation, V: Show<S>>(
         lockstep.needed = told.next_turn + u32::from(told.unbroken);
         if let Some(margin) = margin {
             let slack_ms = margin * i32::from(SLACK_UNIT_MS);
-            lockstep.playout.report(f64::from(slack_ms));
+            lockstep.playout.report(told.next_turn, slack_ms.into());
             meter.margins.add(margin);
         }
     }

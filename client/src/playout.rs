@@ -12,7 +12,11 @@
 //!
 //! Playing later gives turns more slack on their way down and takes it from the batches on their way up.
 //! The clock steers slowly (±5 %) to where both smallest slacks are equal: nobody can do better with the
-//! turn length there is. Who was away for long does not wait for ±5 %: it leaps, and runs what is here.
+//! turn length there is. Who was away for long, or whose batches come too late though turns wait here, does not
+//! wait for ±5 %: it leaps, and runs what is here.
+//!
+//! A machine that stood still says nothing of its line: what it finds when it wakes may have come long before, so it
+//! is no pause, and runs at once.
 
 use std::time::Duration;
 
@@ -31,6 +35,13 @@ const EARLY: Duration = Duration::from_millis(1);
 const LEAP_MS: f64 = 600.0;
 /// ...so that this slack is left.
 const LEAP_TO_MS: f64 = 100.0;
+/// Batches come too late, and this much could be taken from what turns wait here: it is, at once.
+const LEAP_LATE_MS: f64 = 100.0;
+/// After such a leap the server's word still tells of batches before it, for so many turns: it remembers 16 batches, and
+/// its word takes its way.
+const STALE_TURNS: u32 = 24;
+/// A machine that did not look at the clock for longer than this stood still.
+const STOOD: Duration = Duration::from_millis(100);
 /// Turns that may wait to run and are timed.
 const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, who sends nothing.
@@ -54,6 +65,11 @@ pub(crate) struct Playout {
     slacks: Vec<f64>,
     /// The server's word on the batches, in ms.
     slack_up: Option<f64>,
+    /// Its word is not heeded before this turn.
+    stale_until: u32,
+    /// When the clock was looked at last, and between which looks the machine stood still.
+    looked_at: Option<Duration>,
+    stood: Option<(Duration, Duration)>,
     spectates: bool,
 }
 
@@ -65,6 +81,9 @@ impl Playout {
             arrived: Vec::with_capacity(2 * TURNS),
             slacks: Vec::with_capacity(TURNS),
             slack_up: None,
+            stale_until: 0,
+            looked_at: None,
+            stood: None,
             spectates,
         }
     }
@@ -81,6 +100,16 @@ impl Playout {
         self.arrived.clear();
         self.slacks.clear();
         self.slack_up = None;
+        self.stale_until = 0;
+    }
+
+    /// Somebody looks what is due now, as at every frame.
+    pub(crate) fn look(&mut self, now: Duration) {
+        if let Some(before) = self.looked_at.replace(now)
+            && now.saturating_sub(before) > STOOD
+        {
+            self.stood = Some((before, now));
+        }
     }
 
     /// A turn is here as a whole.
@@ -91,9 +120,11 @@ impl Playout {
         }
     }
 
-    /// The server told how early the latest of the last batches came.
-    pub(crate) fn report(&mut self, slack_ms: f64) {
-        self.slack_up = Some(slack_ms);
+    /// The server told, when it was about to seal turn `turn`, how early the latest of the last batches came.
+    pub(crate) fn report(&mut self, turn: u32, slack_ms: f64) {
+        if turn >= self.stale_until {
+            self.slack_up = Some(slack_ms);
+        }
     }
 
     /// Whether the next tick's time has come.
@@ -107,7 +138,14 @@ impl Playout {
         let at = self.arrived.iter().position(|(number, _)| *number == turn);
         let arrived = at.map(|at| self.arrived[at].1);
         self.arrived.retain(|(number, _)| *number > turn);
-        let arrived = arrived?;
+        let (arrived, runs) = match self.stood {
+            // It may have come at any time since the last look: in time, if that is possible.
+            Some((from, to)) if (from..=to).contains(&arrived?) => {
+                let arrived = arrived?.min(due.max(from));
+                (arrived, arrived)
+            }
+            _ => (arrived?, now),
+        };
         if self.slacks.len() == TURNS {
             self.slacks.remove(0);
         }
@@ -115,15 +153,34 @@ impl Playout {
         if slack > self.slack_up.unwrap_or_default().max(0.0) + LEAP_MS {
             self.due = Some(arrived + Duration::from_secs_f64(LEAP_TO_MS / 1e3));
             self.slacks.push(LEAP_TO_MS);
+        } else if arrived > due {
+            // From here on the clock is later by this: the turns before would have had so much more time.
+            let late = ms(runs) - ms(due);
+            self.slacks.iter_mut().for_each(|slack| *slack += late);
+            self.slacks.push(0.0);
+            self.due = Some(runs);
         } else {
             self.slacks.push(slack);
         }
+        self.hurry(turn);
         self.steer();
-        if arrived > due {
-            self.due = Some(now);
-        }
-        let late = now.saturating_sub(due);
+        let late = runs.saturating_sub(due);
         (arrived > due + EARLY).then_some(Pause { late })
+    }
+
+    /// Leaps, if that is what brings batches in time.
+    fn hurry(&mut self, turn: u32) {
+        let (Some(up), Some(down), Some(due)) = (self.slack_up, self.slack_ms(), self.due) else {
+            return;
+        };
+        let off = ((down - up) / 2.0).min(down);
+        if self.spectates || up >= 0.0 || off < LEAP_LATE_MS {
+            return;
+        }
+        self.due = Some(due.saturating_sub(Duration::from_secs_f64(off / 1e3)));
+        self.slacks.iter_mut().for_each(|slack| *slack -= off);
+        self.slack_up = Some(up + off);
+        self.stale_until = turn + STALE_TURNS;
     }
 
     /// A tick ran.
@@ -191,6 +248,68 @@ mod tests {
         assert!(!playout.is_due(MS(310)) && playout.is_due(MS(312)));
     }
 
+    /// Finding K14: a machine that stood still for 0.3 s paused for that long, and its batches came too late for 8 s.
+    #[test]
+    fn a_machine_that_stood_still_runs_at_once_what_came_meanwhile() {
+        let mut playout = Playout::new(false);
+        playout.start(MS(100));
+        for at in [90, 110, 130] {
+            playout.look(MS(at));
+        }
+        for turn in 0..5 {
+            playout.note_arrival(MS(530), turn);
+        }
+        playout.look(MS(530));
+        for turn in 0..5u64 {
+            assert_eq!(
+                playout.begin_turn(MS(530), turn as u32),
+                match turn {
+                    // It was not here when the machine looked last.
+                    0 => Some(Pause { late: MS(30) }),
+                    _ => None,
+                }
+            );
+            assert_eq!(playout.due, Some(MS(130 + turn * 100)));
+            (0..2).for_each(|_| playout.step(TICK));
+        }
+        assert!(!playout.is_due(MS(530)), "it is where it would be");
+    }
+
+    /// Finding K14: after half a second of silence of its line a client trailed, and its batches came too late until ±5 %
+    /// had made up for that.
+    #[test]
+    fn whose_batches_are_late_makes_use_of_the_turns_that_wait() {
+        let (way, turn) = (50.0, 80.0);
+        let (lead, mut runs, mut late) = (3.0 * turn, way, 0);
+        let mut playout = Playout::new(false);
+        playout.start(MS(50));
+        let mut slacks = std::collections::VecDeque::new();
+        for n in 0..400u32 {
+            let due = f64::from(n) * turn;
+            // The line is silent from turn 100 on, for half a second.
+            let arrives = (due + way).max(if (100..107).contains(&n) {
+                100.0 * turn + 500.0
+            } else {
+                0.0
+            });
+            let looked = runs.max(arrives);
+            playout.note_arrival(Duration::from_secs_f64(arrives / 1e3), n);
+            let _ = playout.begin_turn(Duration::from_secs_f64(looked / 1e3), n);
+            slacks.push_back(due + lead - (looked + way));
+            if slacks.len() > 16 + 2 {
+                slacks.pop_front();
+                let told = slacks.iter().copied().take(16).fold(f64::MAX, f64::min);
+                playout.report(n, told);
+            }
+            late += u32::from(n > 106 && slacks.back() < Some(&0.0));
+            playout.step(Duration::from_secs_f64(turn / 1e3));
+            runs = ms(playout.due.unwrap());
+        }
+        assert!(late > 0 && late <= 20, "{late} batches were late");
+        let slack = playout.slack_ms().unwrap();
+        assert!((30.0..120.0).contains(&slack), "{slack} ms");
+    }
+
     #[test]
     fn alpha_grows_within_a_tick() {
         // Seed row 24: a tick of 50 ms drawn at 60 frames a second gives 3 frames.
@@ -223,7 +342,7 @@ mod tests {
             let batch = runs - 2.0 * turn + up;
             let arrived = due_before.max(batch).max(0.0) + down;
             playout.note_arrival(Duration::from_secs_f64(arrived / 1e3), n);
-            playout.report(due_before + 2.0 * turn - (runs + up));
+            playout.report(n, due_before + 2.0 * turn - (runs + up));
             let now = Duration::from_secs_f64(runs.max(arrived) / 1e3);
             let _ = playout.begin_turn(now, n);
             (0..3).for_each(|_| playout.step(TICK));

@@ -48,7 +48,8 @@ pub enum TurnLength {
 pub enum TickLength {
     /// Always [`MatchConfig::tick`].
     Fixed,
-    /// Longer, for everybody, while some machine cannot keep up (seed row 49).
+    /// Longer, for everybody, while some machine cannot keep up (seed row 49): until that has cost the others 20 s in a
+    /// minute, or as much as [`Sealing::WaitForAll`] lets them wait for one. From then on the machine trails, and [`Laggards`] says what becomes of it.
     Adaptive {
         /// The longest tick.
         max: Duration,

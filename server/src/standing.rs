@@ -43,6 +43,8 @@ pub(crate) struct Standing {
     held: Held,
     /// For how long others waited for it.
     pub(crate) cost: Cost,
+    /// By how much ticks were longer for its sake.
+    pub(crate) slowed: Cost,
     /// Until when it may not return, and why.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders of which it has not heard: player, whether a claim, sequence.

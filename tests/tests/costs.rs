@@ -102,6 +102,31 @@ fn coming_back_does_not_pay_for_having_been_waited_for() {
     assert!(turn(&rig) - before >= 60, "the others do not play on");
 }
 
+/// Finding C1: a turn may be due before the one before it was sealed, and what lay between was paid for twice.
+#[test]
+fn nobody_pays_for_more_than_the_others_waited() {
+    let mut config = RigConfig::strategy(4, LinkProfile::LAN);
+    config.policies.command_delay = 4;
+    config.policies.tick = MS(16);
+    config.policies.turn = TurnLength::Fixed(1);
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 2);
+    let slow = rig.clients[2].session.seats()[0];
+    rig.relink(2, late(MS(150)));
+    rig.run(SECOND);
+    let (began, at) = (rig.now, rig.game.world().tick());
+    let before = rig.game.seat_stats(slow).waited;
+    rig.run(SECOND * 10);
+    let waited = rig.game.seat_stats(slow).waited - before;
+    let played = rig.game.config().tick * (rig.game.world().tick() - at);
+    let stood = (rig.now - began).saturating_sub(played);
+    assert!(stood >= SECOND, "the match did not wait: {stood:?}");
+    assert!(
+        waited >= stood / 2 && waited <= stood + MS(200),
+        "{waited:?} of {stood:?}"
+    );
+}
+
 /// Lines that are alike, however bad, are nobody's fault.
 #[test]
 fn nobody_is_removed_where_all_are_equally_slow() {
@@ -422,7 +447,7 @@ fn who_slows_the_match_is_named_and_takes_its_slowness_along() {
     rig.run(SECOND * 5);
     let slow = rig.clients[3].session.seats()[0];
     rig.clients[3].step_cost = MS(70);
-    rig.run(SECOND * 40);
+    rig.run(SECOND * 20);
     assert!(rig.game.world().turn().cadence.tick() > MS(60));
     assert_eq!(rig.game.slowing(), [slow].into_iter().collect());
     rig.leave(3);
@@ -430,4 +455,24 @@ fn who_slows_the_match_is_named_and_takes_its_slowness_along() {
     assert_eq!(rig.game.world().turn().cadence.tick(), MS(50));
     assert!(rig.game.slowing().is_empty());
     rig.converge();
+}
+
+/// Finding C3: a client that is late, and says that its machine is busy, made ticks as long as they may be for as long as
+/// it stayed.
+#[test]
+fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
+    let mut config = RigConfig::strategy(11, LinkProfile::LAN);
+    config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    rig.clients[3].step_cost = MS(400);
+    let began = rig.game.world().tick();
+    for minute in 1..=3 {
+        rig.run(SECOND * 60);
+        let played = MS(50) * (rig.game.world().tick() - began);
+        assert!(
+            played >= SECOND * 35 * minute,
+            "{played:?} in {minute} minutes"
+        );
+    }
 }

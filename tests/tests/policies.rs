@@ -333,7 +333,7 @@ fn only_the_owner_answers_where_owners_do() {
         let mut rig = owners(lockstep, false);
         rig.run(SECOND * 40);
         let stats = rig.game.stats();
-        assert!(stats.queries > 20);
+        assert!(stats.queries > 20, "lockstep {lockstep}: {stats:?}");
         assert!(stats.owner_answers + 2 >= stats.queries, "{stats:?}");
         assert_eq!(stats.forged_answers, 0);
         assert_eq!(rig.resolved(), 0, "the server's resolver was asked");

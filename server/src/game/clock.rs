@@ -41,9 +41,10 @@ pub(super) struct Clock {
     ahead: VecDeque<Duration>,
     /// Since when the match waits.
     waiting_since: Option<Duration>,
-    /// When the match was last found waiting, and for whom: what passed since then was waited.
-    waited_at: Option<Duration>,
+    /// For whom the match was last found waiting.
     waited_for: Option<Wait>,
+    /// How much of what this wait has cost is paid.
+    paid: Duration,
     advanced_at: Option<Duration>,
     told_at: Duration,
 }
@@ -148,7 +149,6 @@ impl<S: Simulation> Match<S> {
             // Not the one who is waited for: what it said may lie in the socket.
             let stood = now - before;
             self.clock.due = Some(due + stood);
-            self.clock.waited_at = Some(now);
             return self.excuse(stood);
         }
         let slack = HURRY.max(self.world.turn().cadence.tick() * HURRY_TICKS);
@@ -231,7 +231,6 @@ impl<S: Simulation> Match<S> {
         // Until now it was those of last time.
         let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
         self.pay(now, waited);
-        self.clock.waited_at = Some(now);
         match (wait, self.config.sealing) {
             (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
                 let since = self.clock.due.unwrap_or(now).max(self.excused_until);
@@ -245,15 +244,24 @@ impl<S: Simulation> Match<S> {
             }
             (Wait::Batches(_), Sealing::Deadline) => {}
             // The schedule moves on with the clock: what was waited is not made up for.
-            (Wait::Return(_) | Wait::Laggards(_), _) => self.clock.due = Some(now),
+            (Wait::Return(_) | Wait::Laggards(_), _) => {
+                self.clock.due = Some(now);
+                self.clock.paid = Duration::ZERO;
+            }
         }
     }
 
-    /// Whoever was waited for since the match was last found waiting pays for that.
+    /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
+    /// turns between absorb has cost nobody anything.
     fn pay(&mut self, now: Duration, wait: Wait) {
         let due = self.clock.due.unwrap_or(now).max(self.excused_until);
-        let since = self.clock.waited_at.map_or(due, |at| at.max(due));
-        let waited = now.saturating_sub(since);
+        let absorbed = match wait {
+            Wait::Batches(_) => self.absorbed(),
+            Wait::Laggards(_) | Wait::Return(_) => Duration::ZERO,
+        };
+        let cost = now.saturating_sub(due).saturating_sub(absorbed);
+        let waited = cost.saturating_sub(self.clock.paid);
+        self.clock.paid += waited;
         match (wait, self.config.sealing) {
             (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
                 self.charge(now, players, waited, Budget::of(kick_after));
@@ -277,8 +285,8 @@ impl<S: Simulation> Match<S> {
         if let Some(wait) = self.clock.waited_for.take() {
             self.pay(now, wait);
         }
+        self.clock.paid = Duration::ZERO;
         let waited = self.clock.waiting_since.take();
-        self.clock.waited_at = None;
         self.paused += u32::from(waited.is_some());
         self.forgive_laggards();
         let m = usize::from(self.config.command_delay);
@@ -295,17 +303,25 @@ impl<S: Simulation> Match<S> {
             self.tick();
         }
         let length = self.frame_length() * (self.world.tick() - began);
+        let absorbed = self.absorbed();
         self.clock.ahead.push_back(length);
         if self.clock.ahead.len() > m
             && let Some(length) = self.clock.ahead.pop_front()
         {
             // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
-            let absorbed = length * (m as u32 - 1);
             self.clock.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
         }
         for seat in &mut self.seats {
             seat.forget_batches(number + 1);
         }
+    }
+
+    /// With a command delay: how late the next turn may be sealed without costing anybody anything, because clients have
+    /// the turns before it.
+    fn absorbed(&self) -> Duration {
+        let between = u32::from(self.config.command_delay).saturating_sub(1);
+        let oldest = self.clock.ahead.front().copied();
+        oldest.unwrap_or_default() * between
     }
 
     /// The length of the tick that was sealed last.

@@ -3,13 +3,14 @@
 //! ```text
 //!  batch missing ─┐  of the time that others waited,
 //!  authority trails ├─▶ each identity that was missing pays its share ─▶ its standing ─▶ spent: TooSlow, or not heard
-//!  load, pauses ──┘
+//!  load, pauses ──┘     (ticks that were longer for its sake are summed up apart)
 //! ```
 //!
 //! Invariant: time in which nobody else could have gone on is nobody's debt: a match whose lines are all alike removes
 //! nobody for them.
 
 use super::*;
+use crate::config::Sealing;
 use crate::tempo::Seen;
 use twinstep_core::packet::LOAD_UNITS;
 
@@ -113,8 +114,31 @@ impl<S: Simulation> Match<S> {
         self.slowing
     }
 
+    /// What a machine or a line may cost the others, in one way or another.
+    fn patience(&self) -> Budget {
+        Budget::of(match self.config.sealing {
+            Sealing::WaitForAll { kick_after } => kick_after,
+            Sealing::Deadline => Duration::ZERO,
+        })
+    }
+
+    /// Those for whose sake the ticks of the last turn were longer pay for that, each its share.
+    fn charge_slowness(&mut self, now: Duration) {
+        let cadence = self.world.turn().cadence;
+        let longer =
+            cadence.tick().saturating_sub(self.config.tick) * u32::from(cadence.turn_ticks);
+        let slowing = self.slowing;
+        let is_slow = |peer: &Peer| peer.players.iter().any(|p| slowing.contains(*p));
+        let slow = self.peers.iter().filter(|peer| is_slow(peer)).count();
+        let share = longer / slow.max(1) as u32;
+        let window = self.patience().window;
+        for peer in self.peers.iter_mut().filter(|peer| is_slow(peer)) {
+            peer.standing.slowed.add(now, share, window);
+        }
+    }
+
     /// What the adaptive policies must know of the last turn. What a client tells of its load and its pauses counts only
-    /// where this server has seen lately that it is late.
+    /// where this server has seen lately that it is late, and only until it has cost the others what one may.
     pub(super) fn seen(&mut self) -> Seen {
         let now = self.now;
         let next = self.world.tick();
@@ -125,6 +149,8 @@ impl<S: Simulation> Match<S> {
             ..Seen::default()
         };
         let mut here = PlayerSet::default();
+        self.charge_slowness(now);
+        let budget = self.patience();
         for peer in &mut self.peers {
             let pauses = std::mem::take(&mut peer.pauses);
             if peer.stage != Stage::Playing || peer.players.is_empty() {
@@ -135,6 +161,9 @@ impl<S: Simulation> Match<S> {
             let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
             if self.config.command_delay == 0 && peer.players.iter().any(fills) {
                 peer.note_late(now);
+            }
+            if peer.standing.slowed.spent(now, budget.window) >= budget.spent_max {
+                continue;
             }
             here.0 |= peer.own().0;
             if !peer.is_late(now) {

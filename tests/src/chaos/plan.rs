@@ -169,8 +169,6 @@ impl Plan {
         if game == Game::Edges {
             plan.grow(&mut luck);
         }
-        let drawn = std::env::var("TWINSTEP_DRAWN").unwrap_or_default();
-        plan.narrow(|what| drawn == "all" || drawn.split(',').any(|drawn| drawn == what));
         plan
     }
 
@@ -187,55 +185,6 @@ impl Plan {
             clock_goes_back: self.clock_goes_back,
             fair: true,
             ..RigConfig::new(self.seed, LinkProfile::LAN)
-        }
-    }
-
-    /// Leaves out what is not true yet. `TWINSTEP_DRAWN=poison,lies` draws these all the same, `all` everything.
-    fn narrow(&mut self, is_drawn: impl Fn(&str) -> bool) {
-        let (load, policies) = (&mut self.load, &mut self.policies);
-        // Finding K1: what takes more bytes in memory than on the wire is sealed, and nobody can read it.
-        if !is_drawn("shapes") {
-            load.outcome_bytes = load.outcome_bytes.min(32);
-            load.world_bytes = load.world_bytes.min(1 << 20);
-        }
-        // Finding K5: a world that grows past its bound ends the match.
-        if !is_drawn("growth") {
-            load.world_bytes_max = load.world_bytes_max.min(1 << 20);
-        }
-        // Findings K2, K3: players of low numbers, and outcomes, take all room.
-        if !is_drawn("shares") {
-            if self.people.iter().map(|p| p.seats).sum::<usize>() > 5 {
-                load.commands_in_10_s = load.commands_in_10_s.min(30);
-            }
-            load.asks = load.asks.min(1);
-        }
-        // Findings K4, K9: hooks that panic or answer poison end the match.
-        if !is_drawn("hooks") {
-            load.hooks = Hooks::Sound;
-        }
-        // Finding K8: the input tick passes its window when the delay grows.
-        if !is_drawn("delay") {
-            self.delay_changes = false;
-            policies.delay_ticks = policies.delay_ticks.min(5);
-        }
-        // Finding K15: a clock that goes back is a panic.
-        if !is_drawn("clock") {
-            self.clock_goes_back = false;
-        }
-        // Finding K14: windows count ticks.
-        if !is_drawn("fast") {
-            policies.tick = policies.tick.max(Duration::from_millis(9));
-            load.hertz = load.hertz.min(111);
-            if let TickLength::Adaptive { max } = &mut policies.tick_length {
-                *max = policies.tick.max(*max);
-            }
-        }
-        // Findings K4, K6, K3, K13, C1, C2, C3: what these clients and servers do is not contained.
-        for person in &mut self.people {
-            let name = format!("{:?}", person.role).to_lowercase();
-            if person.role != Role::Spoils && !is_drawn(&name) {
-                person.role = Role::Honest;
-            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! has healed, everybody is in the match, equal, and on target.
 
 use super::*;
-use twinstep_core::bounds::ANSWER_TICKS;
+use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX};
 
 impl<S: Play> Rig<S> {
     /// What must never happen.
@@ -61,10 +61,16 @@ impl<S: Play> Rig<S> {
         let tick = self.game.world().turn().cadence.tick();
         self.run((tick * (ANSWER_TICKS + 40)).max(Duration::from_secs(4)));
         self.run_until_orders_are_settled();
+        self.run_until_worlds_are_here();
+        // Clocks follow what they are told once a turn.
+        self.run(self.game.world().turn().cadence.turn() * 24);
         let server = self.game.world().tick();
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let who = &client.identity;
             let stats = client.session.stats();
+            if self.is_outgrown(client) {
+                continue;
+            }
             if let Some(closed) = client.session.closed() {
                 panic!("{who} is out: {closed}");
             }
@@ -74,16 +80,14 @@ impl<S: Play> Rig<S> {
                 "{who} is not in the match"
             );
             assert!(client.session.differs().is_none(), "{who} still differs");
-            let turn = self.game.world().turn().cadence.turn_ticks;
-            let ahead = (self.config.policies.command_delay + 1) * turn;
             assert!(
-                server.0 - stats.authority_tick <= 8 + u32::from(ahead),
+                self.has_caught_up(client),
                 "{who} trails by {}",
                 server.0 - stats.authority_tick
             );
             let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
             assert!(
-                off <= 1.0 || self.config.policies.command_delay > 0,
+                off <= 1.000_001 || self.config.policies.command_delay > 0,
                 "{who}: margin {} of {}",
                 stats.margin_ticks_now,
                 stats.margin_ticks_target
@@ -108,6 +112,32 @@ impl<S: Play> Rig<S> {
             );
             assert_eq!(open, 0, "queries stay open");
         }
+    }
+
+    fn has_caught_up(&self, client: &RigClient<S>) -> bool {
+        let turn = self.game.world().turn().cadence.turn_ticks;
+        let ahead = (self.config.policies.command_delay + 1) * turn;
+        let behind = self.game.world().tick().0 - client.session.stats().authority_tick;
+        behind <= 8 + u32::from(ahead)
+    }
+
+    /// Runs until everybody who is sent a large world has it, as long as that may take.
+    fn run_until_worlds_are_here(&mut self) {
+        let end = self.now + self.worlds_take();
+        let waits = |rig: &Self| {
+            let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
+            honest.any(|c| !rig.is_outgrown(c) && !rig.has_caught_up(c))
+        };
+        while self.now < end && waits(self) {
+            self.run(Duration::from_millis(500));
+        }
+    }
+
+    /// Whether a client is out because the world has outgrown its bound, so that no client can be sent it.
+    pub(super) fn is_outgrown(&self, client: &RigClient<S>) -> bool {
+        let is_told = client.session.closed() == Some(Closed::Server(CloseCode::WorldTooLarge));
+        let bytes = self.game.world().sim().bytes();
+        is_told && self.game.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
     }
 
     /// Commands exactly once, each player's in the order given, and none that nobody gave.
@@ -143,7 +173,7 @@ impl<S: Play> Rig<S> {
                     client.identity
                 );
             }
-            if client.restarted {
+            if client.restarted || self.is_outgrown(client) {
                 // What the process before gave is not this session's to count.
                 continue;
             }

@@ -13,6 +13,8 @@ use twinstep_core::world::Presence;
 const LINE_PATIENCE: Duration = Duration::from_secs(8);
 /// A match that waits for somebody may do so for so long in a minute.
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
+/// Whoever is silent after the server's restart is not blamed for so long.
+const EXCUSED: Duration = Duration::from_secs(30);
 /// Who keeps the rules is in its match after so long, and the time that its world takes.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
 /// What befell somebody is over after so long, beside the time that it lasted.
@@ -62,15 +64,20 @@ impl<S: Play> Rig<S> {
     /// How long a client has waited for something, without what excuses it.
     fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
         let excused = client.excuse + self.excuse - since.1;
-        self.now.saturating_sub(since.0 + excused)
+        let began = match self.config.policies.sealing {
+            // Each successor of the server waits anew for everybody.
+            Sealing::WaitForAll { .. } => since.0.max(self.served_since),
+            Sealing::Deadline => since.0,
+        };
+        self.now.saturating_sub(began + excused)
     }
 
     /// For how long the match may stand still for others.
     fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
-            // Its author said how patient the match is.
-            (Sealing::WaitForAll { kick_after }, _) => WAIT_PATIENCE.max(kick_after),
+            // Its author said how patient the match is; after a restart it is more patient.
+            (Sealing::WaitForAll { kick_after }, _) => WAIT_PATIENCE.max(kick_after + EXCUSED),
             _ => WAIT_PATIENCE,
         }
     }
@@ -86,13 +93,16 @@ impl<S: Play> Rig<S> {
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
+    /// How long everybody's world may take: 256 KiB a second, one after the other.
+    pub(super) fn worlds_take(&self) -> Duration {
+        let bytes = self.game.world().sim().bytes() + FRAME_BYTES_MAX * 60;
+        let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
+        world * self.clients.len() as u32
+    }
+
     /// How long whoever has a ticket may be kept out.
     fn join_patience(&self) -> Duration {
-        // Everybody's world, at 16 KiB a second, twice at once, or all after a crash.
-        let bytes = self.game.world().sim().bytes() + FRAME_BYTES_MAX * 60;
-        let at_once = self.clients.len() as u32;
-        let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
-        JOIN_PATIENCE + self.wait_patience() + world * at_once
+        JOIN_PATIENCE + self.wait_patience() + self.worlds_take()
     }
 
     /// The match goes on, and only those are put out who deserve it.
@@ -106,6 +116,15 @@ impl<S: Play> Rig<S> {
             panic!("the match ended: {code:?}; {}", self.incidents.join("\n"));
         }
         self.check_pace();
+        let players = (0..self.config.policies.players_max as u8).map(PlayerId);
+        for player in players {
+            let waited = self.game.seat_stats(player).waited;
+            assert!(
+                waited <= self.now,
+                "blame: {player} was waited for {waited:?} of {:?}",
+                self.now
+            );
+        }
     }
 
     /// Neither one client's word nor its standing still slows everybody beyond what the others may be made to wait.
@@ -115,14 +134,15 @@ impl<S: Play> Rig<S> {
         if world.tick() != self.moved.0 {
             self.moved = (world.tick(), self.now);
         }
-        let is_longer = world.turn().cadence.tick() > self.config.policies.tick;
+        let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
+        let longer = 1.0 - asked.as_secs_f64() / tick.as_secs_f64();
         let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
-        let is_slowed = self.clients.iter().any(|client| match client.role {
-            Role::Lies => is_longer,
-            Role::Lags => stands && self.now < client.frozen_until,
-            _ => false,
-        });
-        if is_slowed {
+        let lies = |client: &RigClient<S>| client.role == Role::Lies;
+        let lags =
+            |client: &RigClient<S>| client.role == Role::Lags && self.now < client.frozen_until;
+        if self.clients.iter().any(lies) {
+            self.slowed += passed.mul_f64(longer.max(0.0));
+        } else if stands && self.clients.iter().any(lags) {
             self.slowed += passed;
         }
         let minutes = 1 + self.now.as_secs() as u32 / 60;
@@ -174,7 +194,7 @@ impl<S: Play> Rig<S> {
             client.left_out_since = (now, client.excuse + excuse);
         }
         let client = &self.clients[i];
-        if !client.role.is_honest() {
+        if !client.role.is_honest() || self.is_outgrown(client) {
             return;
         }
         self.check_orders(client);
