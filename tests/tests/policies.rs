@@ -331,7 +331,7 @@ fn a_new_tick_length_costs_those_who_predict_nothing() {
 fn only_the_owner_answers_where_owners_do() {
     for lockstep in [false, true] {
         let mut rig = owners(lockstep, false);
-        rig.run(SECOND * 40);
+        rig.run(SECOND * 60);
         let stats = rig.game.stats();
         assert!(stats.queries > 20, "lockstep {lockstep}: {stats:?}");
         assert!(stats.owner_answers + 2 >= stats.queries, "{stats:?}");
