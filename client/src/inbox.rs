@@ -1,16 +1,19 @@
 //! Frames that arrived and wait for the authority, without gaps, and the digests that came with them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use twinstep_core::bounds::ticks_in;
 use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
 
 /// Frames that wait at most: about 8 s at 60 Hz, after which the server's repeats must serve.
 const FRAMES_MAX: usize = 512;
-/// Frames remembered that were stepped while the world was known to differ: about 17 s at 60 Hz, longer than between two
-/// heals. They are stepped once more after the heal.
-const PASSED_MAX: usize = 1_024;
+/// Frames are remembered that were stepped while the world was known to differ: those of so long, which is longer than
+/// between two heals, and at least so many. They are stepped once more after the heal.
+const PASSED: Duration = Duration::from_secs(15);
+const PASSED_MIN: u32 = 1_024;
 /// Digests remembered, by tick.
 const DIGESTS: usize = 256;
 
@@ -83,10 +86,11 @@ impl<S: Simulation> Inbox<S> {
         self.spare.push(frame);
     }
 
-    /// Gives back a frame that may have to be stepped again; whether another one may be.
-    pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
+    /// Gives back a frame that may have to be stepped again; whether another one may be. Ticks last `tick`.
+    pub(crate) fn keep(&mut self, frame: FrameData<S>, tick: Duration) -> bool {
         self.passed.push_back(frame);
-        self.passed.len() < PASSED_MAX
+        let most = ticks_in(PASSED, tick).max(PASSED_MIN);
+        self.passed.len() < most as usize
     }
 
     /// Forgets frames before `tick`, and begins there if it has none beyond. Those that were [kept](Inbox::keep) are to

@@ -285,7 +285,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             }
         }
         if self.differs.is_some() {
-            self.stands |= !self.inbox.keep(frame);
+            let tick = self.timeline.authority().turn().cadence.tick();
+            self.stands |= !self.inbox.keep(frame, tick);
         } else {
             self.inbox.recycle(frame);
         }

@@ -16,6 +16,8 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::standing::Standing;
 
+/// Tickets that a session was handed and may still say to have stored: they come one in 10 s.
+pub(crate) const HANDED_MAX: usize = 16;
 /// Batches whose arrival is remembered.
 const SLACKS: usize = 16;
 /// Packets of which it is remembered whether they told fates.
@@ -108,8 +110,8 @@ pub(crate) struct Peer {
     ticket_due: Option<Duration>,
     /// The serial of the ticket that it came by, if it came by one.
     pub(crate) came_by: Option<u64>,
-    /// The highest serial of a ticket that it was handed.
-    pub(crate) handed: Option<u64>,
+    /// Serials of tickets that it was handed, oldest first, and that are not safe yet.
+    pub(crate) handed: ArrayVec<u64, HANDED_MAX>,
     pub(crate) standing: Standing,
     pub(crate) bytes_down: ByteCounts,
     pub(crate) bytes_up: u64,
@@ -160,7 +162,7 @@ impl Peer {
             company_told: 0,
             ticket_due: None,
             came_by: None,
-            handed: None,
+            handed: ArrayVec::new(),
             standing,
             bytes_down: ByteCounts::default(),
             bytes_up: 0,

@@ -162,6 +162,11 @@ impl<S: Simulation> Seat<S> {
         self.claims_from = seq;
     }
 
+    /// Somebody else has this number now: what another one claimed says nothing of its claims.
+    pub(crate) fn expect_new_claims(&mut self) {
+        self.expect_claims_from(0);
+    }
+
     /// Forgets the inputs that are held, as its player comes back: from now on they are the new session's.
     pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use twinstep_client::Event;
+use twinstep_core::Mwc;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
 use twinstep_tests::history::History;
@@ -169,4 +170,48 @@ fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
         Event::ControlsBack { seat: 0 },
     );
     assert_eq!(told, [&lost, &back]);
+}
+
+/// Findings A1, A3, F1: whatever becomes of addresses, lines and the server's process, whoever has a ticket gets back in.
+#[test]
+fn whatever_lines_do_everybody_is_back_once_they_carry() {
+    for seed in 0..12 {
+        let mut luck = Mwc::seed(seed ^ 0x11e5);
+        let addresses = 1 + luck.below(4) as u8;
+        let players = 1 + luck.below(4) as usize;
+        let link = ["lan", "rtt=100", "wan", "bad"][luck.below(4) as usize];
+        let mut lines = playing(seed, link, players, addresses);
+        let end = lines.now + 40 * SECOND;
+        let mut healed = lines.now;
+        while lines.now < end {
+            let who = luck.below(players as u32) as usize;
+            let address = luck.below(u32::from(addresses)) as usize;
+            match luck.below(6) {
+                0 | 1 => lines.relink(who, address, DEAD),
+                2 => lines.relink(who, address, "awful".parse().unwrap()),
+                3 => lines.cut(who, false),
+                4 => lines.cut(who, true),
+                _ => lines.stall(luck.below(3_000) * MS),
+            }
+            lines.run(luck.below(2_500) * MS);
+            if lines.now - healed > 20 * SECOND {
+                // Nobody is cut off for as long as a client tries.
+                (0..players).for_each(|n| lines.cut(n, false));
+                lines.run(8 * SECOND);
+                healed = lines.now;
+            }
+        }
+        (0..players).for_each(|n| lines.cut(n, false));
+        lines.run(12 * SECOND);
+        for n in 0..players {
+            let ended = &lines.players[n].ended;
+            assert!(ended.is_none(), "seed {seed}: player {n} is out: {ended:?}");
+            assert!(lines.plays(n), "seed {seed}: player {n} is not back");
+        }
+        assert_eq!(
+            lines.game.sessions(),
+            players,
+            "seed {seed}: no session is left over"
+        );
+    }
 }

@@ -224,6 +224,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         // Frames that arrived meanwhile need no inputs any more.
         let wanted = self.playing()?.inbox.next();
         let first = first.max(wanted);
+        // After a heal to a world of long ago it is from another time.
+        let end = end.min(wanted + INPUT_WINDOW);
         if first >= end {
             return None;
         }

@@ -27,6 +27,14 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
+/// A dial that counts.
+struct Dialled {
+    session: u64,
+    at: Duration,
+    /// Of its ticket.
+    serial: u64,
+}
+
 /// An identity in a match, as a player or as one who watches.
 type Holder = (u64, bool, String);
 
@@ -36,7 +44,7 @@ pub(crate) struct Door {
     /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
-    dials: BTreeMap<Holder, Vec<(u64, Duration)>>,
+    dials: BTreeMap<Holder, Vec<Dialled>>,
     forgot_at: Duration,
 }
 
@@ -56,16 +64,27 @@ impl Door {
         self.begun.contains_key(&dial.session)
     }
 
-    /// Whether this ticket's holder may be challenged for another dial now; the same one again is none.
+    /// Whether this ticket's holder may be challenged for another dial now; the same one again is none. Where there is no
+    /// room, a newer ticket takes the place of an older one: a copy of what is out of date keeps nobody out.
     pub(crate) fn may_dial(&mut self, now: Duration, ticket: &TicketClaims, dial: &Dial) -> bool {
         let holder = (ticket.match_id, ticket.seats == 0, ticket.identity.clone());
         let dials = self.dials.entry(holder).or_default();
-        let known = dials.iter().any(|(id, _)| *id == dial.session);
-        let may = known || dials.len() < DIALS_MAX;
-        if may && !known {
-            dials.push((dial.session, now));
+        if dials.iter().any(|dialled| dialled.session == dial.session) {
+            return true;
         }
-        may
+        if dials.len() == DIALS_MAX {
+            let oldest = (0..dials.len()).min_by_key(|at| dials[*at].serial);
+            match oldest {
+                Some(at) if dials[at].serial < ticket.serial => drop(dials.swap_remove(at)),
+                _ => return false,
+            }
+        }
+        dials.push(Dialled {
+            session: dial.session,
+            at: now,
+            serial: ticket.serial,
+        });
+        true
     }
 
     /// The challenge of another dial from this address: it was given up.
@@ -113,7 +132,7 @@ impl Door {
         let is_new = |at: Duration| now.saturating_sub(at) < HANDSHAKE_LIFE;
         self.begun.retain(|_, at| is_new(*at));
         self.dials.retain(|_, dials| {
-            dials.retain(|(_, at)| is_new(*at));
+            dials.retain(|dialled| is_new(dialled.at));
             !dials.is_empty()
         });
     }

@@ -158,6 +158,20 @@ impl<S: Simulation> Match<S> {
         }
     }
 
+    /// Closes the callers that came by a ticket which has become out of date: they speak for nobody any more.
+    pub(super) fn dismiss_outdated(&mut self, identity: &str, watches: bool) {
+        let is_outdated = |game: &Self, caller: &Caller| {
+            caller.identity == identity
+                && (caller.seats == 0) == watches
+                && caller
+                    .came_by
+                    .is_some_and(|serial| game.is_superseded(identity, watches, serial))
+        };
+        while let Some(at) = self.callers.iter().position(|c| is_outdated(self, c)) {
+            self.dismiss(at, CloseCode::Superseded);
+        }
+    }
+
     /// Closes the callers that say nothing.
     pub(super) fn look_after_callers(&mut self, now: Duration) {
         let waits = |caller: &Caller| now.saturating_sub(caller.since) > JOIN_TIME_MAX;

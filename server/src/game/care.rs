@@ -63,6 +63,8 @@ impl<S: Simulation> Match<S> {
         let oldest = self.history.first();
         let cadence = self.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
+        // Of the turn that is not full nobody was told anything.
+        let told = self.world.turn().began;
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
         while at < self.peers.len() {
@@ -75,7 +77,7 @@ impl<S: Simulation> Match<S> {
                 .min(RTT_MAX)
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
-            if peer.wanted >= next {
+            if peer.wanted >= next.min(told) {
                 // There is nothing that it could acknowledge.
                 peer.progress_at = now;
             }

@@ -122,11 +122,12 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Those for whose sake the ticks of the last turn were longer pay for that, each its share.
+    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each its share.
     fn charge_slowness(&mut self, now: Duration) {
         let cadence = self.world.turn().cadence;
-        let longer =
-            cadence.tick().saturating_sub(self.config.tick) * u32::from(cadence.turn_ticks);
+        let (least, _) = self.config.turn_bounds();
+        let longer = (cadence.tick() * u32::from(cadence.turn_ticks))
+            .saturating_sub(self.config.tick * u32::from(least));
         let slowing = self.slowing;
         let is_slow = |peer: &Peer| peer.players.iter().any(|p| slowing.contains(*p));
         let slow = self.peers.iter().filter(|peer| is_slow(peer)).count();

@@ -49,6 +49,7 @@ impl<S: Simulation> Match<S> {
             } else {
                 // Who had this number before has heard the fate of its orders when it left.
                 let _ = seat.purge();
+                seat.expect_new_claims();
                 self.identities.push((identity.to_owned(), *player));
                 self.lately[player.index()] = Some(identity.to_owned());
             }

@@ -45,6 +45,7 @@ impl<S: Simulation> Match<S> {
         self.journal(|recorder, out| recorder.serial(serial, watches, identity, out));
         self.outbox
             .push(Item::Safe(identity.to_owned(), watches, serial));
+        self.dismiss_outdated(identity, watches);
     }
 
     /// The lowest serial that lets an identity in; `None`: all do.
@@ -58,7 +59,7 @@ impl<S: Simulation> Match<S> {
     pub fn newest_serial(&self, peer: PeerId) -> Option<u64> {
         let peer = self.peers.iter().find(|p| p.id == peer)?;
         let safe = self.serials.safe(&peer.identity, peer.is_spectator());
-        safe.max(peer.came_by).max(peer.handed)
+        safe.max(peer.came_by).max(peer.handed.last().copied())
     }
 
     /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for, and its serial. Its bytes are the host's
@@ -67,7 +68,10 @@ impl<S: Simulation> Match<S> {
         if let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) {
             // One that finds no room is followed by another.
             if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
-                peer.handed = peer.handed.max(Some(serial));
+                if peer.handed.is_full() {
+                    peer.handed.remove(0);
+                }
+                peer.handed.push(serial);
             }
         }
     }
@@ -80,12 +84,15 @@ impl<S: Simulation> Match<S> {
     }
 
     /// A client says that it stored a ticket where a new process of it finds it. Only what it was handed counts: it
-    /// could lock itself out by anything else.
+    /// could lock itself out by anything else, and have each number between written down.
     pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
         let serial = told.try_into().map(u64::from_le_bytes);
-        let handed = self.peers[at].handed;
-        match serial {
-            Ok(serial) if Some(serial) <= handed => self.note_safe(at, serial),
+        let handed = &mut self.peers[at].handed;
+        match serial.map(|serial| (serial, handed.contains(&serial))) {
+            Ok((serial, true)) => {
+                handed.retain(|handed| *handed > serial);
+                self.note_safe(at, serial);
+            }
             _ => self.stats.malformed += 1,
         }
     }

@@ -316,7 +316,14 @@ impl Io {
                 let left: Vec<SessionId> = self
                     .routes
                     .iter()
-                    .filter(|(_, route)| matches!(route, Route::Playing(of) if *of == id))
+                    .filter(|(_, route)| match route {
+                        Route::Playing(of) => *of == id,
+                        // Who came too late to be heard there need not wait for what is elsewhere now.
+                        Route::Waiting(ticket, _) => {
+                            code == CloseCode::Moved && ticket.match_id == id
+                        }
+                        Route::Leaving(..) => false,
+                    })
                     .map(|(session, _)| *session)
                     .collect();
                 for session in left {

@@ -5,6 +5,7 @@
 //! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
 //! it if it must: one wait a round, however many turns it had.
 
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,8 @@ type Fold = (PeerId, Tick, Result<Folded, Unfolded>);
 
 /// Packets that are taken before the clock is looked at again.
 const BATCH: usize = 256;
+/// Looks at the match that are taken before that, however many there are.
+const ERRANDS_MAX: usize = 16;
 /// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
 /// just joining, returning or being healed to arrive.
 const MOVE_PATIENCE: Duration = Duration::from_secs(5);
@@ -79,6 +82,8 @@ pub(super) struct Runner<S: Simulation> {
     folding: bool,
     /// The match is to go to another process by then at the latest.
     moving: Option<(Duration, MoveOrder)>,
+    /// What tickets named before.
+    home: Vec<SocketAddr>,
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
@@ -112,6 +117,7 @@ impl<S: Simulation> Runner<S> {
             folds: channel(1),
             folding: false,
             moving: None,
+            home: Vec::new(),
             stop_by: None,
             orders: Vec::new(),
             lamented: None,
@@ -128,7 +134,10 @@ impl<S: Simulation> Runner<S> {
             };
             self.hear(heard);
         }
-        while let Ok(errand) = self.ends.errands.try_recv() {
+        for _ in 0..ERRANDS_MAX {
+            let Ok(errand) = self.ends.errands.try_recv() else {
+                break;
+            };
             errand(&mut self.game);
         }
     }
@@ -188,6 +197,11 @@ impl<S: Simulation> Runner<S> {
             }
             if self.is_condemned() {
                 return CloseCode::Fault;
+            }
+            if let Some((_, order)) = &self.moving
+                && order.done.is_closed()
+            {
+                self.call_off("whoever asked for it is gone");
             }
             let moves = self.moving.as_ref();
             if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
@@ -254,13 +268,26 @@ impl<S: Simulation> Runner<S> {
             let _ = order.done.send(Err(why));
             return;
         }
-        self.tickets.servers.clone_from(&order.to);
+        self.home = std::mem::replace(&mut self.tickets.servers, order.to.clone());
         // Who is on its way into the match gets its ticket as soon as it plays.
         for peer in self.game.playing() {
             self.hand_ticket(peer);
         }
         let by = self.ends.clock.now() + MOVE_PATIENCE;
         self.moving = Some((by, order));
+    }
+
+    /// The match stays: whoever was told to go elsewhere is told to come here again.
+    fn call_off(&mut self, why: &'static str) {
+        let Some((_, order)) = self.moving.take() else {
+            return;
+        };
+        tracing::warn!(id = self.id, why, "the match is not handed over");
+        let _ = order.done.send(Err(why));
+        self.tickets.servers = std::mem::take(&mut self.home);
+        for peer in self.game.playing() {
+            self.hand_ticket(peer);
+        }
     }
 
     /// What a job came to.
@@ -406,6 +433,7 @@ impl<S: Simulation> Runner<S> {
             OnJournalFailure::GoOn => {
                 journal.abandon();
                 self.game.forgo_journal();
+                self.call_off("its journal was lost");
                 self.send();
             }
             OnJournalFailure::End => {

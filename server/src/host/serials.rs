@@ -55,8 +55,15 @@ impl SerialKeeper {
             return Vec::new();
         };
         let file = kept.file.lock().expect("nothing panics under this lock");
+        // What is not written yet counts too.
+        let raised = kept.raised.lock().expect("nothing panics under this lock");
+        let raised = raised
+            .iter()
+            .filter(|(of, _)| of.match_id == match_id)
+            .map(|(of, serial)| (of.identity.clone(), of.watches, *serial));
         file.of_match(match_id)
             .map(|(watches, identity, serial)| (identity.to_owned(), watches, serial))
+            .chain(raised)
             .collect()
     }
 
@@ -77,11 +84,11 @@ impl SerialKeeper {
             return;
         };
         let written = tokio::task::spawn_blocking(move || {
+            let mut file = kept.file.lock().expect("nothing panics under this lock");
             let raised = {
                 let mut raised = kept.raised.lock().expect("nothing panics under this lock");
                 std::mem::take(&mut *raised)
             };
-            let mut file = kept.file.lock().expect("nothing panics under this lock");
             file.raise(raised, unix_now())
         });
         if let Ok(Err(error)) = written.await {

@@ -266,6 +266,31 @@ fn who_dials_without_end_keeps_nobody_else_out() {
     assert!(world.players[0].connected);
 }
 
+/// Finding O1: whoever had a copy of any old ticket of an identity could keep out who had its newest one, by dialling.
+#[test]
+fn copies_of_an_old_ticket_do_not_keep_out_who_has_a_newer_one() {
+    let mut world = World::new();
+    let old = world.ticket();
+    for n in 0..3_000 {
+        let mut dial = ClientEndpoint::new(&old, world.now);
+        dial.advance(world.now);
+        while let Some((_, knock)) = dial.poll_transmit() {
+            world.server.handle(world.now, player_address(n), knock);
+        }
+    }
+    while world.server.poll_transmit().is_some() {}
+    let servers = [server_address()];
+    let spec = TicketSpec {
+        servers: &servers,
+        ..spec_at(EPOCH)
+    };
+    let newer = Ticket::issue_after(&world.key, &spec, Some(old.serial())).unwrap();
+    assert!(newer.serial() > old.serial());
+    world.join(9_999, &newer);
+    world.run(SECOND);
+    assert!(world.players[0].connected);
+}
+
 #[test]
 fn a_full_server_denies_in_words_and_has_room_again_later() {
     let mut world = World::new();
