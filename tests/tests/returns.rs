@@ -127,6 +127,19 @@ fn who_only_dials_costs_the_session_that_it_has_nothing() {
     rig.converge();
 }
 
+/// Finding H5: a hand-over that did not wait for who had dialled and not greeted yet sent it back to where nobody is.
+#[test]
+fn a_match_that_moves_waits_for_who_is_about_to_return() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    assert!(rig.game.is_all_heard());
+    let caller = PeerId(900);
+    assert_eq!(rig.game.connect(rig.now, caller, "player 0", 1), Ok(()));
+    assert!(!rig.game.is_all_heard());
+    rig.game.disconnect(caller);
+    assert!(rig.game.is_all_heard());
+}
+
 /// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.
 #[test]
 fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {

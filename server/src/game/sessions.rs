@@ -74,7 +74,7 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
         let here = |p: &Peer| p.stage == Stage::Playing && p.lane_out.is_idle();
-        self.peers.iter().all(here)
+        self.callers.is_empty() && self.peers.iter().all(here)
     }
 
     /// Whether nobody is there and nobody's seat is kept: all have left.
