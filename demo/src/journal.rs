@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use twinstep_core::text::line;
 use twinstep_server::host::{Checkup, Harm};
 
 use crate::cli::Failure;
 use crate::game::Game;
+use crate::say;
 
 /// Says what is sound of a journal; exits with 1 if not all of it is.
 pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
@@ -17,7 +19,7 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
     if let Some((_, harm)) = &checkup.harm {
         let _ = writeln!(said, "{}", advice(harm, path));
     }
-    print!("{said}");
+    say::out(said)?;
     Ok(ExitCode::from(u8::from(checkup.harm.is_some())))
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
     } else {
         let _ = writeln!(said, "there is nothing to repair");
     }
-    print!("{said}");
+    say::out(said)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,9 +48,9 @@ fn words(checkup: &Checkup) -> String {
     let _ = writeln!(
         out,
         "{:?} version {}, begun by build {:?}: sound up to tick {} ({:.1} s of play), {} of {} bytes",
-        index.about.game,
+        line(&index.about.game),
         index.about.sim_version,
-        index.about.build,
+        line(&index.about.build),
         checkup.next.0,
         checkup.length.as_secs_f64(),
         index.sound_bytes(),

@@ -205,6 +205,8 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
     refused(&["replay", "/dev/zero"], &["no file"]);
     nobody_listens(&["replay", journal, "--summary"]);
     nobody_listens(&["replay", journal, "--verify"]);
+    nobody_listens(&["journal", "check", journal]);
+    nobody_listens(&["journal", "repair", journal]);
     nobody_listens(&["--help"]);
     fs::write(folder.file("text"), "hello").unwrap();
     refused(

@@ -142,6 +142,20 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
     }
 }
 
+/// Findings C6 and O10: text from elsewhere, and a reader who has gone away, are seen to in one place.
+#[test]
+fn the_demo_prints_in_one_place_only() {
+    let prints = |path: &String| {
+        let code = code(path);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        code.contains("print!(") || code.contains("println!(")
+    };
+    let mut printers = sources("demo/src");
+    printers.retain(|path| !path.ends_with("tests.rs") && prints(path));
+    // The one that does, `demo/src/say.rs`, writes and looks at what comes of it.
+    assert_eq!(printers, NOBODY);
+}
+
 /// Row 33: lockstep, prediction and server step a game by one call, in one place.
 #[test]
 fn one_place_steps_a_simulation() {
