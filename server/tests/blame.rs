@@ -166,6 +166,8 @@ fn all_who_poison_a_tick_are_removed() {
         let _ = table.sessions[1].command(0, Order::Nan);
         let _ = table.sessions[2].command(0, Order::Note);
         table.run(SECOND / 5);
+        let both = (is_in(&table, 0), is_in(&table, 1));
+        assert_eq!(both.0, both.1, "struck in the same ticks");
     }
     assert!(!is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
     assert_eq!(table.game.world().sim().notes[2], 12);
