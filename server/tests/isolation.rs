@@ -12,7 +12,7 @@ use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
 use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle, OnJournalFailure};
-use twinstep_server::{Look, Match, MatchConfig, Resolution};
+use twinstep_server::{Look, Match, MatchConfig, Resolution, Trouble};
 use twinstep_udp::{Key, Ticket, TicketSpec};
 
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -300,6 +300,40 @@ async fn a_step_that_panics_for_itself_ends_its_match_alone() {
     );
     world.plays_on(well).await;
     assert_eq!(world.folder.incidents(1), "");
+    world.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding A7: what went wrong was told in a log alone, which nobody had set up, and an author who asked got nothing.
+#[tokio::test]
+async fn an_author_who_asks_is_told_what_went_wrong_also_when_the_match_is_over() {
+    let mut world = World::new("told").await;
+    let sick = world.add(None).await;
+    world.all_play().await;
+    let game = world.matches[sick].0.clone();
+    let troubles = || {
+        let incidents = game.take_incidents();
+        Vec::from_iter(incidents.into_iter().map(|incident| incident.trouble))
+    };
+    assert_eq!(troubles(), []);
+    world.order(sick, Order::Poison);
+    world.plays_on(sick).await;
+    assert_eq!(troubles(), [Trouble::Step]);
+    assert_eq!(troubles(), [], "once");
+    // What a client found different. The log takes each report as it comes.
+    let client = &mut world.matches[sick].1;
+    client.session.corrupt(|sim| sim.answered += 7);
+    world
+        .play("healing", |w| w.matches[sick].1.session.stats().heals == 1)
+        .await;
+    world.plays_on(sick).await;
+    let reports = game.inspect(Match::take_reports).await.unwrap();
+    assert!(
+        reports.len() == 1 && reports[0].text.contains("answered"),
+        "{reports:?}"
+    );
+    world.order(sick, Order::Curse);
+    assert_eq!(world.ended(sick).await, FAULT);
+    assert_eq!(troubles(), [Trouble::StepAgain], "though it is over");
     world.host.shutdown(CloseCode::Draining).await;
 }
 

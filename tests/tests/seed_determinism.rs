@@ -18,7 +18,7 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::TurnLength;
+use twinstep_server::config::{Sealing, TurnLength};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::{Command, History, Pad};
 use twinstep_tests::rig::{Play, Rig, RigConfig};
@@ -261,6 +261,54 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
     assert!(longest < Duration::from_millis(100), "it stood {longest:?}");
     let differs = |event: &&Event| matches!(event, Event::Differs { .. });
     assert_eq!(rig.clients[1].events.iter().filter(differs).count(), 2);
+    rig.converge();
+}
+
+/// Finding A4, where the match waits for all: who differs closes no batches, which would be of another match. So all wait
+/// until it is healed, they see for whom, and then everybody goes on.
+#[test]
+fn a_match_that_waits_for_all_waits_for_a_heal_and_goes_on() {
+    let config = RigConfig::strategy(9, LinkProfile::WAN);
+    let mut rig = Rig::<History>::new(RigConfig {
+        policies: MatchConfig {
+            command_delay: 4,
+            sealing: Sealing::WaitForAll {
+                kick_after: SECOND * 20,
+            },
+            ..config.policies
+        },
+        ..config
+    });
+    rig.run(SECOND * 6);
+    rig.flip(1);
+    rig.run(SECOND * 3);
+    assert_eq!(rig.stats(1).heals, 1);
+    // A heal is granted once in ten seconds.
+    rig.flip(1);
+    let player = rig.clients[1].session.seats()[0];
+    let (mut differed_at, mut was_seen) = (None, false);
+    let began = rig.now;
+    while rig.stats(1).heals == 1 {
+        rig.run(Duration::from_millis(5));
+        differed_at = differed_at.or(rig.clients[1].session.differs());
+        was_seen |= rig.clients[0].session.waiting().contains(player);
+        if let Some(at) = rig.clients[1].session.differs() {
+            assert_eq!(rig.stats(1).authority_tick, at.0, "it stands");
+        }
+        assert!(rig.now - began < SECOND * 12, "it is healed");
+    }
+    let (waited, at) = (rig.now - began, differed_at.expect("it is found"));
+    assert!(waited > SECOND * 4, "it waited for {waited:?}");
+    assert!(was_seen, "the others see for whom they wait");
+    let sealed = rig.game.world().tick();
+    assert!(
+        sealed - at < 120,
+        "all waited: {at} differed, {sealed} is next"
+    );
+    let differs = |event: &&Event| matches!(event, Event::Differs { .. });
+    assert_eq!(rig.clients[1].events.iter().filter(differs).count(), 2);
+    rig.run(SECOND * 3);
+    assert!(rig.all_play() && rig.game.world().tick() > sealed + 20);
     rig.converge();
 }
 

@@ -17,6 +17,8 @@ use super::*;
 use crate::SessionConfig;
 use crate::picture::Hidden;
 
+mod absurd;
+
 /// Keeps what was ordered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Orders(Vec<u8>);
@@ -47,6 +49,15 @@ struct Table {
 }
 
 impl Table {
+    /// Nothing was said yet.
+    fn greeting() -> Table {
+        Table {
+            session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
+            server: Link::default(),
+            now: MS,
+        }
+    }
+
     /// Players 0 (here) and 1; one command is on its way, and a chunk of the lane too.
     fn new() -> Table {
         let mut world = World::new(Orders::default(), Tick(0));
@@ -66,11 +77,7 @@ impl Table {
             owners_answer: false,
             resumed: false,
         };
-        let mut table = Table {
-            session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
-            server: Link::default(),
-            now: MS,
-        };
+        let mut table = Table::greeting();
         table.send_chunk(0, message::WELCOME, &welcome);
         table.send_chunk(1, message::WORLD, &world);
         let packet = table.packet(Tick(1), false);

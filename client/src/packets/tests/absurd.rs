@@ -1,0 +1,372 @@
+//! Numbers of a hostile server: each can be decoded, and none makes sense.
+//!
+//! Whatever a server counts, its client never panics: it counts a packet that cannot be, reads that its world differs, or
+//! ends with a reason.
+
+use twinstep_core::bounds::COUNT_MAX;
+use twinstep_core::turn::{Cadence, Turn};
+use twinstep_core::world::Presence;
+use twinstep_core::{Key, Tick};
+
+use super::*;
+use crate::session::CommandError;
+
+const NUMBERS: [u32; 7] = [
+    0,
+    255,
+    COUNT_MAX - 1,
+    COUNT_MAX,
+    COUNT_MAX + 1,
+    u32::MAX - 1,
+    u32::MAX,
+];
+
+/// A world as it is written, field by field.
+#[derive(Serialize)]
+struct RawWorld {
+    tick: u32,
+    sim: Orders,
+    roster: [Presence; 16],
+    held: [u8; 16],
+    open: Vec<(u32, Key, ())>,
+    refused: Vec<(u32, Key, ())>,
+    next_seq: [u32; 16],
+    ages: [u32; 16],
+    turn: Turn,
+}
+
+/// A world of players 0 and 1.
+fn world() -> RawWorld {
+    let mut roster = [Presence::Absent; 16];
+    roster[..2].fill(Presence::Present);
+    RawWorld {
+        tick: 1,
+        sim: Orders::default(),
+        roster,
+        held: [0; 16],
+        open: Vec::new(),
+        refused: Vec::new(),
+        next_seq: [0; 16],
+        ages: [0; 16],
+        turn: Turn {
+            began: Tick(1),
+            number: 1,
+            ..Turn::default()
+        },
+    }
+}
+
+fn welcome() -> Welcome {
+    Welcome {
+        seats: [PlayerId(0)].into_iter().collect(),
+        next_seq: [0].into_iter().collect(),
+        command_delay: 0,
+        owners_answer: false,
+        resumed: false,
+    }
+}
+
+/// What a `Play` says, in numbers.
+struct Said {
+    next_seal: Tick,
+    margin: u8,
+    unbroken: u8,
+    acks: Option<u32>,
+    refusal: Option<(u8, u32)>,
+    frames: Vec<FrameData<Orders>>,
+    /// How far before the end of the run the newest turn began.
+    turn_back: u8,
+    announced: Option<Order<u8>>,
+}
+
+/// Two frames from `first` on, in which nothing happens.
+fn said(first: Tick) -> Said {
+    let frame = |tick| {
+        let mut frame = FrameData::empty(tick);
+        frame.inputs.set(PlayerId(0), Some(0));
+        frame.inputs.set(PlayerId(1), Some(0));
+        frame.filled = OWN;
+        frame
+    };
+    Said {
+        next_seal: first + 2,
+        margin: 3,
+        unbroken: 1,
+        acks: None,
+        refusal: None,
+        frames: vec![frame(first), frame(first + 1)],
+        turn_back: 200,
+        announced: None,
+    }
+}
+
+impl Table {
+    /// A session that was told this, if it plays now.
+    fn joined(welcome: &Welcome, world: &RawWorld) -> Table {
+        let mut table = Table::greeting();
+        table.send_chunk(0, message::WELCOME, welcome);
+        table.send_chunk(1, message::WORLD, world);
+        table
+    }
+
+    fn say(&mut self, said: &Said) {
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut out = Writer::new(&mut bytes);
+        let mut parts = Parts::default().with(DownPart::Frames);
+        out.u8(0).unwrap();
+        self.server.write(self.now, &mut out).unwrap();
+        out.tick16(said.next_seal).unwrap();
+        out.bytes(&[said.margin, said.unbroken]).unwrap();
+        if let Some(next) = said.acks {
+            parts.add(DownPart::CommandAcks);
+            out.varint(next).unwrap();
+        }
+        if let Some((head, seq)) = said.refusal {
+            parts.add(DownPart::Refusals);
+            out.bytes(&[1, head]).unwrap();
+            out.varint(seq).unwrap();
+        }
+        let run = frames::begin(&mut out, &said.frames[0]).unwrap();
+        let mut last = None;
+        for frame in &said.frames {
+            let (mut spent, nobody) = (ByteCounts::default(), PlayerSet::default());
+            frames::write(&mut out, last, frame, OWN, nobody, &mut spent).unwrap();
+            last = Some(frame);
+        }
+        frames::end(&mut out, &run, said.frames.len());
+        out.u8(said.turn_back).unwrap();
+        out.u32(0).unwrap();
+        if let (Some(order), Some(last)) = (&said.announced, last) {
+            parts.add(DownPart::Announced);
+            let held = 200;
+            let commands = |_, each: &mut dyn FnMut(&Order<u8>)| each(order);
+            frames::announce(&mut out, last, OWN, 2, |_, _| Some(&held), commands).unwrap();
+        }
+        out.patch(0, DownKind::Play.head(parts));
+        let len = out.len();
+        self.session.handle(self.now, &bytes[..len]);
+    }
+
+    /// Plays on for a second, as far as it goes, while the server goes on with frames in which nothing happens.
+    fn play_on(&mut self) {
+        for _ in 0..50 {
+            self.now += 20 * MS;
+            if self.session.advance(self.now, 16, |_| 3).is_err() {
+                return;
+            }
+            let _ = self.session.command(0, 1);
+            let mut bytes = [0; PACKET_BYTES_MAX];
+            while let Some(len) = self.session.poll_transmit(self.now, &mut bytes) {
+                let mut packet = Reader::new(&bytes[1..len]);
+                let header = self.server.parse(&mut packet).unwrap();
+                self.server.note(self.now, header);
+            }
+            if let Some(playing) = self.session.playing() {
+                let next = playing.inbox.next();
+                self.say(&said(next));
+            }
+        }
+    }
+}
+
+/// Finding K13: a welcome was believed.
+#[test]
+fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
+    let spoils: [fn(&mut Welcome, u32); 5] = [
+        |told, _| told.seats[0] = PlayerId(16),
+        |told, _| told.seats[0] = PlayerId(255),
+        |told, seq| told.next_seq[0] = COUNT_MAX + 1 + seq % 99,
+        |told, seq| told.next_seq.push(seq),
+        |told, _| told.command_delay = 255,
+    ];
+    for spoil in spoils {
+        for number in NUMBERS {
+            let mut told = welcome();
+            spoil(&mut told, number);
+            let mut table = Table::joined(&told, &world());
+            table.play_on();
+            let closed = table.session.closed();
+            assert_eq!(closed, Some(Closed::UnreadableWorld), "{told:?}");
+        }
+    }
+    // The last number that counts: the session plays, and takes no order.
+    let mut told = welcome();
+    told.next_seq[0] = COUNT_MAX;
+    let mut table = Table::joined(&told, &world());
+    table.play_on();
+    assert_eq!(table.session.closed(), None);
+    assert_eq!(table.session.command(0, 1), Err(CommandError::Busy));
+}
+
+/// Finding K13: so were numbers of a world.
+#[test]
+fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
+    let spoils: [fn(&mut RawWorld, u32) -> bool; 7] = [
+        |world, number| {
+            world.next_seq = [number; 16];
+            number <= COUNT_MAX
+        },
+        |world, number| {
+            world.ages = [number; 16];
+            number <= COUNT_MAX
+        },
+        |world, number| {
+            world.turn.number = number;
+            number <= COUNT_MAX
+        },
+        |world, number| {
+            (world.tick, world.turn.began) = (number, Tick(number));
+            number < u32::MAX
+        },
+        |world, number| {
+            world.turn.began = Tick(number);
+            number == 1
+        },
+        |world, number| {
+            world.turn.cadence = Cadence {
+                tick_ns: number,
+                ..Cadence::DEFAULT
+            };
+            false
+        },
+        |world, number| {
+            world.turn.cadence.turn_ticks = number as u8;
+            number as u8 == 1
+        },
+    ];
+    for (n, spoil) in spoils.into_iter().enumerate() {
+        for number in NUMBERS {
+            let mut told = world();
+            let plays = spoil(&mut told, number);
+            let mut table = Table::joined(&welcome(), &told);
+            table.play_on();
+            let expected = (!plays).then_some(Closed::UnreadableWorld);
+            assert_eq!(table.session.closed(), expected, "spoil {n}, {number}");
+            // The same as a heal that nobody asked for: what cannot be is not gone on from.
+            let mut table = Table::joined(&welcome(), &world());
+            table.play_on();
+            table.send_chunk(2, message::HEAL, &told);
+            table.play_on();
+            assert_eq!(table.session.closed(), None, "spoil {n}, {number}");
+            assert_eq!(table.session.stats().heals, u64::from(plays));
+        }
+    }
+}
+
+/// Finding K13: an announced command beyond all counts ended the process.
+#[test]
+fn a_packet_with_absurd_numbers_is_counted_or_told_as_a_difference() {
+    // Each says whether that cannot be. What can be is of no use to anybody, and does no harm.
+    let spoils: [fn(&mut Said, u32) -> bool; 13] = [
+        |said, number| {
+            said.announced = Some(order(1, number));
+            number >= COUNT_MAX
+        },
+        |said, number| {
+            // Of nobody, or of this client's own player.
+            said.announced = Some(order(number as u8, 0));
+            true
+        },
+        |said, number| {
+            said.frames[0].commands.push(order(1, number));
+            number >= COUNT_MAX
+        },
+        |said, number| {
+            said.frames[0].claims.push(order(number as u8, number));
+            number as u8 > 0
+        },
+        |said, number| {
+            let change = (PlayerId(number as u8), RosterChange::Left);
+            said.frames[1].roster.push(change);
+            true
+        },
+        |said, number| {
+            said.frames[0].cadence = Some(Cadence {
+                tick_ns: number,
+                turn_ticks: number as u8,
+                delay_ticks: number as u8,
+            });
+            true
+        },
+        |said, number| {
+            // The digest of a world that is still to come is compared.
+            said.turn_back = number as u8;
+            said.turn_back == 0
+        },
+        |said, number| {
+            said.acks = Some(number);
+            false
+        },
+        |said, number| {
+            said.refusal = Some((number as u8, number));
+            false
+        },
+        |said, number| {
+            said.next_seal = Tick(number);
+            false
+        },
+        |said, number| {
+            (said.margin, said.unbroken) = (number as u8, number as u8);
+            false
+        },
+        |said, number| {
+            said.frames[0].tick = Tick(number);
+            false
+        },
+        |said, number| {
+            said.frames[0].filled = PlayerSet(number as u16);
+            false
+        },
+    ];
+    for (n, spoil) in spoils.into_iter().enumerate() {
+        for number in NUMBERS {
+            let mut table = Table::joined(&welcome(), &world());
+            table.play_on();
+            let next = table.session.playing().unwrap().inbox.next();
+            let mut told = said(next);
+            let cannot_be = spoil(&mut told, number);
+            table.say(&told);
+            table.play_on();
+            let session = &table.session;
+            assert_eq!(session.closed(), None, "spoil {n}, {number}");
+            let noticed = session.stats().malformed > 0 || session.differs().is_some();
+            assert_eq!(noticed, cannot_be, "spoil {n}, {number}");
+        }
+    }
+}
+
+fn order(player: u8, seq: u32) -> Order<u8> {
+    Order {
+        player: PlayerId(player),
+        seq,
+        command: 9,
+    }
+}
+
+/// Finding K13: with a command delay, turns are counted on the wire too.
+#[test]
+fn a_turn_beyond_all_counts_is_no_packet() {
+    let mut welcome = welcome();
+    welcome.command_delay = 2;
+    for number in [COUNT_MAX - 40, COUNT_MAX - 1, COUNT_MAX] {
+        let mut told = world();
+        told.turn.number = number;
+        let mut table = Table::joined(&welcome, &told);
+        for ahead in [0, 1, 2, 30_000] {
+            let mut bytes = vec![0; PACKET_BYTES_MAX];
+            let mut out = Writer::new(&mut bytes);
+            out.u8(DownKind::Play.alone()).unwrap();
+            table.server.write(table.now, &mut out).unwrap();
+            out.tick16(Tick(2)).unwrap();
+            out.bytes(&[0, 255]).unwrap();
+            out.tick16(Tick(number) + ahead).unwrap();
+            let len = out.len();
+            let malformed = table.session.stats().malformed;
+            table.session.handle(table.now, &bytes[..len]);
+            table.now += 20 * MS;
+            table.session.advance(table.now, 16, |_| 3).unwrap();
+            let counted = table.session.stats().malformed > malformed;
+            assert_eq!(counted, number + ahead > COUNT_MAX, "{number} + {ahead}");
+        }
+    }
+}
