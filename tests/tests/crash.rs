@@ -40,7 +40,12 @@ fn who_joins_in_the_middle_of_a_turn_has_seen_nothing_that_is_not_written() {
         config.clients = 1;
         config.policies.turn = TurnLength::Fixed(20);
         let mut rig = Rig::<History>::new(config);
-        rig.run(Duration::from_millis(20 + 15 * step));
+        rig.run(Duration::from_millis(1_000 + 15 * step));
+        let late = rig.join("late");
+        while rig.clients[late].session.authority().is_none() {
+            rig.run(Duration::from_millis(5));
+            assert!(rig.now < SECOND * 3, "its world comes");
+        }
         // The rig requires that nobody has seen more than what the next process goes on from.
         rig.crash(Duration::ZERO);
     }
