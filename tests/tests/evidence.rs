@@ -4,17 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::REPORT_BYTES_MAX;
-use twinstep_core::lane::{self, LaneSender};
-use twinstep_core::link::Link;
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::bounds::{PACKET_BYTES_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::codec;
+use twinstep_core::lane::{self, LaneReceiver, LaneSender};
+use twinstep_core::link::{LINK_BYTES, Link};
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{UpKind, message};
+use twinstep_core::packet::{DownKind, Parts, RareUp, UpKind, UpPart, message};
 use twinstep_core::replay::{Replay, ReplayError};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::testing::doc::Counter;
 use twinstep_core::wire::Writer;
-use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_core::world::World;
+use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_server::config::TurnLength;
 use twinstep_server::game::Folded;
-use twinstep_server::{PeerId, Trouble};
+use twinstep_server::{Match, MatchConfig, Output, PeerId, Trouble};
+use twinstep_tests::direct::unasked;
 use twinstep_tests::history::History;
 use twinstep_tests::recorded::alone;
 use twinstep_tests::rig::{Rig, RigConfig};
@@ -162,4 +168,74 @@ fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
     assert!(stats.reports_dropped > 0, "they came, and were read");
     assert_eq!(stats.malformed, 0);
     assert_eq!(rig.game.take_report(), None);
+}
+
+/// A client says that it differs so many ticks behind the newest turn's first one, and asks for the server's world
+/// there: the tick of what it is sent, and that first one.
+fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
+    let config = MatchConfig {
+        turn: TurnLength::Fixed(8),
+        ..MatchConfig::action()
+    };
+    let mut game = Match::new(config, Counter::default(), Arc::new(()), unasked()).unwrap();
+    let mallory = PeerId(0);
+    game.connect(Duration::ZERO, mallory, "mallory", 1).unwrap();
+    let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
+    let mut lane = LaneReceiver::new(WORLD_BYTES_MAX);
+    let (mut asked, mut began) = (Vec::new(), Tick(0));
+    let mut buffer = [0; PACKET_BYTES_MAX];
+    for frame in 1..=400 {
+        let now = SECOND * frame / 60;
+        session.advance(now, 64, |_| Default::default()).unwrap();
+        while let Some(len) = session.poll_transmit(now, &mut buffer) {
+            let mut packet = buffer[..len].to_vec();
+            let (kind, parts) = UpKind::read(packet[0]).unwrap();
+            let world = game.world();
+            let is_due = asked.len() == 1 || world.tick() - world.turn().began == 4;
+            if frame > 200 && kind == UpKind::Play && !parts.has(UpPart::Rare) && is_due {
+                let rare = match asked.len() {
+                    0 => RareUp::Heal,
+                    1 => RareUp::Evidence,
+                    _ => continue,
+                };
+                if asked.is_empty() {
+                    began = world.turn().began;
+                }
+                packet[0] = kind.head(parts.with(UpPart::Rare));
+                let mut more = [0; 5];
+                let mut out = Writer::new(&mut more);
+                out.u8(Parts::default().with(rare).bits()).unwrap();
+                out.u32((began + ticks_into_turn).0).unwrap();
+                packet.extend_from_slice(&more);
+                asked.push(rare);
+            }
+            game.handle(now, mallory, &packet);
+        }
+        game.advance(now);
+        while let Some(output) = game.poll() {
+            let Output::Packet { bytes, .. } = output else {
+                continue;
+            };
+            session.handle(now, bytes);
+            if matches!(DownKind::read(bytes[0]), Ok((DownKind::Lane, _))) {
+                lane.handle(&bytes[1 + LINK_BYTES..]).unwrap();
+            }
+        }
+        while let Ok(Some(told)) = lane.poll_message() {
+            if told.kind == message::EVIDENCE {
+                let world: World<Counter> = codec::decode_whole(&told.bytes).unwrap();
+                return (Some(world.tick()), began);
+            }
+        }
+    }
+    assert_eq!((asked.len(), game.stats().malformed), (2, 0));
+    (None, began)
+}
+
+/// Finding K22: who asked for evidence of a tick in the middle of a turn was shown a world that was not written yet.
+#[test]
+fn there_is_no_evidence_of_a_tick_that_is_not_written() {
+    let (shown, began) = evidence_of(0);
+    assert_eq!(shown, Some(began));
+    assert_eq!(evidence_of(2).0, None);
 }

@@ -21,7 +21,10 @@ impl<S: Simulation> Match<S> {
             let peer = self.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));
         }
-        self.peers[at].evidence = self.history.world(tick).and_then(|world| {
+        // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
+        let began = self.world.turn().began;
+        let shown = self.history.world(tick).filter(|_| tick <= began);
+        self.peers[at].evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
             Some((tick, Arc::from(bytes)))
