@@ -114,7 +114,10 @@ impl<S: Simulation> Match<S> {
                 continue;
             };
             self.owed.swap_remove(at);
-            if self.admits(player, &answer) {
+            // What cannot be sealed is no author's mistake here: its client said so.
+            let outcome = answer.outcome.as_ref();
+            let is_sealable = outcome.is_some_and(|outcome| self.queries.is_sealable(outcome));
+            if is_sealable && self.admits(player, &answer) {
                 self.stats.owner_answers += 1;
                 self.answer(answer.asked, answer.key, answer.outcome);
             } else {

@@ -63,6 +63,11 @@ impl<S: Simulation> Queries<S> {
         told
     }
 
+    /// Whether an outcome can stand in a frame: it is within its bound, and every client can read it.
+    pub(crate) fn is_sealable(&mut self, outcome: &S::Outcome) -> bool {
+        codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch).is_ok()
+    }
+
     /// Notes that a job will answer.
     pub(crate) fn defer(&mut self, asked: Tick, key: Key) -> JobId {
         let id = JobId(self.next_job);
