@@ -13,7 +13,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation};
-use twinstep_server::config::{Sealing, Spectators, TickLength, TurnLength};
+use twinstep_server::config::{Laggards, Sealing, Spectators, TickLength, TurnLength};
 use twinstep_server::peer::Stage;
 use twinstep_server::{MatchConfig, PeerId};
 use twinstep_tests::direct::{Direct, unasked};
@@ -406,6 +406,27 @@ fn time_that_goes_back_stands_still() {
         rig.run(SECOND * 5);
         rig.converge();
     }
+}
+
+/// Who trailed as the server's process stood still was removed for that time too.
+#[test]
+fn the_servers_own_standing_still_is_not_trailing() {
+    let mut config = RigConfig::new(11, LinkProfile::LAN);
+    config.policies.laggards = Laggards::Kick { after: SECOND * 5 };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let until = rig.now + SECOND * 8;
+    rig.freeze(1, until);
+    rig.run(SECOND);
+    rig.stall(until);
+    rig.run(SECOND * 9);
+    assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
+    // Its own is.
+    let until = rig.now + SECOND * 7;
+    rig.freeze(1, until);
+    rig.run(SECOND * 8);
+    let closed = rig.clients[1].session.closed();
+    assert_eq!(closed, Some(Closed::Server(CloseCode::TooSlow)));
 }
 
 /// Finding C3: one client's word made ticks and turns as long as they can be, for everybody.

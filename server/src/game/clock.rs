@@ -166,6 +166,9 @@ impl<S: Simulation> Match<S> {
             peer.progress_at += slip;
             peer.since += slip;
             peer.asked_at += slip;
+            if let Some(since) = &mut peer.trails_since {
+                *since += slip;
+            }
         }
         for caller in &mut self.callers {
             caller.since += slip;
