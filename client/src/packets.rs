@@ -109,9 +109,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let told = &self.told;
         if newest {
             self.next_seal = told.next_seal;
+            playing.next_seal = told.next_seal;
             self.waiting = told.waiting;
             if let Some(company) = &told.company {
                 self.company.note(company);
+            }
+            if !playing.has_come() {
+                playing.come_at(told.next_seal);
             }
             if playing.next_turn().is_none() {
                 self.needed = told.next_seal + u32::from(told.unbroken);

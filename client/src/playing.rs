@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::{INPUT_BYTES_MAX, LEAD_MAX, input_window, lead_max};
-use twinstep_core::packet::hello::Welcome;
+use twinstep_core::frame::Order;
+use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Simulation, Tick, codec};
 
@@ -74,8 +75,10 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     /// Since which tick the authority differs from the server's. It goes on all the same, so that the player can: what
     /// it shows is nearly right, and a heal comes.
     pub(crate) differs: Option<Tick>,
-    /// All frames before this tick are counted.
+    /// All frames before this tick are counted, or ran before this session came (`MAX`: it does not know yet when).
     counted: Tick,
+    /// The server's next tick to seal, as last told.
+    pub(crate) next_seal: Tick,
     /// It differs so much that it cannot go on, or has gone on for too long.
     pub(crate) stands: bool,
     /// What is confirmed is recorded here.
@@ -110,6 +113,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             None => orders.players(),
         };
         let inbox = Inbox::new(world.tick());
+        let replays = matches!(welcome.basis, Basis::Start(..));
         let mut view = View::new(hooks.show, hooks.smoothing, locals, tick);
         view.jump(world.sim(), world.tick());
         let Hooks {
@@ -122,7 +126,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         } = hooks;
         let answers = welcome.owners_answer.then(|| Answers::new(resolve));
         let read_only = rules.clone();
-        Playing {
+        let mut playing = Playing {
             delay: u32::from(world.turn().cadence.delay_ticks),
             timeline: match lockstep {
                 None => Timeline::new(rules, world, orders, guess, speculate, verify),
@@ -146,10 +150,26 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             shed_at: Duration::ZERO,
             differs: None,
             counted: Tick(0),
+            next_seal: Tick(0),
             stands: false,
             tape: None,
             evidence: None,
+        };
+        if replays {
+            playing.come_at(Tick::MAX);
         }
+        playing
+    }
+
+    /// What runs before `tick` ran before this session came: it is not told as news, nor counted as this session's.
+    pub(crate) fn come_at(&mut self, tick: Tick) {
+        self.counted = tick;
+        self.view.mute_until = tick;
+    }
+
+    /// Whether it is known since when this session is here.
+    pub(crate) fn has_come(&self) -> bool {
+        self.counted < Tick::MAX
     }
 
     /// The session's clock, as the authority's turn has it.
@@ -263,11 +283,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let own = self.timeline.orders().players();
         // What is stepped once more after a heal was counted.
         let counts = tick >= self.counted;
-        let mine = frame
-            .commands
-            .iter()
-            .filter(|order| counts && own.contains(order.player))
-            .count();
+        // Of what ran by its number, only what this session gave is its own.
+        let orders = self.timeline.orders();
+        let mine = frame.commands.iter().filter(|ran| {
+            let is_it =
+                |given: &Order<S::Command>| (given.player, given.seq) == (ran.player, ran.seq);
+            counts && orders.commands().any(|open| is_it(&open.order))
+        });
+        let mine = mine.count();
         if counts {
             self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
         }
@@ -304,9 +327,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.stands |= self.lockstep.is_some();
     }
 
-    /// Whether all that arrived is stepped: the moment to begin sampling.
+    /// Whether all that is sealed has arrived and is stepped: the moment to begin sampling.
     fn caught_up(&self) -> bool {
-        self.inbox.front().is_none()
+        let turn = u32::from(self.timeline.authority().turn().cadence.turn_ticks);
+        self.inbox.front().is_none() && self.next_seal - self.inbox.next() <= 2 * turn
     }
 
     fn sample(

@@ -42,6 +42,8 @@ const LEAP_LATE_MS: f64 = 100.0;
 const STALE_TURNS: u32 = 24;
 /// A machine that did not look at the clock for longer than this stood still.
 const STOOD: Duration = Duration::from_millis(100);
+/// So many turns may be here before the first one runs.
+const FEW: usize = 6;
 /// Turns that may wait to run and are timed.
 const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, who sends nothing.
@@ -93,11 +95,15 @@ impl Playout {
         self.due.is_some()
     }
 
-    /// Starts the clock, or starts it anew: the first turn runs at `at`.
+    /// Starts the clock, or starts it anew: the first turn runs at `at`. A few turns that are here already say nothing of
+    /// the line; where many are, they are leapt over.
     pub(crate) fn start(&mut self, at: Duration) {
+        let begins_far_behind = self.due.is_none() && self.arrived.len() > FEW;
         self.due = Some(at);
         self.rate = 1.0;
-        self.arrived.clear();
+        if !begins_far_behind {
+            self.arrived.clear();
+        }
         self.slacks.clear();
         self.slack_up = None;
         self.stale_until = 0;
@@ -308,6 +314,24 @@ mod tests {
         assert!(late > 0 && late <= 20, "{late} batches were late");
         let slack = playout.slack_ms().unwrap();
         assert!((30.0..120.0).contains(&slack), "{slack} ms");
+    }
+
+    /// Finding K11: who began with many turns played them out one by one, and the match waited for it.
+    #[test]
+    fn who_begins_far_behind_leaps() {
+        let mut playout = Playout::new(false);
+        (0..40).for_each(|turn| playout.note_arrival(MS(0), turn));
+        playout.start(MS(100));
+        let (mut turn, mut now) = (0, MS(0));
+        while turn < 40 {
+            now += MS(10);
+            while turn < 40 && playout.is_due(now) {
+                assert_eq!(playout.begin_turn(now, turn), None, "nothing was late");
+                (0..3).for_each(|_| playout.step(TICK));
+                turn += 1;
+            }
+        }
+        assert!(now <= MS(1_000), "{now:?}");
     }
 
     #[test]

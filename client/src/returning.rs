@@ -4,9 +4,9 @@
 //! lose ──▶ (the server is dialled; the old path is still heard) ── it speaks again ──▶ recover: nothing happened
 //!   │
 //!   ▼ a new transport is connected
-//! reconnect ──▶ Hello { resume: authority's tick and digest } ──▶ Welcome { resumed }
-//!    link and lanes anew                                            │ true: frames go on from there
-//!    the prediction goes on, up to its bounds                       └ false: a world follows, go on from that
+//! reconnect ──▶ Hello { holds: authority's tick and digest } ──▶ Welcome { basis }
+//!    link and lanes anew                                           │ authority: frames go on from there
+//!    the prediction goes on, up to its bounds                      └ world: it follows, go on from that
 //! ```
 //!
 //! Invariant: nothing runs twice. What the server accepted it keeps over the gap, and says where the commands
@@ -17,7 +17,7 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::packet::hello::{CloseCode, Welcome};
+use twinstep_core::packet::hello::{Basis, CloseCode, Holds, Welcome};
 use twinstep_core::packet::message;
 use twinstep_core::world::World;
 
@@ -81,7 +81,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             State::Closed(_) => return,
             State::Joining { welcome, .. } => *welcome = None,
             State::Playing(playing) => {
-                self.hello.resume = playing.resumable();
+                self.hello.holds = playing.resumable();
                 self.needed = playing.timeline.authority().tick();
                 self.next_seal = self.needed;
                 self.returning = Some(Returning { welcome: None });
@@ -188,8 +188,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let sound = |told: &Welcome| {
             told.is_sound()
                 && told.seats.len() == seats.len()
-                // As other players it goes on from a world only.
-                && (told.seats[..] == *seats || !told.resumed)
+                && match told.basis {
+                    Basis::World => true,
+                    Basis::Authority => self.hello.holds != Holds::Nothing,
+                    Basis::Start(..) => false,
+                }
         };
         let Some(welcome) = told.filter(sound) else {
             self.malformed += 1;
@@ -199,13 +202,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             // Who predicts cannot begin to play turns out, nor the other way round.
             return self.close(Closed::OtherMatch);
         }
-        if !welcome.resumed {
+        if welcome.basis == Basis::World {
             self.returning = Some(Returning {
                 welcome: Some(welcome),
             });
             return;
         }
-        playing.resume(&welcome);
+        if welcome.seats[..] == *seats {
+            playing.resume(&welcome);
+        } else {
+            let own = playing.timeline.authority().clone();
+            self.begin_as(&welcome, own);
+        }
         self.returning = None;
         self.absence.end(now);
         self.absence.returns += 1;
@@ -293,7 +301,7 @@ mod tests {
                     next_seq: ArrayVec::from_iter([0]),
                     command_delay: 0,
                     owners_answer: false,
-                    resumed: false,
+                    basis: Basis::World,
                 };
                 let mut told = Vec::new();
                 codec::append(&welcome, &mut told).unwrap();

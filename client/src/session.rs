@@ -23,7 +23,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
-use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
+use twinstep_core::packet::hello::{CloseCode, Hello, Holds, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, digest};
@@ -64,6 +64,8 @@ pub(crate) enum State<S: Simulation, V: Show<S>> {
     Joining {
         hooks: Option<Hooks<S, V>>,
         welcome: Option<Welcome>,
+        /// What the match may have begun with.
+        start: Option<S>,
     },
     Playing(Box<Playing<S, V>>),
     Closed(Closed),
@@ -126,7 +128,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// A session that asks to join as soon as packets flow.
     ///
     /// # Errors
-    /// Rules that hold a NaN.
+    /// Rules or a start that hold a NaN.
     pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::NanError> {
         let SessionConfig {
             rules,
@@ -136,11 +138,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             resolve,
             show,
             smoothing,
+            start,
             names,
             recorded_since,
             verify,
         } = config;
+        let holds = match &start {
+            Some(sim) => Holds::Start(digest::digest(sim)? as u32),
+            None => Holds::Nothing,
+        };
         let hello = Hello {
+            holds,
             names,
             ..Hello::of::<S>(&rules, &build)?
         };
@@ -159,6 +167,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     verify,
                 }),
                 welcome: None,
+                start,
             },
             link: Link::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),

@@ -24,6 +24,8 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) alpha: f32,
     tick: Duration,
     lead: u32,
+    /// Cues of ticks before this one are from before this client came.
+    pub(crate) mute_until: Tick,
 }
 
 impl<S: Simulation, V: Show<S>> View<S, V> {
@@ -44,6 +46,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             alpha: 0.0,
             tick,
             lead: 0,
+            mute_until: Tick(0),
         }
     }
 
@@ -83,11 +86,15 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
 
 impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
     fn confirmed(&mut self, tick: Tick, fx: &Effects<S>) {
-        self.cues.confirmed(tick, fx.cues());
+        if tick >= self.mute_until {
+            self.cues.confirmed(tick, fx.cues());
+        }
     }
 
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known) {
-        self.cues.predicted(tick, fx.cues());
+        if tick >= self.mute_until {
+            self.cues.predicted(tick, fx.cues());
+        }
         self.capture(sim, known);
         self.picture.ticked(&mut self.poses[1], self.now);
         self.captured = 0;
@@ -103,7 +110,9 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         sim: &S,
         ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
     ) {
-        self.cues.rebuilt(ticks);
+        let mute_until = self.mute_until;
+        self.cues
+            .rebuilt(ticks.filter(|(tick, _)| *tick >= mute_until));
         // A rebuild of no ticks has passed one moment only: it is both the previous and the newest.
         while self.captured < 2 {
             self.capture(sim, &Known::ALL);

@@ -1,7 +1,7 @@
 //! The session's packets: what each kind holds, and how frames and inputs are laid out in few bytes.
 //!
 //! ```text
-//! up    Hello   first · link · versions, game, rules, build, what is resumed, names    until the match is here,
+//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match is here,
 //!               first · link · lane ack                                                but this once its world comes
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
 //!               · [lane ack] · [rare: heal · evidence · answers]                       inputs or batches, never both
@@ -28,7 +28,7 @@ pub mod inputs;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 4;
+pub const WIRE_VERSION: u16 = 5;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 

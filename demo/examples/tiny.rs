@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let game = Server::action(Race::default(), ()).resolver(die);
     let server = game.listen("127.0.0.1:0")?;
-    let config = SessionConfig::<Race>::new(Arc::new(()));
+    let config = SessionConfig::new(Arc::new(())).start(Race::default());
     let mut anna = Client::connect(&server.ticket("anna")?, config)?;
     while anna.now() < Duration::from_secs(5) {
         let button = u8::from(anna.now().subsec_millis() < 500);

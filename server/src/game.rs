@@ -112,6 +112,8 @@ pub struct MatchStats {
     pub reports_dropped: u64,
     /// Worlds sent to heal.
     pub heals: u64,
+    /// Sessions that began with what the match began with, which they had, and the frames since: without a world.
+    pub joined_by_frames: u64,
     /// Packets that could not be read.
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.
@@ -155,6 +157,8 @@ type Snapshot = (Tick, Arc<[u8]>);
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     hello: Hello,
+    /// What it began with, if that is known.
+    start: Option<joining::Start>,
     rules: Arc<S::Rules>,
     world: World<S>,
     stepper: Stepper<S>,
@@ -227,7 +231,10 @@ impl<S: Simulation> Match<S> {
         let world = World::new(sim, config.start).clocked(config.cadence());
         let mut history = History::new(config.start);
         history.keep_world(&world);
-        Match::begin(config, hello, world, history, rules, resolver)
+        let start = joining::Start::of(&world)?;
+        let mut game = Match::begin(config, hello, world, history, rules, resolver)?;
+        game.start = Some(start);
+        Ok(game)
     }
 
     /// A match whose next tick is the world's, with nobody in it.
@@ -241,6 +248,7 @@ impl<S: Simulation> Match<S> {
     ) -> Result<Self, StartError> {
         Ok(Match {
             hello,
+            start: None,
             rules,
             stepper: Stepper::default(),
             history,

@@ -84,6 +84,11 @@ impl<S: Simulation> History<S> {
         self.first
     }
 
+    /// Whether all frames from `tick` on are kept, and stay so for a while: for a third of what is kept in all.
+    pub fn reaches(&self, tick: Tick) -> bool {
+        tick >= self.first && self.next() - tick <= self.kept - self.kept / 3
+    }
+
     /// The tick after the newest frame.
     pub fn next(&self) -> Tick {
         self.first + self.ticks.len() as u32

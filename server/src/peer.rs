@@ -101,8 +101,8 @@ pub(crate) struct Peer {
     pub(crate) server_at_fault: bool,
     /// The journal's frames lead to another world each time.
     pub(crate) step_impure: bool,
-    /// Its client goes on from frames: no world was sent.
-    pub(crate) resumed: bool,
+    /// It begins with a world that is sent, not by frames from what it has.
+    pub(crate) needs_world: bool,
     /// Which names it was told last, and which state of the connections.
     pub(crate) names_told: u32,
     pub(crate) company_told: u32,
@@ -157,7 +157,7 @@ impl Peer {
             reports_due: 0,
             server_at_fault: false,
             step_impure: false,
-            resumed: false,
+            needs_world: true,
             names_told: 0,
             company_told: 0,
             ticket_due: None,
@@ -201,7 +201,7 @@ impl Peer {
 
     /// Whether it has the world that it begins with, or needed none.
     pub(crate) fn has_loaded(&self) -> bool {
-        self.resumed || self.lane_out.is_idle()
+        !self.needs_world || self.lane_out.is_idle()
     }
 
     /// Whether its world gets on too slowly to keep others waiting.

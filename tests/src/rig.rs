@@ -34,7 +34,7 @@ mod time;
 
 pub use client::RigClient;
 pub use crash::Crash;
-pub use play::{Play, RigConfig, Role, Sticks};
+pub use play::{Play, RigConfig, Role, Starts, Sticks};
 
 /// Larger than any real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
@@ -196,7 +196,7 @@ impl<S: Play> Rig<S> {
         let luck = self.luck.fork(Key::new(peer.0, 0));
         let frame = Duration::from_secs(1) / self.config.fps;
         self.clients.push(RigClient {
-            session: self.new_session(),
+            session: self.new_session(peer),
             peer,
             identity: identity.to_owned(),
             seats,
@@ -252,7 +252,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// A session that has not said anything yet.
-    fn new_session(&self) -> Session<S, S::Show> {
+    fn new_session(&self, peer: PeerId) -> Session<S, S::Show> {
         let smoothing = Smoothing {
             teleport: 8.0,
             muzzle: Duration::from_millis(100),
@@ -267,6 +267,13 @@ impl<S: Play> Rig<S> {
             })
             .show(S::show(&self.rules), smoothing);
         config.verify = self.config.verify;
+        let seed = self.config.seed;
+        let start = |wrong: u64| S::start(&self.rules, seed ^ wrong);
+        config.start = match (self.config.starts, peer.0 % 4) {
+            (Starts::Known, _) | (Starts::Mixed, 0 | 1) => Some(start(0)),
+            (Starts::Mixed, 2) => Some(start(1)),
+            (Starts::Unknown, _) | (Starts::Mixed, _) => None,
+        };
         Session::new(config).expect("rules without NaN")
     }
 

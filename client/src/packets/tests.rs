@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX};
 use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::{FrameData, Order, Perspective};
 use twinstep_core::link::Link;
-use twinstep_core::packet::hello::Welcome;
+use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::packet::{ByteCounts, RareDown, company, frames, message};
+use twinstep_core::turn::Cadence;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Never, PlayerId, PlayerSet, RosterChange, codec, varint};
@@ -75,7 +76,7 @@ impl Table {
             next_seq: [0].into_iter().collect(),
             command_delay: 0,
             owners_answer: false,
-            resumed: false,
+            basis: Basis::World,
         };
         let mut table = Table::greeting();
         table.send_chunk(0, message::WELCOME, &welcome);
@@ -271,4 +272,37 @@ fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
     }
     println!("{wrong} were no packets, {right} were others");
     assert!(wrong > 50 && right > 50);
+}
+
+/// Law Hostile wire: nobody begins from a world that it does not have, or at a tick that there is not.
+#[test]
+fn a_session_begins_only_from_what_it_has() {
+    let begins = |start: Option<Orders>, basis: Basis| {
+        let mut config = SessionConfig::new(Arc::new(()));
+        config.start = start;
+        let mut table = Table {
+            session: Session::new(config).unwrap(),
+            server: Link::default(),
+            now: MS,
+        };
+        let welcome = Welcome {
+            seats: [PlayerId(0)].into_iter().collect(),
+            next_seq: [0].into_iter().collect(),
+            command_delay: 0,
+            owners_answer: false,
+            basis,
+        };
+        table.send_chunk(0, message::WELCOME, &welcome);
+        assert_eq!(table.session.closed(), None);
+        let began = table.session.authority().map(World::tick);
+        assert_eq!(table.session.malformed, u64::from(began.is_none()));
+        began
+    };
+    let start = |tick| Basis::Start(Tick(tick), Cadence::DEFAULT);
+    assert_eq!(begins(None, start(5)), None);
+    assert_eq!(begins(None, Basis::Authority), None);
+    let own = || Some(Orders::default());
+    assert_eq!(begins(own(), start(5)), Some(Tick(5)));
+    assert_eq!(begins(own(), Basis::Authority), None);
+    assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);
 }

@@ -5,7 +5,7 @@
 //! are neither lost nor doubled, and the picture continues.
 
 use twinstep_core::bounds::INPUT_WINDOW;
-use twinstep_core::packet::hello::Welcome;
+use twinstep_core::packet::hello::{Holds, Welcome};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
@@ -18,7 +18,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
         (self.differs, self.stands) = (None, false);
-        self.counted = self.timeline.authority().tick();
+        if !self.has_come() {
+            self.come_at(at);
+        }
+        self.counted = self.counted.max(self.timeline.authority().tick());
         self.inbox.begin_at(at);
         if self.inbox.front().is_some_and(|frame| frame.tick != at) {
             // From before what is remembered: no server of ours sends that.
@@ -80,7 +83,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
     /// half of its digest, if it can be gone on from.
-    pub(crate) fn resumable(&mut self) -> Option<(Tick, u32)> {
+    pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.timeline.authority();
         let tick = authority.tick();
         let turn = authority.turn();
@@ -89,8 +92,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             lockstep.listen_anew(turn);
         }
         let authority = self.timeline.authority();
-        let digest = authority.digest().ok().filter(|_| self.differs.is_none())?;
-        Some((tick, digest as u32))
+        match authority.digest() {
+            Ok(digest) if self.differs.is_none() => Holds::Authority(tick, digest as u32),
+            _ => Holds::Nothing,
+        }
     }
 
     /// Goes on from the authority, as the server agreed.
@@ -103,7 +108,11 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let at = world.tick();
         let went_back = at < self.timeline.authority().tick();
         (self.differs, self.stands) = (None, false);
+        if !self.has_come() {
+            self.come_at(at);
+        }
         self.counted = at;
+        self.next_seal = at;
         self.evidence = None;
         self.inbox.restart(at);
         self.view.jump(world.sim(), at);

@@ -27,6 +27,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub show: V,
     /// How corrections are smoothed.
     pub smoothing: Smoothing,
+    /// What the match begins with, if that is known here.
+    pub start: Option<S>,
     /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
     /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
@@ -51,6 +53,7 @@ impl<S: Simulation> SessionConfig<S> {
                 teleport: f32::INFINITY,
                 muzzle: Duration::from_millis(100),
             },
+            start: None,
             names: ArrayVec::new(),
             recorded_since: None,
             verify: cfg!(debug_assertions),
@@ -87,6 +90,24 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// What the match begins with: the same state that its server was started with. While the frames since then are kept
+    /// (20 s of them) and take fewer bytes than its world, this client joins by them alone: it waits for nobody else's
+    /// download, and needs none. What happened before it came is replayed without cues. If it is not what that match
+    /// began with, or too much has happened, the world is loaded as ever. Costs a digest of the state, and its memory
+    /// until the client has joined.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use twinstep_client::SessionConfig;
+    /// # use twinstep_core::testing::doc::Counter;
+    /// let config = SessionConfig::new(Arc::new(())).start(Counter::default());
+    /// ```
+    #[must_use]
+    pub fn start(mut self, sim: S) -> Self {
+        self.start = Some(sim);
+        self
+    }
+
     /// Records what is confirmed, for [`Session::recording`](crate::Session::recording); it begins at `unix_s`, in seconds since 1970. Costs a
     /// digest each turn, and memory: at most twice [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds where those
     /// are more.
@@ -105,6 +126,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             guess,
             speculate,
             resolve,
+            start,
             names,
             recorded_since,
             verify,
@@ -118,6 +140,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             resolve,
             show,
             smoothing,
+            start,
             names,
             recorded_since,
             verify,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use twinstep_core::lane::Message;
-use twinstep_core::packet::hello::Welcome;
+use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::packet::message;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, codec};
@@ -19,10 +19,10 @@ use crate::playing::Playing;
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub(super) fn take_message(&mut self, now: Duration, told: &Message) {
         match (told.kind, &mut self.state) {
-            (message::WELCOME, State::Joining { welcome, .. }) => {
-                *welcome = codec::decode_whole(&told.bytes).ok();
+            (message::WELCOME, State::Joining { .. }) => {
+                self.welcome(now, codec::decode_whole(&told.bytes).ok());
             }
-            (message::WORLD, State::Joining { .. }) => self.begin(now, &told.bytes),
+            (message::WORLD, State::Joining { .. }) => self.begin_with(now, &told.bytes),
             (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
             (message::NAMES, State::Playing(playing)) => match codec::decode_whole(&told.bytes) {
                 Ok(names) => {
@@ -68,15 +68,40 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The world is here: from now on this session plays.
-    fn begin(&mut self, now: Duration, bytes: &[u8]) {
-        let State::Joining { hooks, welcome } = &mut self.state else {
+    /// The server knows this session. A world follows, or it goes on from its own.
+    fn welcome(&mut self, now: Duration, told: Option<Welcome>) {
+        let State::Joining { welcome, start, .. } = &mut self.state else {
             return;
         };
-        let welcome = welcome.take().filter(Welcome::is_sound);
-        let (Some(world), Some(welcome), Some(hooks)) =
-            (read_world::<S>(bytes), welcome, hooks.take())
-        else {
+        let told = told.filter(Welcome::is_sound);
+        match told.as_ref().map(|told| told.basis) {
+            Some(Basis::World) => *welcome = told,
+            Some(Basis::Start(tick, cadence)) if start.is_some() => {
+                let world = start
+                    .take()
+                    .map(|sim| World::new(sim, tick).clocked(cadence));
+                self.begin(now, told, world);
+            }
+            // It has no such world.
+            _ => self.malformed += 1,
+        }
+    }
+
+    /// The world is here.
+    fn begin_with(&mut self, now: Duration, bytes: &[u8]) {
+        let State::Joining { welcome, .. } = &mut self.state else {
+            return;
+        };
+        let welcome = welcome.take();
+        self.begin(now, welcome, read_world::<S>(bytes));
+    }
+
+    /// From now on this session plays.
+    fn begin(&mut self, now: Duration, welcome: Option<Welcome>, world: Option<World<S>>) {
+        let State::Joining { hooks, .. } = &mut self.state else {
+            return;
+        };
+        let (Some(world), Some(welcome), Some(hooks)) = (world, welcome, hooks.take()) else {
             self.close(Closed::UnreadableWorld);
             return;
         };

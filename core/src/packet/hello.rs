@@ -10,6 +10,7 @@ use crate::bounds::{COMMAND_DELAY_MAX, COUNT_MAX, PLAYERS_MAX, SEATS_MAX};
 use crate::company::Name;
 use crate::digest;
 use crate::players::PlayerSet;
+use crate::turn::Cadence;
 use crate::wire::{Reader, WireError, Writer};
 use crate::{PlayerId, Simulation, Tick};
 
@@ -26,11 +27,33 @@ pub struct Hello {
     pub rules: u64,
     /// Whatever the author calls this build.
     pub build: String,
-    /// A client that returns: the next tick of the authority that it still has, and the low half of its
-    /// digest.
-    pub resume: Option<(Tick, u32)>,
+    /// The world that the client has: if the server knows it too, frames are enough.
+    pub holds: Holds,
     /// What the player of each seat wants to be called; who is missing, or empty, goes by its identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
+}
+
+/// A world that a client has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Holds {
+    /// None.
+    #[default]
+    Nothing,
+    /// The authority of a client that returns: its next tick, and the low half of its digest.
+    Authority(Tick, u32),
+    /// What it takes the match to have begun with: the low half of the digest of that simulation.
+    Start(u32),
+}
+
+/// What a session goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Basis {
+    /// A world that follows.
+    World,
+    /// The client's own [authority](Holds::Authority): no world follows.
+    Authority,
+    /// The client's own [start](Holds::Start): no world follows. The match began at this tick, clocked like this.
+    Start(Tick, Cadence),
 }
 
 /// What the players of a match are called, by number: told when it changes.
@@ -51,7 +74,7 @@ impl Hello {
             version: S::VERSION,
             rules: digest::digest(rules)?,
             build: clip(build).into(),
-            resume: None,
+            holds: Holds::Nothing,
             names: ArrayVec::new(),
         })
     }
@@ -83,7 +106,7 @@ impl Hello {
             self.version,
             self.rules,
             &self.build,
-            self.resume,
+            self.holds,
             &self.names,
         ))
     }
@@ -101,13 +124,12 @@ impl Hello {
                 version: 0,
                 rules: 0,
                 build: String::new(),
-                resume: None,
+                holds: Holds::Nothing,
                 names: ArrayVec::new(),
             });
         }
-        type Resume = Option<(Tick, u32)>;
-        type Said = (String, u32, u64, String, Resume, ArrayVec<Name, SEATS_MAX>);
-        let (game, version, rules, build, resume, names) = packet.value::<Said>()?;
+        type Said = (String, u32, u64, String, Holds, ArrayVec<Name, SEATS_MAX>);
+        let (game, version, rules, build, holds, names) = packet.value::<Said>()?;
         if game.len() > TEXT_MAX || build.len() > TEXT_MAX {
             return Err(WireError::Malformed("a name over 128 bytes"));
         }
@@ -117,7 +139,7 @@ impl Hello {
             version,
             rules,
             build,
-            resume,
+            holds,
             names,
         })
     }
@@ -141,8 +163,8 @@ pub struct Welcome {
     pub command_delay: u8,
     /// Who answers queries.
     pub owners_answer: bool,
-    /// The client's own authority is good: frames go on from it, and no world follows.
-    pub resumed: bool,
+    /// What the session goes on from.
+    pub basis: Basis,
 }
 
 impl Welcome {
@@ -162,6 +184,16 @@ impl Welcome {
             && self.seats.len() == self.next_seq.len()
             && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
             && self.command_delay <= COMMAND_DELAY_MAX
+            && self.basis.is_sound()
+    }
+}
+
+impl Basis {
+    fn is_sound(&self) -> bool {
+        match self {
+            Basis::World | Basis::Authority => true,
+            Basis::Start(tick, cadence) => tick.0 <= COUNT_MAX && cadence.is_sound(),
+        }
     }
 }
 
@@ -312,15 +344,24 @@ mod tests {
             next_seq: [0, COUNT_MAX].into_iter().collect(),
             command_delay: COMMAND_DELAY_MAX,
             owners_answer: false,
-            resumed: false,
+            basis: Basis::Start(Tick(COUNT_MAX), Cadence::DEFAULT),
         };
         assert!(welcome().is_sound());
-        let spoils: [fn(&mut Welcome); 5] = [
+        let spoils: [fn(&mut Welcome); 7] = [
             |told| told.seats[1] = PlayerId(16),
             |told| told.seats[1] = PlayerId(3),
             |told| told.next_seq[0] = COUNT_MAX + 1,
             |told| told.next_seq.truncate(1),
             |told| told.command_delay += 1,
+            |told| told.basis = Basis::Start(Tick(COUNT_MAX + 1), Cadence::DEFAULT),
+            |told| {
+                let turn_ticks = 0;
+                let cadence = Cadence {
+                    turn_ticks,
+                    ..Cadence::DEFAULT
+                };
+                told.basis = Basis::Start(Tick(0), cadence);
+            },
         ];
         for spoil in spoils {
             let mut told = welcome();
@@ -333,10 +374,19 @@ mod tests {
     fn a_hello_comes_back() {
         let mut hello = hello();
         hello.names.push(Name::new("Anna"));
-        let mut bytes = [0; 128];
-        let mut out = Writer::new(&mut bytes);
-        hello.write(&mut out).unwrap();
-        let len = out.len();
-        assert_eq!(Hello::read(&mut Reader::new(&bytes[..len])), Ok(hello));
+        let all = [
+            Holds::Nothing,
+            Holds::Authority(Tick(70_000), u32::MAX),
+            Holds::Start(7),
+        ];
+        for holds in all {
+            hello.holds = holds;
+            let mut bytes = [0; 128];
+            let mut out = Writer::new(&mut bytes);
+            hello.write(&mut out).unwrap();
+            let len = out.len();
+            let read = Hello::read(&mut Reader::new(&bytes[..len]));
+            assert_eq!(read.as_ref(), Ok(&hello));
+        }
     }
 }

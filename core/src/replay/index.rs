@@ -190,7 +190,7 @@ impl Index {
             version: about.sim_version,
             rules: about.rules_digest,
             build: about.build.clone(),
-            resume: None,
+            holds: Default::default(),
             names: Default::default(),
         };
         match ours.refusal(&theirs) {

@@ -88,7 +88,8 @@ fn join(
     name: &str,
     (link, seed): (LinkProfile, u64),
 ) -> Result<Client<Skirmish>, Box<dyn Error>> {
-    let config = SessionConfig::new(rules.clone());
+    // Everybody knows the field: nobody has to load it.
+    let config = SessionConfig::new(rules.clone()).start(Skirmish::new());
     let through = move |udp: UdpClient| udp.with_conditioner(link, seed);
     Ok(Client::connect_through(
         &server.ticket(name)?,

@@ -81,6 +81,12 @@ impl<S: Simulation> Match<S> {
                 // There is nothing that it could acknowledge.
                 peer.progress_at = now;
             }
+            // Who predicts steps what arrives as fast as its machine can, so its authority must be near too. Who plays
+            // turns out shows them later on purpose.
+            let has_come_to = match self.config.command_delay {
+                0 if !peer.is_spectator() => peer.view,
+                _ => peer.wanted,
+            };
             let near = 2 * turn_ticks + near_ticks + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
@@ -92,7 +98,7 @@ impl<S: Simulation> Match<S> {
                 }
                 Stage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
                 Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
-                Stage::CatchingUp if next - peer.wanted <= near => {
+                Stage::CatchingUp if next - has_come_to <= near => {
                     peer.enter(Stage::Playing, now);
                     self.note_used(at);
                     let peer = &self.peers[at];
@@ -110,7 +116,7 @@ impl<S: Simulation> Match<S> {
                 }
             };
             let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
-            if behind && self.peers[at].stage == Stage::Playing {
+            if behind && matches!(self.peers[at].stage, Stage::CatchingUp | Stage::Playing) {
                 // Farther behind than the frames that are kept: only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);

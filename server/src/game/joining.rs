@@ -1,15 +1,18 @@
 //! Who says hello gets a world, or goes on from the one that it has; who has caught up is let in.
 //!
 //! ```text
-//!  hello ─▶ fits? ─▶ its own world is known here? ── yes ─▶ welcome: frames from there
-//!             │                  │ no
-//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─▶ caught up ─▶ Joined
+//!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
+//!             │                  │ no                                                            ▼
+//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─────────────▶ caught up ─▶ Joined
 //! ```
 //!
 //! Two have a place at once (of those who watch, eight): worlds are large. A world that gets on more slowly than
-//! 16 KiB/s loses its place as soon as somebody waits for one, and its client stays out for 30 s.
+//! 16 KiB/s loses its place as soon as somebody waits for one, and its client stays out for 30 s. Frames need no place.
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
+
+use twinstep_core::digest;
+use twinstep_core::packet::hello::{Basis, Holds};
 
 use super::spectators::VIEWS_AT_ONCE;
 use super::*;
@@ -17,28 +20,66 @@ use crate::config::Resolves;
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
+/// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
+/// have a world for less gets that.
+const FRAME_BYTES: usize = 64;
+
+/// What the match began with, for clients that have it too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    tick: Tick,
+    cadence: Cadence,
+    /// The low half of the simulation's digest.
+    digest: u32,
+}
+
+impl Start {
+    /// `world` is one that a match begins with: nobody is in it.
+    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
+        Ok(Start {
+            tick: world.tick(),
+            cadence: world.turn().cadence,
+            digest: digest::digest(world.sim())? as u32,
+        })
+    }
+
+    /// As [`of`](Start::of), for the first world of a journal: if nobody was in it, and nothing had happened.
+    pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
+        let fresh = World::new(world.sim().clone(), world.tick());
+        let is_fresh = world.digest().ok()? == fresh.digest().ok()?
+            && (world.turn().number, world.turn().began) == (0, world.tick());
+        is_fresh.then(|| Start::of(world).ok()).flatten()
+    }
+}
+
+/// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
+struct Begins {
+    at: usize,
+    basis: Basis,
+    from: Tick,
+    /// What is sent, if it needs it.
+    world: Option<Arc<[u8]>>,
+}
 
 impl<S: Simulation> Match<S> {
-    pub(super) fn join(&mut self, now: Duration, mut at: usize, hello: &Hello) {
+    pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
         if let Some(code) = self.hello.refusal(hello) {
             return self.leave_unseated(at, code);
         }
-        let resumed = hello
-            .resume
-            .is_some_and(|(tick, digest)| self.can_resume(at, tick, digest));
-        let world = if resumed {
-            None
-        } else {
-            let Some(place) = self.take_place(now, at) else {
-                return; // The client repeats its hello.
-            };
-            at = place;
-            match self.world_for(at) {
-                Ok(Some(world)) => Some(world),
-                Ok(None) => return, // Nothing old enough yet to show.
-                Err(code) => return self.leave_unseated(at, code),
-            }
+        let begins = match self.by_frames(at, hello.holds) {
+            Some((basis, from)) => self.begin_by_frames(now, at, basis, from),
+            None => self.begin_by_world(now, at),
         };
+        let Some(begins) = begins else {
+            return; // The client repeats its hello, or has heard why not.
+        };
+        let Begins {
+            at,
+            basis,
+            from,
+            world,
+        } = begins;
+        let returns = self.returns(at, basis);
         let peer = &mut self.peers[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
@@ -49,45 +90,113 @@ impl<S: Simulation> Match<S> {
                 .collect(),
             command_delay: self.config.command_delay,
             owners_answer: self.config.resolves == Resolves::Owner,
-            resumed,
-        };
-        let had = hello.resume.map(|(tick, _)| tick);
-        let Some(from) = world.as_ref().map(|(tick, _)| *tick).or(had) else {
-            return;
+            basis,
         };
         let mut bytes = Vec::new();
+        let needs_world = world.is_some();
         let told = codec::append(&welcome, &mut bytes).is_ok()
             && peer.lane_out.push(message::WELCOME, bytes.into()).is_ok()
-            && world.is_none_or(|(_, world)| peer.lane_out.push(message::WORLD, world).is_ok());
-        if told {
-            for (n, player) in peer.players.iter().enumerate() {
-                let name = hello.names.get(n).copied().unwrap_or_default();
-                self.company.wish(*player, name);
-            }
-            peer.resumed = resumed;
-            if resumed && peer.standing.may_be_excused(now) {
-                // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
-                for player in &peer.players {
-                    if self.world.presence(*player) == Presence::Present {
-                        let seat = &mut self.seats[player.index()];
-                        seat.given = seat.given.max(self.world.tick());
-                    }
+            && world.is_none_or(|world| peer.lane_out.push(message::WORLD, world).is_ok());
+        if !told {
+            return;
+        }
+        for (n, player) in peer.players.iter().enumerate() {
+            let name = hello.names.get(n).copied().unwrap_or_default();
+            self.company.wish(*player, name);
+        }
+        peer.needs_world = needs_world;
+        self.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
+        if returns && peer.standing.may_be_excused(now) {
+            // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
+            for player in &peer.players {
+                if self.world.presence(*player) == Presence::Present {
+                    let seat = &mut self.seats[player.index()];
+                    seat.given = seat.given.max(self.world.tick());
                 }
             }
-            // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
-            // batches before that too.
-            let m = if resumed {
-                0
-            } else {
-                self.config.command_delay
-            };
-            let number = self.world.turn().number + u32::from(m);
-            for player in &peer.players {
-                self.seats[player.index()].awaited_from = number;
+        }
+        // The first turn that it runs is this one; its batch is for m turns later. Who resumes has the
+        // batches before that too.
+        let m = match basis {
+            Basis::Authority => 0,
+            Basis::World | Basis::Start(..) => self.config.command_delay,
+        };
+        let number = self.world.turn().number + u32::from(m);
+        for player in &peer.players {
+            self.seats[player.index()].awaited_from = number;
+        }
+        peer.enter(Stage::Loading, now);
+        peer.wanted = from;
+        peer.view = from;
+    }
+
+    /// What a client can go on from by frames alone, of what it has, and the tick of that.
+    fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
+        let (basis, from) = match (holds, self.start) {
+            (Holds::Authority(tick, digest), _)
+                if self.digest_at(tick).map(|ours| ours as u32) == Some(digest) =>
+            {
+                (Basis::Authority, tick)
             }
-            peer.enter(Stage::Loading, now);
-            peer.wanted = from;
-            peer.view = from;
+            (Holds::Start(digest), Some(start)) if start.digest == digest => {
+                (Basis::Start(start.tick, start.cadence), start.tick)
+            }
+            _ => return None,
+        };
+        let shown = self.shown_to(at);
+        if from > shown || !self.history.reaches(from) {
+            return None;
+        }
+        let bytes = FRAME_BYTES * (shown - from) as usize;
+        let is_cheaper = bytes <= self.stats.world_bytes;
+        (is_cheaper || basis == Basis::Authority).then_some((basis, from))
+    }
+
+    /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
+    fn returns(&self, at: usize, basis: Basis) -> bool {
+        let is_in = |player: &PlayerId| {
+            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+        };
+        basis == Basis::Authority && self.peers[at].players.iter().all(is_in)
+    }
+
+    /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
+    fn begin_by_frames(
+        &mut self,
+        now: Duration,
+        at: usize,
+        basis: Basis,
+        from: Tick,
+    ) -> Option<Begins> {
+        let returns = self.returns(at, basis);
+        let peer = &mut self.peers[at];
+        peer.asked_at = now;
+        (returns || peer.standing.may_join(now)).then_some(Begins {
+            at,
+            basis,
+            from,
+            world: None,
+        })
+    }
+
+    /// Who needs a world waits for a place.
+    fn begin_by_world(&mut self, now: Duration, at: usize) -> Option<Begins> {
+        let at = self.take_place(now, at)?;
+        match self.world_for(at) {
+            Ok(world) => {
+                // None: there is nothing old enough yet to show.
+                let (from, world) = world?;
+                Some(Begins {
+                    at,
+                    basis: Basis::World,
+                    from,
+                    world: Some(world),
+                })
+            }
+            Err(code) => {
+                self.leave_unseated(at, code);
+                None
+            }
         }
     }
 
@@ -132,18 +241,6 @@ impl<S: Simulation> Match<S> {
         }
         let at = self.peers.iter().position(|p| p.id == id)?;
         self.peers[at].standing.may_join(now).then_some(at)
-    }
-
-    /// Whether a client can go on by frames from the world that it has. Who is to join needs a world: those are
-    /// handed out slowly, so that nobody comes and goes as fast as its line.
-    fn can_resume(&self, at: usize, tick: Tick, digest: u32) -> bool {
-        let is_in = |player: &PlayerId| {
-            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
-        };
-        self.peers[at].players.iter().all(is_in)
-            && tick >= self.history.first()
-            && tick <= self.shown_to(at)
-            && self.digest_at(tick).map(|ours| ours as u32) == Some(digest)
     }
 
     /// The world that a session joins with, and its tick; `None`: there is none yet.

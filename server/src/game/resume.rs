@@ -19,6 +19,7 @@ use twinstep_core::journal::WrittenBy;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::text::line;
 
+use super::joining::Start;
 use super::spectators::Watched;
 use super::*;
 
@@ -128,6 +129,7 @@ impl<S: Simulation> Match<S> {
         let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
         game.watched = past.watched;
+        game.start = past.start;
         game.asked_delay = Some(asked_delay);
         game.take_seats(&index)?;
         for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
@@ -146,6 +148,7 @@ impl<S: Simulation> Match<S> {
         game.outbox.push(Item::Journal(written));
         game.recorder = Some(recorder);
         game.restart_clock();
+        game.weigh();
         game.resolve(|_| true);
         let safe = index.serials.iter();
         game.know_serials(
@@ -241,6 +244,8 @@ struct Past<S: Simulation> {
     history: History<S>,
     /// What delayed spectators are shown, if there may be any.
     watched: Watched,
+    /// What the match began with, if the frames since are here.
+    start: Option<Start>,
     /// The claim that each player may make next.
     next_claims: [u32; PLAYERS_MAX],
 }
@@ -263,6 +268,10 @@ impl<S: Simulation> Past<S> {
         };
         let from = index.before(index.newest.back(backlog));
         replay.seek(from.ok_or(ReplayError::NoWorld)?.tick)?;
+        let first = index.worlds.first().map(|first| first.tick);
+        let start = (first == Some(replay.world().tick()))
+            .then(|| Start::of_empty(replay.world()))
+            .flatten();
         let mut history = History::new(replay.world().tick());
         history.keep_world(replay.world());
         let mut watched = Watched::default();
@@ -293,6 +302,7 @@ impl<S: Simulation> Past<S> {
             world: replay.world().clone(),
             history,
             watched,
+            start,
             next_claims,
         })
     }

@@ -17,7 +17,7 @@ use twinstep_server::config::{
 };
 
 use crate::edges::{Hooks, Load};
-use crate::rig::{RigConfig, Role, Sticks};
+use crate::rig::{RigConfig, Role, Starts, Sticks};
 
 /// How long the others wait for a player in the worlds of lockstep: so long that honest lines, however bad, are not too
 /// slow for them.
@@ -86,6 +86,8 @@ pub struct Plan {
     pub load: Load,
     /// How clients move their sticks.
     pub sticks: Sticks,
+    /// Which clients know what the match begins with.
+    pub starts: Starts,
     /// Frames that clients draw a second.
     pub fps: u32,
     /// How often something befalls somebody.
@@ -136,6 +138,10 @@ impl Plan {
             load: load(&mut luck, is_full, &policies),
             policies,
             sticks: pick(&mut luck, &[Sticks::Analog, Sticks::Sticky]),
+            starts: match seed % 3 {
+                0 => Starts::Mixed,
+                _ => Starts::Unknown,
+            },
             fps: pick(&mut luck, &[30, 60, 75, 144]),
             misfortune: pick(
                 &mut luck,
@@ -178,6 +184,7 @@ impl Plan {
         RigConfig {
             clients: 0,
             sticks: self.sticks,
+            starts: self.starts,
             fps: self.fps,
             verify: self.verify,
             load: self.load,

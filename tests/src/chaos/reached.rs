@@ -81,6 +81,8 @@ pub enum Edge {
     OwnersAnswered,
     /// A client was healed.
     Healed,
+    /// Somebody joined by what the match began with, and the frames since.
+    JoinedByFrames,
     /// Somebody came back by frames.
     Resumed,
     /// Somebody came back by a world.
@@ -89,7 +91,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 36] = [
+    pub const ALL: [Edge; 37] = [
         Edge::Alone,
         Edge::SixteenPlayers,
         Edge::FourSeats,
@@ -124,6 +126,7 @@ impl Edge {
         Edge::Lockstep,
         Edge::OwnersAnswered,
         Edge::Healed,
+        Edge::JoinedByFrames,
         Edge::Resumed,
         Edge::Reloaded,
     ];
@@ -224,6 +227,7 @@ impl Reached {
         let stats = rig.game.stats();
         self.note_if(stats.panics > 0, Edge::Panicked);
         self.note_if(stats.heals > 0, Edge::Healed);
+        self.note_if(stats.joined_by_frames > 0, Edge::JoinedByFrames);
         self.note_if(stats.owner_answers > 0, Edge::OwnersAnswered);
         let is_hogged = world.open_queries().len() >= 16;
         let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);

@@ -25,6 +25,17 @@ pub enum Sticks {
     Still,
 }
 
+/// Which clients know what the match begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starts {
+    /// None.
+    Unknown,
+    /// All.
+    Known,
+    /// Half of them; of the others, half are wrong.
+    Mixed,
+}
+
 /// What a client is up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -151,6 +162,8 @@ pub struct RigConfig {
     pub sticks: Sticks,
     /// Entities of the game's own; 0: as usual.
     pub crowd: u16,
+    /// Which clients know what the match begins with.
+    pub starts: Starts,
     /// How large and how many everything is, in a game that can be told.
     pub load: Load,
     /// Whether the server's clock goes back now and then.
@@ -186,6 +199,7 @@ impl RigConfig {
             link,
             sticks: Sticks::Analog,
             crowd: 0,
+            starts: Starts::Unknown,
             load: Load::default(),
             clock_goes_back: false,
             policies: MatchConfig::action(),

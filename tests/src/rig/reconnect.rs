@@ -43,7 +43,7 @@ impl<S: Play> Rig<S> {
         let Some(peer) = self.dial_again(which) else {
             return;
         };
-        let (net, session) = (self.new_net(peer), self.new_session());
+        let (net, session) = (self.new_net(peer), self.new_session(peer));
         let client = &mut self.clients[which];
         client.peer = peer;
         client.net = net;

@@ -1,0 +1,443 @@
+//! Who has the world that a match began with joins by digest and frames: no world goes down the line, and nobody waits
+//! for a place. Whoever has another one gets a world as ever. All in virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_client::{Event, Session, SessionConfig};
+use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_server::config::{Laggards, Sealing, Spectators, TurnLength};
+use twinstep_server::peer::Stage;
+use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_tests::direct::{Direct, unasked};
+use twinstep_tests::edges::{Edges, Load};
+use twinstep_tests::rig::{Rig, RigConfig, Starts};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// A game whose world is a level that was made from its rules.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct Level {
+    terrain: String,
+    moved: [u32; 16],
+}
+
+impl Level {
+    fn new(bytes: usize) -> Level {
+        Level {
+            terrain: "~".repeat(bytes),
+            moved: [0; 16],
+        }
+    }
+}
+
+impl Simulation for Level {
+    const NAME: &'static str = "level";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, input) in frame.inputs() {
+            self.moved[player.index()] += u32::from(*input);
+        }
+    }
+}
+
+/// Finding K11: worlds go to two at a time and 512 KiB a second to each, so that sixteen players could not get in.
+#[test]
+fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_lines() {
+    let start = Level::new(WORLD_BYTES_MAX - 1_024);
+    let policies = MatchConfig {
+        tick: 250 * MS,
+        players_max: 16,
+        ..MatchConfig::action()
+    };
+    let mut game = Match::new(policies, start.clone(), Arc::new(()), unasked()).unwrap();
+    let mut clients: Vec<(Session<Level>, Link)> = Vec::new();
+    for n in 0..16 {
+        let identity = format!("player {n}");
+        game.connect(Duration::ZERO, PeerId(n), &identity, 1)
+            .unwrap();
+        let mut config = SessionConfig::new(Arc::new(())).start(start.clone());
+        config.verify = false;
+        let line: LinkProfile = "rtt=60,jitter=10,loss=1".parse().unwrap();
+        clients.push((Session::new(config).unwrap(), Link::new(line, n)));
+    }
+    let mut buffer = [0; PACKET_BYTES_MAX];
+    for frame in 1..=240 {
+        let now = SECOND * frame / 60;
+        for (n, (session, line)) in clients.iter_mut().enumerate() {
+            while let Some(bytes) = line.down.poll(now) {
+                session.handle(now, bytes);
+            }
+            session.advance(now, 8, |_| 1).unwrap();
+            while let Some(len) = session.poll_transmit(now, &mut buffer) {
+                line.up.send(now, &buffer[..len]);
+            }
+            while let Some(bytes) = line.up.poll(now) {
+                game.handle(now, PeerId(n as u64), bytes);
+            }
+        }
+        game.advance(now);
+        while let Some(output) = game.poll() {
+            if let Output::Packet { peer, bytes } = output {
+                clients[peer.0 as usize].1.down.send(now, bytes);
+            }
+        }
+    }
+    assert_eq!(game.playing().len(), 16, "after four seconds");
+    assert_eq!(game.stats().joined_by_frames, 16);
+    assert_eq!(game.world().present().iter().count(), 16);
+    for (n, (session, _)) in clients.iter().enumerate() {
+        let bytes = game.bytes_down(PeerId(n as u64)).unwrap();
+        assert!(bytes.bulk < 2_000, "no world: {} B", bytes.bulk);
+        let authority = session.authority().unwrap();
+        let theirs = game.digest_at(authority.tick());
+        assert_eq!(authority.digest().ok(), theirs, "player {n}");
+        assert_eq!(session.stats().heals, 0);
+    }
+}
+
+/// Ways to play.
+fn ways() -> Vec<(&'static str, RigConfig)> {
+    let wan = LinkProfile::WAN;
+    let mut waiting = RigConfig::strategy(5, wan);
+    waiting.policies.command_delay = 4;
+    waiting.policies.sealing = Sealing::WaitForAll {
+        kick_after: SECOND * 20,
+    };
+    let mut all = vec![
+        ("action", RigConfig::new(1, wan)),
+        ("strategy", RigConfig::strategy(2, wan)),
+        ("waiting for all", waiting),
+    ];
+    for (_, config) in &mut all {
+        config.starts = Starts::Known;
+        config.clients = 2;
+        config.policies.players_max = 8;
+        config.policies.tick = config.policies.tick.max(33 * MS);
+        (config.fps, config.verify) = (30, false);
+        // Large enough that frames are cheaper for a while.
+        config.load = Load {
+            hertz: 30,
+            world_bytes: 40_000,
+            ..Load::default()
+        };
+    }
+    all
+}
+
+/// At 60 Hz, where frames are kept for 30 s.
+fn fast() -> RigConfig {
+    let mut config = ways().remove(0).1;
+    config.policies.tick = SECOND / 60;
+    config.clients = 1;
+    config.load.hertz = 60;
+    config.load.world_bytes = 90_000;
+    config
+}
+
+/// How many sessions began by frames.
+fn by_frames<S: twinstep_tests::rig::Play>(rig: &Rig<S>) -> u64 {
+    rig.game.stats().joined_by_frames
+}
+
+/// Who comes later replays what happened since, the roster too; the rig compares its authority at every tick.
+#[test]
+fn newcomers_replay_the_match_from_its_start_whatever_the_policies() {
+    for (way, config) in ways() {
+        let mut rig = Rig::<Edges>::new(config);
+        rig.run(5 * SECOND);
+        assert_eq!(by_frames(&rig), 2, "{way}");
+        let late = rig.join("late");
+        let took = rig.until_it_plays(late);
+        assert_eq!(by_frames(&rig), 3, "{way}");
+        assert!(took < 2 * SECOND, "{way}: {took:?}");
+        assert!(rig.bytes_down(late).bulk < 4_000, "{way}");
+        // What others have heard long ago is no news, and no sound.
+        let heard = |client| rig.stats(client).cues_confirmed;
+        assert!(heard(0) > 3 * heard(late), "{way}");
+        rig.run(2 * SECOND);
+        // Its process is killed, and the next one begins from the start once more.
+        rig.restart(late);
+        rig.until_it_plays(late);
+        let back = by_frames(&rig);
+        assert_eq!(back, 4, "{way}");
+        // In lockstep too it leaps to where the others are.
+        rig.run(2 * SECOND);
+        let turn = rig.game.world().turn().number;
+        rig.run(2 * SECOND);
+        assert!(rig.game.world().turn().number >= turn + 10, "{way}");
+        assert_eq!(rig.game.stats().heals, 0, "{way}");
+        // What the process before it ordered is not this one's.
+        let stats = rig.stats(late);
+        assert!(stats.commands_executed <= stats.commands_sent, "{way}");
+        rig.converge();
+    }
+}
+
+/// The server adds what the author of a client need not know: at which tick the match began, and how it is clocked.
+#[test]
+fn a_match_may_begin_at_any_tick_and_pace() {
+    let slow = MatchConfig {
+        start: Tick(70_000),
+        turn: TurnLength::Fixed(5),
+        tick: 40 * MS,
+        delay_ticks: 3,
+        ..MatchConfig::action()
+    };
+    let strategy = MatchConfig {
+        start: Tick(9),
+        ..MatchConfig::strategy()
+    };
+    for policies in [slow, strategy] {
+        let session = || SessionConfig::new(Arc::new(())).start(Level::new(50_000));
+        let level = Level::new(50_000);
+        let mut all = Direct::new(
+            policies.clone(),
+            level,
+            Arc::new(()),
+            unasked(),
+            vec![session()],
+            60,
+        );
+        all.run(180, |_, _| 1);
+        all.game.connect(all.now, PeerId(1), "late", 1).unwrap();
+        all.sessions.push(Session::new(session()).unwrap());
+        all.deaf_until.push(Duration::ZERO);
+        all.run(180, |_, _| 1);
+        assert_eq!(all.game.stats().joined_by_frames, 2);
+        assert_eq!(all.game.world().present().iter().count(), 2);
+        for session in &all.sessions {
+            let authority = session.authority().unwrap();
+            let theirs = all.game.digest_at(authority.tick());
+            assert_eq!(authority.digest().ok(), theirs);
+            assert_eq!(authority.turn().cadence, all.game.world().turn().cadence);
+            assert_eq!(session.stats().heals, 0);
+        }
+    }
+}
+
+/// Nobody hears that a client was wrong about its start: it gets the world as if it had said nothing.
+#[test]
+fn who_has_another_start_gets_the_world() {
+    let level = || Level::new(50_000);
+    let session = || SessionConfig::new(Arc::new(()));
+    let sessions = vec![
+        session().start(level()),
+        session().start(Level::new(49_999)),
+        session(),
+    ];
+    let mut all = Direct::new(
+        MatchConfig::action(),
+        level(),
+        Arc::new(()),
+        unasked(),
+        sessions,
+        60,
+    );
+    all.run(180, |_, _| 1);
+    assert_eq!(all.game.stats().joined_by_frames, 1);
+    assert_eq!(all.game.playing().len(), 3);
+    for (n, session) in all.sessions.iter_mut().enumerate() {
+        let authority = session.authority().unwrap();
+        let theirs = all.game.digest_at(authority.tick());
+        assert_eq!(authority.digest().ok(), theirs, "player {n}");
+        assert!(matches!(session.poll_event(), Some(Event::Joined(_))));
+        assert_eq!(session.poll_event(), None);
+        assert_eq!(session.stats().heals, 0);
+        let loaded = all.game.bytes_down(PeerId(n as u64)).unwrap().bulk > 40_000;
+        assert_eq!(loaded, n > 0, "player {n}");
+    }
+}
+
+/// Frames of half a minute cost more than a small world.
+#[test]
+fn who_can_have_the_world_for_less_gets_the_world() {
+    let mut config = RigConfig::new(7, LinkProfile::WAN);
+    config.starts = Starts::Known;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(8 * SECOND);
+    let before = by_frames(&rig);
+    let late = rig.join("late");
+    rig.until_it_plays(late);
+    assert_eq!(by_frames(&rig), before);
+}
+
+/// The frames are there for 30 s; who begins by them has ten left to catch up.
+#[test]
+fn who_comes_when_frames_are_about_to_be_forgotten_gets_the_world() {
+    let mut rig = Rig::<Edges>::new(fast());
+    rig.run(19 * SECOND);
+    let late = rig.join("late");
+    assert!(rig.until_it_plays(late) < 5 * SECOND);
+    assert_eq!(by_frames(&rig), 2);
+    rig.run(SECOND);
+    let later = rig.join("later");
+    rig.until_it_plays(later);
+    assert_eq!(by_frames(&rig), 2);
+    rig.converge();
+}
+
+/// A match that was taken up from its journal knows what it began with, while the frames since are there.
+#[test]
+fn newcomers_join_by_frames_after_a_crash_too() {
+    for (way, config) in ways() {
+        let mut rig = Rig::<Edges>::new(config);
+        rig.run(3 * SECOND);
+        rig.crash(500 * MS);
+        rig.run(SECOND);
+        rig.restart_clients();
+        for client in 0..2 {
+            rig.until_it_plays(client);
+        }
+        assert_eq!(by_frames(&rig), 2, "{way}");
+        let late = rig.join("late");
+        rig.until_it_plays(late);
+        assert_eq!(by_frames(&rig), 3, "{way}");
+        rig.converge();
+    }
+}
+
+/// What a delayed spectator is shown is no younger than its delay, also if it began from the start.
+#[test]
+fn a_delayed_spectator_begins_from_the_start_and_sees_nothing_too_soon() {
+    let delay_ticks = 180;
+    let mut config = ways().remove(0).1;
+    config.policies.spectators = Spectators {
+        max: 4,
+        delay_ticks,
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(MS * 500);
+    let early = rig.join_with("early", 0).unwrap();
+    rig.run(8 * SECOND);
+    let late = rig.join_with("late", 0).unwrap();
+    let before = by_frames(&rig);
+    rig.watch(4 * SECOND, |rig| {
+        for watcher in [early, late] {
+            if let Some(authority) = rig.clients[watcher].session.authority() {
+                let seen = authority.tick();
+                let ahead = rig.game.world().tick() - seen;
+                assert!(seen == Tick(0) || ahead >= delay_ticks, "{ahead} ticks old");
+            }
+        }
+    });
+    assert_eq!((before, by_frames(&rig)), (3, 4));
+    for watcher in [early, late] {
+        let seen = rig.clients[watcher].session.authority().unwrap().tick();
+        let behind = rig.game.world().tick() - seen;
+        assert!(behind < delay_ticks + 60, "{behind} ticks behind");
+    }
+}
+
+/// A newcomer whose line dies before it is let in had to load a world again, for want of a presence.
+#[test]
+fn who_was_not_let_in_yet_goes_on_by_frames() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(8, "rtt=400".parse().unwrap()));
+    rig.run(6 * SECOND);
+    let late = rig.join("late");
+    while rig.clients[late].session.authority().is_none() {
+        rig.run(MS);
+    }
+    assert_eq!(
+        rig.game.stage(rig.clients[late].peer),
+        Some(Stage::Loading),
+        "no ack was heard"
+    );
+    rig.cut(late);
+    rig.run(6 * SECOND);
+    rig.redial(late);
+    rig.until_it_plays(late);
+    assert_eq!(rig.returns(late), (1, 0));
+    rig.converge();
+}
+
+/// Frames that were kept when it said hello were forgotten before they arrived, and it stood there for 30 s.
+#[test]
+fn who_returns_when_its_frames_are_about_to_be_forgotten_plays_at_once() {
+    for away_ms in [20_500, 29_500] {
+        let mut config = RigConfig::new(9, "rtt=300".parse().unwrap());
+        (config.clients, config.fps, config.verify) = (2, 30, false);
+        let mut rig = Rig::<Game>::new(config);
+        rig.run(6 * SECOND);
+        rig.cut(0);
+        rig.run(away_ms * MS);
+        rig.redial(0);
+        let took = rig.until_it_plays(0);
+        assert!(took < 3 * SECOND, "{away_ms}: {took:?}");
+        rig.converge();
+    }
+}
+
+/// Who catches up and falls behind the frames that are kept needs a world, like anybody else.
+#[test]
+fn who_falls_behind_while_it_catches_up_is_healed() {
+    let mut rig = Rig::<Edges>::new(fast());
+    rig.run(18 * SECOND);
+    let late = rig.join("late");
+    while rig.game.stage(rig.clients[late].peer) != Some(Stage::CatchingUp) {
+        rig.run(MS);
+    }
+    rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));
+    rig.run(14 * SECOND);
+    rig.relink(late, LinkProfile::WAN);
+    let took = rig.until_it_plays(late);
+    assert!(took < 4 * SECOND, "{took:?}");
+    assert_eq!(rig.stats(late).heals, 1);
+    rig.converge();
+}
+
+/// Between two bursts of frames nothing waits to be stepped: a clock that started then was seconds behind, and jumped.
+#[test]
+fn the_clock_of_a_newcomer_starts_when_it_has_caught_up() {
+    let mut rig = Rig::<Edges>::new(fast());
+    rig.run(15 * SECOND);
+    let late = rig.join("late");
+    rig.relink(late, "rtt=200".parse().unwrap());
+    let (mut steps_behind, mut starts_behind) = (0, None);
+    rig.watch(6 * SECOND, |rig| {
+        let session = &rig.clients[late].session;
+        let Some(authority) = session.authority() else {
+            return;
+        };
+        let behind = rig.game.world().tick() - authority.tick();
+        match session.progress() {
+            Some(_) => steps_behind = steps_behind.max(behind),
+            None => starts_behind = starts_behind.max(Some(behind)),
+        }
+    });
+    assert!(steps_behind > 800, "{steps_behind}");
+    let starts_behind = starts_behind.expect("it plays");
+    assert!(starts_behind < 30, "{starts_behind}");
+    rig.converge();
+}
+
+/// A newcomer that had the frames and had not stepped them was let in, and the others waited for its machine.
+#[test]
+fn a_newcomer_is_let_in_when_it_has_stepped_what_it_has() {
+    let mut config = fast();
+    config.policies.laggards = Laggards::Hold {
+        at_once: 250 * MS,
+        per_minute: 2 * SECOND,
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(15 * SECOND);
+    let held = rig.game.stats().held;
+    let late = rig.join("late");
+    rig.clients[late].step_cost = 4 * MS;
+    assert!(rig.until_it_plays(late) > 3 * SECOND);
+    // As long as all have to wait for its step that costs a quarter of its time.
+    assert!(rig.game.stats().held - held < 150 * MS);
+    rig.clients[late].step_cost = Duration::ZERO;
+    rig.converge();
+}
