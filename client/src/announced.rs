@@ -21,6 +21,21 @@ pub struct Announced<S: Simulation> {
     commands: Vec<(Tick, Order<S::Command>)>,
 }
 
+impl<S: Simulation> Clone for Announced<S> {
+    fn clone(&self) -> Self {
+        let mut copy = Announced::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
+    fn clone_from(&mut self, other: &Self) {
+        self.inputs.clone_from(&other.inputs);
+        self.newest = other.newest;
+        self.commands.clone_from(&other.commands);
+    }
+}
+
 impl<S: Simulation> Default for Announced<S> {
     fn default() -> Self {
         Announced {

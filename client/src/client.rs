@@ -27,6 +27,7 @@ use twinstep_udp::{
     CloseReason, ConnectError, Ticket, TicketError, Transport, TransportState, UdpClient,
 };
 
+use crate::background::Background;
 use crate::budget::{FRAME_TIME, StepBudget};
 use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, DEAF, Rejoin, SILENCE};
@@ -90,8 +91,9 @@ impl<T: Transport> Attempt<T> {
 
 /// One client of a match: a [`Session`] on a transport.
 ///
-/// `Send + Sync`, so it can be an engine's resource. It owns no thread: everything happens in
-/// [`advance`](Client::advance).
+/// `Send + Sync`, so it can be an engine's resource. Everything happens in [`advance`](Client::advance); with
+/// [`Reconcile::Background`](crate::Reconcile) predictions are rebuilt in a thread of its own, which `advance` never waits
+/// for and which ends with the client.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
     /// The session: its pictures, cues, events, statistics.
     pub session: Session<S, V>,
@@ -113,6 +115,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     budget: StepBudget,
+    background: Background<S>,
 }
 
 impl<S: Simulation, V: Show<S>> Client<S, V> {
@@ -172,6 +175,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             busy_since: Duration::ZERO,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
             budget: StepBudget::new(FRAME_TIME),
+            background: Background::default(),
         }
     }
 
@@ -274,7 +278,13 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             }
         }
         let line = self.watch_line(now);
+        if let Some(rebuild) = self.background.poll() {
+            self.session.hand_back(rebuild);
+        }
         let played = self.session.advance(now, budget, input);
+        if let Some(rebuild) = self.session.poll_rebuild() {
+            self.background.give(rebuild);
+        }
         self.transmit(now);
         played?;
         line

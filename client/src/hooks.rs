@@ -4,17 +4,18 @@ use twinstep_core::{Controls, Key, PlayerId, Simulation};
 
 /// Guesses what a remote player holds at a tick of which no news has come.
 ///
-/// Guesses are asked for lazily, one frame at a time, and see the simulation at that very tick.
+/// Guesses are asked for lazily, one frame at a time, and see the simulation at that very tick. They depend on nothing
+/// else: with [`Reconcile::Background`](crate::Reconcile) two threads ask, and both must be told the same.
 pub trait Guess<S: Simulation>: Send + Sync + 'static {
     /// What `who` holds, `age_ticks` after its last known input `last`.
-    fn guess(&mut self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input;
+    fn guess(&self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input;
 }
 
 impl<S: Simulation, F> Guess<S> for F
 where
-    F: FnMut(&S, PlayerId, &S::Input, u32) -> S::Input + Send + Sync + 'static,
+    F: Fn(&S, PlayerId, &S::Input, u32) -> S::Input + Send + Sync + 'static,
 {
-    fn guess(&mut self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
+    fn guess(&self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
         self(sim, who, last, age_ticks)
     }
 }
@@ -24,16 +25,17 @@ where
 pub struct Repeat;
 
 impl<S: Simulation> Guess<S> for Repeat {
-    fn guess(&mut self, _sim: &S, _who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
+    fn guess(&self, _sim: &S, _who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
         last.repeat(age_ticks)
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing.
+/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing. It depends on nothing but
+/// what it is given, as a [`Guess`] does.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// The likely outcome, or `None` to wait for the server's.
     fn speculate(
-        &mut self,
+        &self,
         sim: &S,
         rules: &S::Rules,
         key: Key,
@@ -43,10 +45,10 @@ pub trait Speculate<S: Simulation>: Send + Sync + 'static {
 
 impl<S: Simulation, F> Speculate<S> for F
 where
-    F: FnMut(&S, &S::Rules, Key, &S::Query) -> Option<S::Outcome> + Send + Sync + 'static,
+    F: Fn(&S, &S::Rules, Key, &S::Query) -> Option<S::Outcome> + Send + Sync + 'static,
 {
     fn speculate(
-        &mut self,
+        &self,
         sim: &S,
         rules: &S::Rules,
         key: Key,
@@ -101,7 +103,7 @@ impl<S: Simulation> Resolve<S> for LeaveToServer {
 pub struct Wait;
 
 impl<S: Simulation> Speculate<S> for Wait {
-    fn speculate(&mut self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {
+    fn speculate(&self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {
         None
     }
 }

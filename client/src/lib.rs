@@ -16,6 +16,7 @@
 
 pub mod announced;
 mod answers;
+mod background;
 mod budget;
 pub mod client;
 pub mod company;
@@ -43,3 +44,4 @@ pub use client::Client;
 pub use hooks::{Guess, Resolve, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};
+pub use timeline::{Rebuild, Reconcile};

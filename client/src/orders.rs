@@ -57,6 +57,28 @@ pub struct Orders<S: Simulation> {
     overtaken: Vec<(usize, u32)>,
 }
 
+impl<S: Simulation> Clone for Orders<S> {
+    fn clone(&self) -> Self {
+        let mut copy = Orders::new(self.seats.clone(), &self.next_seq);
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
+    fn clone_from(&mut self, other: &Self) {
+        self.seats.clone_from(&other.seats);
+        self.inputs.clone_from(&other.inputs);
+        (self.first, self.next) = (other.first, other.next);
+        self.next_seq = other.next_seq;
+        self.open_turn = other.open_turn;
+        self.heard_seq = other.heard_seq;
+        self.commands.clone_from(&other.commands);
+        self.skipped.clone_from(&other.skipped);
+        self.claims.clone_from(&other.claims);
+        self.overtaken.clone_from(&other.overtaken);
+    }
+}
+
 impl<S: Simulation> Orders<S> {
     /// For the players of `seats`, whose commands continue at `next_seq`.
     pub fn new(seats: ArrayVec<PlayerId, SEATS_MAX>, next_seq: &[u32]) -> Self {

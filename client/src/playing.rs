@@ -24,7 +24,7 @@ use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
 use crate::stats::Meter;
 use crate::tape::Tape;
-use crate::timeline::Timeline;
+use crate::timeline::{Reconcile, Timeline};
 use crate::view::View;
 
 mod jump;
@@ -95,6 +95,7 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
     pub(crate) resolve: Box<dyn Resolve<S>>,
     pub(crate) show: V,
     pub(crate) smoothing: Smoothing,
+    pub(crate) reconcile: Reconcile,
     pub(crate) verify: bool,
 }
 
@@ -121,6 +122,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             guess,
             speculate,
             resolve,
+            reconcile,
             verify,
             ..
         } = hooks;
@@ -129,7 +131,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let mut playing = Playing {
             delay: u32::from(world.turn().cadence.delay_ticks),
             timeline: match lockstep {
-                None => Timeline::new(rules, world, orders, guess, speculate, verify),
+                None => Timeline::new(rules, world, orders, guess, speculate, verify)
+                    .reconciling(reconcile),
                 Some(_) => {
                     Timeline::new(rules, world, orders, guess, speculate, verify).in_lockstep()
                 }
@@ -215,6 +218,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.view.cues.settle(self.timeline.authority().tick());
             return closed;
         }
+        let budget = budget - self.take_back(now, budget);
         let left = self.confirm(now, budget);
         let sampled = self.sample(now, rtt, input)?;
         let target = self.predict(now, left);
@@ -225,6 +229,26 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.measure(passed, target);
         }
         Ok(sampled)
+    }
+
+    /// Shows a rebuild that was done elsewhere; steps that this took.
+    fn take_back(&mut self, now: Duration, budget: u32) -> u32 {
+        let back = self.timeline.take_back(budget, &mut self.view);
+        if back.shown {
+            // What the authority had passed when it began was waiting for it.
+            self.view.cues.settle(self.timeline.authority().tick());
+        }
+        if back.overtaken {
+            self.shed(now);
+        }
+        back.steps
+    }
+
+    /// Shows less of the future, down to the authority, rather than fall behind.
+    fn shed(&mut self, now: Duration) {
+        let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
+        self.allowed_lead = self.allowed_lead.min(lead).saturating_sub(1 + lead / 8);
+        self.shed_at = now;
     }
 
     /// Steps the authority through what arrived; what is left of the budget. As many ticks as time has passed cost
@@ -412,10 +436,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.view.alpha = alpha;
         let reached = self.timeline.prediction().tick();
         if used == budget && (self.timeline.is_stale() || reached < target) {
-            // Not enough: show less of the future, down to the authority, rather than fall behind.
-            let lead = reached - authority;
-            self.allowed_lead = self.allowed_lead.min(lead).saturating_sub(1 + lead / 8);
-            self.shed_at = now;
+            self.shed(now);
         } else if now.saturating_sub(self.shed_at) > CALM {
             self.allowed_lead = (self.allowed_lead + 1).min(lead_max);
         }

@@ -37,6 +37,7 @@ use crate::returning::{Absence, HeldUp, Returning};
 use crate::stats::SessionStats;
 pub use crate::tape::REEL_BYTES_MAX;
 use crate::tape::Tape;
+use crate::timeline::Rebuild;
 
 mod config;
 mod messages;
@@ -139,6 +140,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             show,
             smoothing,
             start,
+            reconcile,
             names,
             recorded_since,
             verify,
@@ -164,6 +166,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     resolve,
                     show,
                     smoothing,
+                    reconcile,
                     verify,
                 }),
                 welcome: None,
@@ -274,6 +277,23 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         self.tell_controls();
         played
+    }
+
+    /// With [`Reconcile::Background`]: a rebuild of the prediction that is to be done. [`run`](Rebuild::run) it anywhere, and
+    /// [hand it back](Session::hand_back) before an [`advance`](Session::advance), best the next one. Ask after each
+    /// advance; there is at most one at a time. One that is lost is missed until the authority has reached what is shown.
+    pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
+        match &mut self.state {
+            State::Playing(playing) => playing.timeline.poll_rebuild(),
+            _ => None,
+        }
+    }
+
+    /// A rebuild is done: the next advance shows it.
+    pub fn hand_back(&mut self, rebuild: Box<Rebuild<S>>) {
+        if let State::Playing(playing) = &mut self.state {
+            playing.timeline.hand_back(rebuild);
+        }
     }
 
     /// Tells when an own player is dropped, and when it is back.
@@ -536,10 +556,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Steps of both simulations so far; 0 once the session is over.
+    /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
     pub(crate) fn steps(&self) -> u64 {
-        self.playing()
-            .map_or(0, |playing| playing.timeline.stats().steps)
+        self.playing().map_or(0, |playing| {
+            let stats = playing.timeline.stats();
+            stats.steps - stats.away_steps
+        })
     }
 
     /// What was counted and measured.

@@ -84,6 +84,10 @@ pub struct TimelineStats {
     pub rebuilds: u64,
     /// All steps, of the authority and of the prediction.
     pub steps: u64,
+    /// Of these, the steps of rebuilds that were done elsewhere: not in the game's thread.
+    pub away_steps: u64,
+    /// Rebuilds that were done elsewhere and took so long that they were wrong, or past, when they came back.
+    pub overtaken: u64,
     /// Ticks that were predicted before and were simulated again.
     pub resim_ticks: u64,
     /// Rebuilds because somebody came or went.

@@ -13,26 +13,32 @@
 //!
 //! Law **One way**: prediction never writes authority. Law **Only on difference**: equal frames cost no
 //! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the
-//! draft has reached it, over several advances if the budget asks for that.
+//! draft has reached it, over several advances if the budget asks for that, or elsewhere ([`Reconcile::Background`]).
 
 use std::sync::Arc;
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
-use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
-use crate::announced::Announced;
 use crate::hooks::{Guess, Speculate};
 use crate::orders::Orders;
 use crate::stats::{Difference, TimelineStats};
-use assume::Assume;
+use away::Away;
 use check::{CHECK_TICKS, Fault, StepCheck};
+use grounds::{Game, Grounds};
 use line::Line;
 
 mod assume;
+mod away;
 mod check;
+mod grounds;
 mod line;
+mod rebuild;
+
+pub use away::{Reconcile, TakenBack};
+pub use rebuild::Rebuild;
 
 /// What the timeline reports as it goes: for cues and pictures.
 pub trait Watch<S: Simulation> {
@@ -79,7 +85,7 @@ impl Known {
 
 /// The authority and the prediction of one client.
 pub struct Timeline<S: Simulation> {
-    rules: Arc<S::Rules>,
+    game: Arc<Game<S>>,
     authority: World<S>,
     shown: Line<S>,
     draft: Line<S>,
@@ -89,13 +95,10 @@ pub struct Timeline<S: Simulation> {
     drafting: bool,
     /// The first tick that no prediction has stepped yet: only there claims are taken.
     frontier: Tick,
-    learned: Learned,
-    announced: Announced<S>,
-    orders: Orders<S>,
+    grounds: Grounds<S>,
     stepper: Stepper<S>,
-    guess: Box<dyn Guess<S>>,
-    speculate: Box<dyn Speculate<S>>,
-    verify: bool,
+    /// Rebuilds are done elsewhere.
+    away: Option<Away<S>>,
     check: StepCheck<S>,
     /// What is wrong with the game's step, and was not told yet.
     fault: Option<String>,
@@ -122,16 +125,17 @@ impl<S: Simulation> Timeline<S> {
             check: StepCheck::new(&world),
             fault: None,
             authority: world,
-            rules,
+            game: Arc::new(Game {
+                rules,
+                guess: guess.into(),
+                speculate: speculate.into(),
+                verify,
+            }),
             stale: false,
             drafting: false,
-            learned: Learned::new(),
-            announced: Announced::default(),
-            orders,
+            grounds: Grounds::new(orders),
             stepper: Stepper::default(),
-            guess,
-            speculate,
-            verify,
+            away: None,
             lockstep: false,
             stats: TimelineStats::default(),
         }
@@ -160,12 +164,12 @@ impl<S: Simulation> Timeline<S> {
 
     /// The own players' inputs, commands and claims.
     pub fn orders(&self) -> &Orders<S> {
-        &self.orders
+        &self.grounds.orders
     }
 
     /// The own players' inputs, commands and claims.
     pub fn orders_mut(&mut self) -> &mut Orders<S> {
-        &mut self.orders
+        &mut self.grounds.orders
     }
 
     /// Counters.
@@ -177,20 +181,22 @@ impl<S: Simulation> Timeline<S> {
     pub fn corrupt(&mut self) -> &mut S {
         self.stale = true;
         self.drafting = false;
+        self.abandon();
         self.authority.corrupt()
     }
 
     /// Notes an announced input of another player.
     pub fn announce(&mut self, player: PlayerId, tick: Tick, input: &S::Input) {
-        if tick >= self.authority.tick() && self.announced.note(player, tick, input) {
-            self.learned.note(player, tick, self.shown.tick());
+        let grounds = &mut self.grounds;
+        if tick >= self.authority.tick() && grounds.announced.note(player, tick, input) {
+            grounds.learned.note(player, tick, self.shown.tick());
         }
     }
 
     /// Notes an announced command of another player.
     pub fn announce_command(&mut self, tick: Tick, order: twinstep_core::frame::Order<S::Command>) {
         if order.seq >= self.authority.next_seq(order.player) {
-            self.announced.note_command(tick, order);
+            self.grounds.announced.note_command(tick, order);
         }
     }
 
@@ -218,15 +224,20 @@ impl<S: Simulation> Timeline<S> {
         if assumed && (self.drafting || !self.stale) {
             self.verify_kept(tick);
         }
-        let checked = !self.lockstep && (self.verify || tick.0.is_multiple_of(CHECK_TICKS));
+        let checked = !self.lockstep && (self.game.verify || tick.0.is_multiple_of(CHECK_TICKS));
         if checked {
             self.check.remember(&self.authority, frame);
         }
+        let listens = self.away.as_ref().is_some_and(Away::listens);
+        let before = match listens && self.game.verify {
+            true => self.authority.digest().ok(),
+            false => None,
+        };
         let perspective = Perspective::authority(tick);
         let fx = self.stepper.step(
             &mut self.authority,
             frame,
-            &self.rules,
+            &self.game.rules,
             perspective,
             PlayerSet::default(),
         )?;
@@ -236,11 +247,15 @@ impl<S: Simulation> Timeline<S> {
         }
         watch.confirmed(tick, fx);
         if self.lockstep {
-            self.orders.executed(frame);
+            self.grounds.orders.executed(frame);
             return Ok(());
         }
         for (player, _) in frame.inputs.iter() {
-            self.learned.note(player, tick, self.shown.tick());
+            let learned = &mut self.grounds.learned;
+            learned.note(player, tick, self.shown.tick());
+        }
+        if let Some(away) = self.away.as_mut().filter(|_| listens) {
+            away.note(frame, before, self.authority.tick());
         }
         if assumed && (self.drafting || !self.stale) {
             let line = if self.drafting {
@@ -249,7 +264,7 @@ impl<S: Simulation> Timeline<S> {
                 &mut self.shown
             };
             let slot = line.slot(tick);
-            let own = self.orders.players();
+            let own = self.grounds.orders.players();
             if let Some(difference) = Difference::between(&slot.data, slot.withheld, frame, own) {
                 self.stats.note(difference);
                 self.stale = true;
@@ -263,10 +278,10 @@ impl<S: Simulation> Timeline<S> {
         if checked && tick.0.is_multiple_of(CHECK_TICKS) {
             self.note_fault();
         }
-        self.orders.executed(frame);
+        self.grounds.orders.executed(frame);
         let authority = &self.authority;
-        self.announced
-            .forget(authority.tick(), |player| authority.next_seq(player));
+        let announced = &mut self.grounds.announced;
+        announced.forget(authority.tick(), |player| authority.next_seq(player));
         Ok(())
     }
 
@@ -281,7 +296,7 @@ impl<S: Simulation> Timeline<S> {
             return;
         };
         let text = match fault {
-            Fault::Differs(text) if self.verify => panic!("{text}"),
+            Fault::Differs(text) if self.game.verify => panic!("{text}"),
             Fault::Differs(text) | Fault::Nan(text) => text,
         };
         self.stats.step_faults += 1;
@@ -291,13 +306,13 @@ impl<S: Simulation> Timeline<S> {
     /// What is wrong with the step that led to the authority.
     fn step_fault(&mut self) -> Option<Fault> {
         let lead = self.shown.tick() - self.authority.tick();
-        let locals = self.orders.players();
+        let locals = self.grounds.orders.players();
         self.check.fault(
             &self.authority,
-            &self.rules,
+            &self.game.rules,
             lead.clamp(1, LEAD_MAX),
             locals,
-            &self.learned,
+            &self.grounds.learned,
         )
     }
 
@@ -316,16 +331,14 @@ impl<S: Simulation> Timeline<S> {
                 Some(Fault::Differs(text) | Fault::Nan(text)) => text,
                 None => String::new(),
             };
-            panic!(
-                "the prediction of {tick} was kept but is not what happened: `step` differs by phase \
-                 without `withhold`, or depends on something besides state, rules and frame\n{found}"
-            );
+            panic!("{}", kept_wrongly(tick, &found));
         }
     }
 
     /// Brings the prediction to `target` within `budget` steps; how many it took.
     ///
-    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it.
+    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it. While that is done elsewhere,
+    /// it goes on as it is.
     pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         if self.lockstep {
             return 0;
@@ -334,12 +347,17 @@ impl<S: Simulation> Timeline<S> {
         let tick = self.authority.turn().cadence.tick();
         let target = target.min(self.authority.tick() + lead_max(tick));
         let mut left = budget;
+        let mut waits = false;
+        self.grounds.look(&self.authority);
         if self.stale {
             // To where the picture is: what is new comes after it, tick by tick.
             let shown = self.shown.tick().max(self.authority.tick());
-            left -= self.rebuild(shown, left, watch);
+            waits = !self.drafting && self.send_out(shown);
+            if !waits {
+                left -= self.rebuild(shown, left, watch);
+            }
         }
-        while !self.stale && self.shown.tick() < target && left > 0 {
+        while (waits || !self.stale) && self.shown.tick() < target && left > 0 {
             let tick = self.shown.tick();
             self.step_line(Which::Shown);
             let known = self.known(&self.shown);
@@ -350,7 +368,7 @@ impl<S: Simulation> Timeline<S> {
         budget - left
     }
 
-    /// Whether what is shown is known to be wrong, because the budget did not suffice yet.
+    /// Whether what is shown is known to be wrong, because the budget did not suffice yet, or the rebuild is not back.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
@@ -392,11 +410,11 @@ impl<S: Simulation> Timeline<S> {
     /// though the line was stepped before it came. Costs a comparison for each player and tick of lead.
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
-        let own = self.orders.players();
+        let own = self.grounds.orders.players();
         for player in line.world.present().iter().filter(|p| !own.contains(*p)) {
             let is_guess = |tick: &u32| {
                 let assumed = line.slot(Tick(*tick)).data.inputs.get(player);
-                assumed.is_some() && assumed != self.announced.input(player, Tick(*tick))
+                assumed.is_some() && assumed != self.grounds.announced.input(player, Tick(*tick))
             };
             let mut ticks = self.authority.tick().0..line.tick().0;
             if let Some(tick) = ticks.find(is_guess) {
@@ -406,70 +424,48 @@ impl<S: Simulation> Timeline<S> {
         known
     }
 
-    /// Assumes the next frame of a line and steps it.
+    /// Assumes the next frame of a line and steps it. Claims are taken in new ticks, but not from what is known to be
+    /// wrong: the rebuild comes to these ticks yet.
     fn step_line(&mut self, which: Which) {
-        let line = match which {
-            Which::Shown => &mut self.shown,
-            Which::Draft => &mut self.draft,
+        let (line, is_right) = match which {
+            Which::Shown => (&mut self.shown, !self.stale),
+            Which::Draft => (&mut self.draft, true),
         };
         let tick = line.tick();
-        let index = tick.0 as usize % line.slots.len();
-        let locals = self.orders.players();
-        let mut assume = Assume {
-            tick,
-            base: line.base,
-            authority: &self.authority,
-            orders: &self.orders,
-            announced: &self.announced,
-            rules: &self.rules,
-            guess: &mut *self.guess,
-            speculate: &mut *self.speculate,
+        let is_new = is_right && tick >= self.frontier;
+        let claimants = match is_new {
+            true => line.world.seated().common(self.grounds.orders.players()),
+            false => PlayerSet::default(),
         };
-        let slot = &mut line.slots[index];
-        slot.data.reset(tick);
-        assume.outcomes(&line.world, &mut slot.data);
-        assume.own(&line.world, &mut line.assumed, &mut slot.data);
-        assume.remote_commands(&line.world, &mut slot.data);
-        assume.inputs(&line.world, &mut slot.data);
-        slot.before = match self.verify {
-            true => line.world.digest().ok(),
-            false => None,
-        };
-        let claimants = if tick >= self.frontier {
-            line.world.seated().common(locals)
-        } else {
-            PlayerSet::default()
-        };
-        let perspective = Perspective::prediction(self.authority.tick(), locals, &self.learned);
-        let stepped = self.stepper.step(
-            &mut line.world,
-            &slot.data,
-            &self.rules,
-            perspective,
-            claimants,
-        );
-        let fx = stepped.unwrap_or_else(|error| panic!("an assumed frame does not fit: {error}"));
-        slot.withheld = fx.withheld();
-        slot.cues.clear();
-        slot.cues.extend_from_slice(fx.cues());
-        for (player, command) in fx.claims() {
-            self.orders.claim(*player, tick, command.clone());
+        line.step(&self.grounds, &self.game, &mut self.stepper, claimants);
+        for (player, command) in self.stepper.effects().claims() {
+            self.grounds.orders.claim(*player, tick, command.clone());
         }
-        self.frontier = self.frontier.max(tick + 1);
+        if is_new {
+            self.frontier = tick + 1;
+        }
         self.stats.steps += 1;
+    }
+
+    /// What is rebuilt elsewhere is of no use any more.
+    fn abandon(&mut self) {
+        if let Some(away) = &mut self.away {
+            away.abandon();
+        }
     }
 
     /// Goes on from another world: a heal. Own inputs stay; what other players announced is forgotten.
     /// How many own commands ran in the frames that are skipped.
     pub fn jump(&mut self, world: World<S>) -> usize {
-        let ran = self.orders.jumped(&world);
+        self.abandon();
+        let ran = self.grounds.orders.jumped(&world);
         if world.tick() < self.authority.tick() {
             // Ticks that were played did not happen: they will be new once more, and nothing was claimed in them.
-            self.orders.forget_claims();
+            self.grounds.orders.forget_claims();
             self.frontier = world.tick();
         }
-        self.announced.clear();
-        self.learned.clear();
+        self.grounds.announced.clear();
+        self.grounds.learned.clear();
         self.frontier = self.frontier.max(world.tick());
         self.authority = world;
         self.shown.restart(&self.authority);
@@ -479,8 +475,19 @@ impl<S: Simulation> Timeline<S> {
     }
 }
 
+/// What is told of a kept prediction that was wrong.
+fn kept_wrongly(tick: Tick, found: &str) -> String {
+    format!(
+        "the prediction of {tick} was kept but is not what happened: `step` differs by phase without `withhold`, or \
+         depends on something besides state, rules and frame\n{found}"
+    )
+}
+
 #[derive(Clone, Copy)]
 enum Which {
     Shown,
     Draft,
 }
+
+#[cfg(test)]
+mod tests;

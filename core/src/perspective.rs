@@ -21,9 +21,22 @@ pub enum Phase {
 /// When a client first knew each remote input, as ticks of its prediction: what tells ghosts from bullets.
 ///
 /// Kept by the timeline, never in state. Covers the last [`Learned::SPAN`] ticks per player; memory 56 KiB.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Learned {
     known: Vec<(Tick, Tick)>,
+}
+
+impl Clone for Learned {
+    fn clone(&self) -> Self {
+        Learned {
+            known: self.known.clone(),
+        }
+    }
+
+    /// Keeps the buffer: no allocation.
+    fn clone_from(&mut self, other: &Self) {
+        self.known.clone_from(&other.known);
+    }
 }
 
 impl Learned {

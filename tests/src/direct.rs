@@ -93,7 +93,8 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// One frame of every client: what came down is read, the session advances, what it says is on its way.
+    /// One frame of every client: what came down is read, the session advances, what it says is on its way. What is to be
+    /// rebuilt elsewhere is back in the next frame.
     /// `input` is asked by client.
     pub fn frame(&mut self, mut input: impl FnMut(usize, &Session<S, V>) -> S::Input) {
         self.now += self.frame;
@@ -102,6 +103,10 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             let held = input(i, session);
             // Who is put out stays silent.
             let _ = session.advance(self.now, self.budget_ticks, |_| held.clone());
+            if let Some(mut rebuild) = session.poll_rebuild() {
+                rebuild.run();
+                session.hand_back(rebuild);
+            }
             while let Some(len) = session.poll_transmit(self.now, &mut buffer) {
                 self.up.push((i, buffer[..len].to_vec()));
             }

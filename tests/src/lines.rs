@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Client, Event, Session, SessionConfig};
+use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
@@ -170,6 +170,8 @@ pub struct Lines<S: Play> {
     pub players: Vec<Player<S>>,
     /// Virtual time.
     pub now: Duration,
+    /// Where those who join from now on rebuild their predictions: in threads, if elsewhere.
+    pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: Key,
     servers: Vec<SocketAddr>,
@@ -203,6 +205,7 @@ impl<S: Play> Lines<S> {
             game: game.expect("the game starts"),
             players: Vec::new(),
             now: Duration::ZERO,
+            reconcile: Reconcile::Inline,
             rules,
             endpoint: endpoint::<S>(&key, &servers, Duration::ZERO),
             key,
@@ -233,13 +236,14 @@ impl<S: Play> Lines<S> {
             next_port: 10_000,
         }));
         let ticket = self.ticket(identity, 1, None);
-        let session = Session::new(SessionConfig::new(self.rules.clone()).show(
-            S::show(&self.rules),
-            twinstep_client::picture::Smoothing {
-                teleport: 8.0,
-                muzzle: Duration::from_millis(100),
-            },
-        ));
+        let smoothing = twinstep_client::picture::Smoothing {
+            teleport: 8.0,
+            muzzle: Duration::from_millis(100),
+        };
+        let config = SessionConfig::new(self.rules.clone())
+            .reconcile(self.reconcile)
+            .show(S::show(&self.rules), smoothing);
+        let session = Session::new(config);
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);

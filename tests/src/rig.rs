@@ -9,7 +9,7 @@ use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
 use twinstep_client::session::Closed;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Event, Session, SessionConfig};
+use twinstep_client::{Event, Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
@@ -236,6 +236,7 @@ impl<S: Play> Rig<S> {
             busy: Duration::ZERO,
             busy_since: self.now,
             step_cost: self.config.step_cost,
+            rebuild: None,
             commanding: true,
             healed: 0,
         });
@@ -274,6 +275,9 @@ impl<S: Play> Rig<S> {
             (Starts::Mixed, 2) => Some(start(1)),
             (Starts::Unknown, _) | (Starts::Mixed, _) => None,
         };
+        if self.config.rebuilds_late.is_some() {
+            config.reconcile = Reconcile::Background;
+        }
         Session::new(config).expect("rules without NaN")
     }
 

@@ -10,6 +10,7 @@ use twinstep_core::company::Name;
 
 use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
+use crate::timeline::Reconcile;
 
 /// Sets up a session.
 pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
@@ -29,6 +30,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub smoothing: Smoothing,
     /// What the match begins with, if that is known here.
     pub start: Option<S>,
+    /// Where predictions are rebuilt.
+    pub reconcile: Reconcile,
     /// What the players here want to be called, by seat; who is missing, or empty, goes by its identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
     /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
@@ -40,7 +43,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
 }
 
 impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture; verifying in debug builds.
+    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline; verifying in debug builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
         SessionConfig {
             rules,
@@ -54,6 +57,7 @@ impl<S: Simulation> SessionConfig<S> {
                 muzzle: Duration::from_millis(100),
             },
             start: None,
+            reconcile: Reconcile::Inline,
             names: ArrayVec::new(),
             recorded_since: None,
             verify: cfg!(debug_assertions),
@@ -80,6 +84,13 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     #[must_use]
     pub fn resolve(mut self, resolve: impl Resolve<S>) -> Self {
         self.resolve = Box::new(resolve);
+        self
+    }
+
+    /// Where predictions are rebuilt after a wrong guess: what that costs is said at [`Reconcile`].
+    #[must_use]
+    pub fn reconcile(mut self, how: Reconcile) -> Self {
+        self.reconcile = how;
         self
     }
 
@@ -127,6 +138,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             speculate,
             resolve,
             start,
+            reconcile,
             names,
             recorded_since,
             verify,
@@ -141,6 +153,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             show,
             smoothing,
             start,
+            reconcile,
             names,
             recorded_since,
             verify,

@@ -9,35 +9,29 @@ use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
+use super::grounds::{Game, Grounds};
 use super::line::AssumedOrders;
-use crate::announced::Announced;
-use crate::hooks::{Guess, Speculate};
-use crate::orders::Orders;
 
 /// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
 pub(super) struct Assume<'a, S: Simulation> {
     pub(super) tick: Tick,
     pub(super) base: Tick,
-    pub(super) authority: &'a World<S>,
-    pub(super) orders: &'a Orders<S>,
-    pub(super) announced: &'a Announced<S>,
-    pub(super) rules: &'a S::Rules,
-    pub(super) guess: &'a mut dyn Guess<S>,
-    pub(super) speculate: &'a mut dyn Speculate<S>,
+    pub(super) grounds: &'a Grounds<S>,
+    pub(super) game: &'a Game<S>,
 }
 
 impl<S: Simulation> Assume<'_, S> {
     /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
-    pub(super) fn outcomes(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+    pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
         for open in world
             .open_queries()
             .iter()
             .filter(|open| open.asked + 1 == self.tick)
         {
-            if let Some(outcome) =
-                self.speculate
-                    .speculate(world.sim(), self.rules, open.key, &open.query)
-            {
+            let Game {
+                speculate, rules, ..
+            } = self.game;
+            if let Some(outcome) = speculate.speculate(world.sim(), rules, open.key, &open.query) {
                 data.outcomes.push(Answer {
                     asked: open.asked,
                     key: open.key,
@@ -57,7 +51,12 @@ impl<S: Simulation> Assume<'_, S> {
         data: &mut FrameData<S>,
     ) {
         let mut shares = [CommandShare::default(); PLAYERS_MAX];
-        for pending in self.orders.commands().filter(|p| p.stamp <= self.tick) {
+        for pending in self
+            .grounds
+            .orders
+            .commands()
+            .filter(|p| p.stamp <= self.tick)
+        {
             let player = pending.order.player;
             let next = assumed.commands[player.index()].max(world.next_seq(player));
             if pending.order.seq >= next
@@ -67,7 +66,12 @@ impl<S: Simulation> Assume<'_, S> {
                 data.commands.push(pending.order.clone());
             }
         }
-        for pending in self.orders.claims().filter(|p| p.stamp <= self.tick) {
+        for pending in self
+            .grounds
+            .orders
+            .claims()
+            .filter(|p| p.stamp <= self.tick)
+        {
             let player = pending.order.player;
             let taken = data.claims.iter().any(|c| c.player == player);
             if pending.order.seq >= assumed.claims[player.index()] && !taken {
@@ -83,7 +87,7 @@ impl<S: Simulation> Assume<'_, S> {
     /// Announced commands at their own tick, or in the line's first frame if that is past.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let seated = world.seated();
-        for (due, order) in self.announced.commands() {
+        for (due, order) in self.grounds.announced.commands() {
             let now = due == self.tick || (due < self.base && self.tick == self.base);
             if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
                 data.commands.push(order.clone());
@@ -93,17 +97,18 @@ impl<S: Simulation> Assume<'_, S> {
         data.commands.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
-    pub(super) fn inputs(&mut self, world: &World<S>, data: &mut FrameData<S>) {
+    pub(super) fn inputs(&self, world: &World<S>, data: &mut FrameData<S>) {
         for player in world.present().iter() {
-            let known = self
-                .orders
+            let Grounds {
+                orders, announced, ..
+            } = self.grounds;
+            let known = orders
                 .input_of(player, self.tick)
-                .or_else(|| self.announced.input(player, self.tick));
+                .or_else(|| announced.input(player, self.tick));
             let input = known.cloned().unwrap_or_else(|| {
                 data.filled.set(player, true);
-                let (last, age) =
-                    last_known(self.announced, self.authority, world, player, self.tick);
-                self.guess.guess(world.sim(), player, last, age)
+                let (last, age) = last_known(self.grounds, world, player, self.tick);
+                self.game.guess.guess(world.sim(), player, last, age)
             });
             data.inputs.set(player, Some(input));
         }
@@ -116,21 +121,20 @@ impl<S: Simulation> Assume<'_, S> {
 /// one for each tick. So a player is taken to hold on, and to let go only where the server is seen to fill: then as
 /// far as it will have come by then.
 fn last_known<'w, S: Simulation>(
-    announced: &'w Announced<S>,
-    authority: &World<S>,
+    grounds: &'w Grounds<S>,
     line: &'w World<S>,
     player: PlayerId,
     tick: Tick,
 ) -> (&'w S::Input, u32) {
-    let confirmed = authority.tick();
+    let confirmed = grounds.confirmed();
     // Announcements may know more than the line, which was assumed before they came.
-    let told = announced.last_before(player, tick);
+    let told = grounds.announced.last_before(player, tick);
     if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
         return (input, 1);
     }
     let (held, _) = line.held(player);
-    match authority.held(player) {
-        (_, 0) => (held, 1),
-        (_, filled) => (held, filled + (tick - confirmed) + 1),
+    match grounds.filled(player) {
+        0 => (held, 1),
+        filled => (held, filled + (tick - confirmed) + 1),
     }
 }

@@ -4,9 +4,12 @@
 //! for each of these holds all that is still to be compared; nothing is allocated after its beginning.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
-use twinstep_core::frame::FrameData;
-use twinstep_core::world::World;
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Key, Simulation, Tick};
+
+use super::assume::Assume;
+use super::grounds::{Game, Grounds};
 
 /// Cues of one tick that a slot has room for without allocating.
 const CUES_PER_TICK: usize = 64;
@@ -55,6 +58,50 @@ impl<S: Simulation> Line<S> {
         self.world.clone_from(authority);
         self.base = authority.tick();
         self.assumed = AssumedOrders::default();
+    }
+
+    /// Assumes the next frame and steps it. `claimants` may claim: see [`Stepper::step`].
+    ///
+    /// # Panics
+    /// As the game's step does.
+    pub(super) fn step(
+        &mut self,
+        grounds: &Grounds<S>,
+        game: &Game<S>,
+        stepper: &mut Stepper<S>,
+        claimants: PlayerSet,
+    ) {
+        let tick = self.tick();
+        let index = tick.0 as usize % self.slots.len();
+        let slot = &mut self.slots[index];
+        let assume = Assume {
+            tick,
+            base: self.base,
+            grounds,
+            game,
+        };
+        slot.data.reset(tick);
+        assume.outcomes(&self.world, &mut slot.data);
+        assume.own(&self.world, &mut self.assumed, &mut slot.data);
+        assume.remote_commands(&self.world, &mut slot.data);
+        assume.inputs(&self.world, &mut slot.data);
+        slot.before = match game.verify {
+            true => self.world.digest().ok(),
+            false => None,
+        };
+        let locals = grounds.orders.players();
+        let perspective = Perspective::prediction(grounds.confirmed(), locals, &grounds.learned);
+        let stepped = stepper.step(
+            &mut self.world,
+            &slot.data,
+            &game.rules,
+            perspective,
+            claimants,
+        );
+        let fx = stepped.unwrap_or_else(|error| panic!("an assumed frame does not fit: {error}"));
+        slot.withheld = fx.withheld();
+        slot.cues.clear();
+        slot.cues.extend_from_slice(fx.cues());
     }
 
     pub(super) fn tick(&self) -> Tick {

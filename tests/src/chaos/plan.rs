@@ -96,6 +96,8 @@ pub struct Plan {
     pub crashes: Crashes,
     /// Whether lines stay as they are.
     pub links_stay: bool,
+    /// In how many frames rebuilds that are done elsewhere come back; `None`: they are done inline.
+    pub rebuilds_late: Option<u32>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether the input delay changes in play.
@@ -162,6 +164,7 @@ impl Plan {
                 ],
             ),
             links_stay: one_in(&mut luck, 8),
+            rebuilds_late: rebuilds_late(seed),
             verify: true,
             delay_changes: one_in(&mut luck, 3),
             clock_goes_back: one_in(&mut luck, 12),
@@ -186,6 +189,7 @@ impl Plan {
             sticks: self.sticks,
             starts: self.starts,
             fps: self.fps,
+            rebuilds_late: self.rebuilds_late,
             verify: self.verify,
             load: self.load,
             policies: self.policies.clone(),
@@ -273,6 +277,12 @@ impl Plan {
             self.verify = false;
         }
     }
+}
+
+/// One world of four rebuilds elsewhere. A stream of its own: what else a seed draws stays.
+fn rebuilds_late(seed: u64) -> Option<u32> {
+    let mut luck = Mwc::seed(seed ^ 0x6c61_7465);
+    one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
 }
 
 /// Every policy there is, in every combination that may be run.

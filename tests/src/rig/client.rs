@@ -1,5 +1,6 @@
 //! One client of the rig: a real session, its line, and who plays it.
 
+use twinstep_client::Rebuild;
 use twinstep_client::cues::CueKind;
 
 use super::*;
@@ -64,6 +65,8 @@ pub struct RigClient<S: Play> {
     pub(super) busy_since: Duration,
     /// What a step costs its machine.
     pub step_cost: Duration,
+    /// What is rebuilt elsewhere, and the frames until it comes back.
+    pub(super) rebuild: Option<(u32, Box<Rebuild<S>>)>,
     pub(super) commanding: bool,
     pub(super) healed: u64,
 }
@@ -72,6 +75,37 @@ impl<S: Play> RigClient<S> {
     /// Draws so many frames a second from now on.
     pub fn draws(&mut self, fps: u32) {
         self.frame = Duration::from_secs(1) / fps;
+    }
+
+    /// One frame of its session, and of whoever rebuilds for it.
+    pub(super) fn play_frame(
+        &mut self,
+        theirs: Duration,
+        budget: u32,
+        late: Option<u32>,
+        mut input: impl FnMut(usize) -> S::Input,
+    ) {
+        if let Some((frames, _)) = &mut self.rebuild {
+            *frames -= 1;
+        }
+        if let Some((_, mut rebuild)) = self.rebuild.take_if(|(frames, _)| *frames == 0) {
+            rebuild.run();
+            self.session.hand_back(rebuild);
+        }
+        // Who is put out stays silent.
+        let _ = self.session.advance(theirs, budget, &mut input);
+        let Some(mut rebuild) = self.session.poll_rebuild() else {
+            return;
+        };
+        match late {
+            Some(0) => {
+                rebuild.run();
+                self.session.hand_back(rebuild);
+                let _ = self.session.advance(theirs, budget, input);
+            }
+            Some(frames) => self.rebuild = Some((frames, rebuild)),
+            None => unreachable!("it rebuilds by itself"),
+        }
     }
 
     pub(super) fn authority_tick(&self) -> Tick {

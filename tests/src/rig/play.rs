@@ -178,6 +178,9 @@ pub struct RigConfig {
     pub fps: u32,
     /// Steps of the prediction that one advance may take.
     pub budget: u32,
+    /// `Some`: predictions are rebuilt elsewhere ([`Reconcile::Background`](twinstep_client::Reconcile)), and come back so
+    /// many frames later; 0: within the same frame, as if there were no time between.
+    pub rebuilds_late: Option<u32>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether what a match owes to each player is checked all the time (`tests/src/rig/fair.rs`): not where a test
@@ -207,6 +210,7 @@ impl RigConfig {
             step_cost: Duration::ZERO,
             fps: 120,
             budget: BUDGET_TICKS,
+            rebuilds_late: None,
             verify: true,
             fair: false,
             journal: true,

@@ -191,7 +191,8 @@ impl<S: Play> Rig<S> {
             let mut used = false;
             let before = (self.counter)();
             let ticks_before = client.authority_tick();
-            let _ = client.session.advance(theirs, self.config.budget, |seat| {
+            let (budget, late) = (self.config.budget, self.config.rebuilds_late);
+            client.play_frame(theirs, budget, late, |seat| {
                 used = true;
                 held.get(seat).cloned().unwrap_or_default()
             });

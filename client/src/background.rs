@@ -1,0 +1,96 @@
+//! [`Background`]: the thread that rebuilds predictions, and the two channels to it.
+//!
+//! ```text
+//!  the game's thread ── rebuild, not begun ──▶ [1] ──▶ worker: Rebuild::run
+//!         ▲                                               │
+//!         └───────────────── [1] ◀── rebuild, done ───────┘
+//! ```
+//!
+//! Invariant: the game's thread never waits, neither for a rebuild nor for the worker's end. A session has one rebuild at
+//! a time, so a channel of one place is never full.
+
+use std::io;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use twinstep_core::Simulation;
+
+use crate::timeline::Rebuild;
+
+/// Where rebuilds go, and where they come back.
+pub(crate) struct Channels<S: Simulation> {
+    todo: Sender<Box<Rebuild<S>>>,
+    done: Receiver<Box<Rebuild<S>>>,
+}
+
+/// See the [module](self). There is no thread before the first rebuild.
+pub(crate) enum Background<S: Simulation> {
+    /// Nothing was to be rebuilt yet.
+    Unused,
+    /// The worker is there.
+    Working(Channels<S>),
+    /// There is no thread to be had: what is given is done at once, and waits here.
+    InPlace(Option<Box<Rebuild<S>>>),
+}
+
+impl<S: Simulation> Default for Background<S> {
+    fn default() -> Self {
+        Background::Unused
+    }
+}
+
+impl<S: Simulation> Background<S> {
+    /// Has a rebuild done.
+    pub(crate) fn give(&mut self, rebuild: Box<Rebuild<S>>) {
+        if let Background::Unused = self {
+            *self = match Channels::open() {
+                Ok(channels) => Background::Working(channels),
+                Err(error) => {
+                    tracing::warn!(%error, "no thread for rebuilds: they are done in the game's own");
+                    Background::InPlace(None)
+                }
+            };
+        }
+        let mut rebuild = match self {
+            Background::Working(channels) => match channels.todo.try_send(rebuild) {
+                Ok(()) => return,
+                Err(refused) => refused.into_inner(),
+            },
+            Background::Unused | Background::InPlace(_) => rebuild,
+        };
+        rebuild.run();
+        *self = Background::InPlace(Some(rebuild));
+    }
+
+    /// A rebuild that is done.
+    pub(crate) fn poll(&mut self) -> Option<Box<Rebuild<S>>> {
+        match self {
+            Background::Unused => None,
+            Background::Working(channels) => channels.done.try_recv().ok(),
+            Background::InPlace(done) => done.take(),
+        }
+    }
+}
+
+impl<S: Simulation> Channels<S> {
+    /// Starts the worker, which ends when these are dropped.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    fn open() -> io::Result<Self> {
+        let (todo, jobs) = bounded::<Box<Rebuild<S>>>(1);
+        let (results, done) = bounded(1);
+        thread::Builder::new()
+            .name("twinstep rebuild".to_owned())
+            .spawn(move || {
+                for mut rebuild in jobs {
+                    // Panics of the game are caught in there.
+                    rebuild.run();
+                    if results.send(rebuild).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Channels { todo, done })
+    }
+}

@@ -1,0 +1,217 @@
+//! Rebuilding elsewhere (Finding K7): the same worlds as inline, whatever befalls whom, and nobody waits for a rebuild.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Event, Reconcile, SessionConfig};
+use twinstep_core::frame::Phase;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::Announce;
+use twinstep_tests::direct::{Direct, unasked};
+use twinstep_tests::history::History;
+use twinstep_tests::lines::Lines;
+use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// What a client had after a frame: rebuilds, the ticks of both worlds, and the prediction's digest.
+type Shown = (usize, u64, u32, u32, u64);
+
+/// A world with a good deal of misfortune, and every prediction that anybody had in it.
+fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Shown>) {
+    let mut config = RigConfig::new(seed, LinkProfile::BAD);
+    config.clients = 3;
+    config.sticks = Sticks::Sticky;
+    config.fps = 60;
+    config.rebuilds_late = rebuilds_late;
+    let mut rig = Rig::<S>::new(config);
+    let mut shown: Vec<Shown> = Vec::new();
+    let mut last = [(0, 0, 0); 3];
+    let mut look = |rig: &mut Rig<S>| {
+        for (i, client) in rig.clients.iter().enumerate() {
+            let Some(world) = client.session.prediction() else {
+                continue;
+            };
+            let stats = client.session.stats();
+            let now = (
+                stats.timeline.rebuilds,
+                stats.authority_tick,
+                stats.prediction_tick,
+            );
+            if last[i] != now {
+                last[i] = now;
+                shown.push((i, now.0, now.1, now.2, world.digest().expect("no NaN")));
+            }
+        }
+    };
+    rig.watch(SECOND * 4, &mut look);
+    rig.freeze(0, rig.now + 400 * MS);
+    rig.stall(rig.now + 300 * MS);
+    rig.watch(SECOND * 2, &mut look);
+    rig.flip(1);
+    rig.watch(SECOND * 2, &mut look);
+    rig.cut(2);
+    rig.watch(SECOND, &mut look);
+    rig.redial(2);
+    rig.watch(SECOND * 2, &mut look);
+    rig.restart(0);
+    rig.watch(SECOND * 2, &mut look);
+    rig.converge();
+    (rig, shown)
+}
+
+/// A rebuild that takes no time leads everybody through the very same worlds, frame by frame.
+fn is_the_same<S: Play>(seed: u64) {
+    let (inline, expected) = eventful::<S>(seed, None);
+    let (away, shown) = eventful::<S>(seed, Some(0));
+    for (shown, expected) in shown.iter().zip(&expected) {
+        assert_eq!(
+            shown, expected,
+            "seed {seed}: client, rebuilds, A, P, digest"
+        );
+    }
+    assert_eq!(shown.len(), expected.len());
+    assert_eq!(inline.game.digest(), away.game.digest());
+    for i in 0..3 {
+        let (inline, away) = (inline.stats(i), away.stats(i));
+        assert_eq!(inline.commands_executed, away.commands_executed);
+        assert!(away.timeline.away_steps > 100, "{:?}", away.timeline);
+        assert_eq!(inline.timeline.away_steps, 0);
+    }
+}
+
+#[test]
+fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
+    (1..=4).for_each(is_the_same::<History>);
+}
+
+#[test]
+fn powderkeg_rebuilt_elsewhere_is_the_same_in_every_frame() {
+    is_the_same::<Game>(11);
+}
+
+/// One to five frames late: the same end, no order lost, and as much to rebuild as inline has.
+#[test]
+fn late_rebuilds_end_as_inline_does() {
+    for seed in [21, 22] {
+        let (inline, _) = eventful::<History>(seed, None);
+        for late in [1, 2, 5] {
+            // Orders, cues and authorities are checked in there, all the time and at the end.
+            let (mut away, _) = eventful::<History>(seed, Some(late));
+            for i in 0..3 {
+                let (of_inline, stats) = (inline.stats(i), away.stats(i));
+                let (many, few) = (stats.timeline.rebuilds, of_inline.timeline.rebuilds);
+                assert!(
+                    many > 10 && many < 2 * few + 20,
+                    "{many} rebuilds, {few} inline"
+                );
+                assert!(stats.timeline.away_steps > 100);
+                assert!(late > 1 || stats.timeline.overtaken <= few / 10);
+            }
+            // Once nobody moves any more, what is predicted is what happens.
+            for i in 0..3 {
+                away.hold(i, Some(Default::default()));
+            }
+            away.run(SECOND * 3);
+            let rebuilds = away.stats(0).timeline.rebuilds;
+            let world = away.clients[0].session.prediction().expect("it plays");
+            let (tick, predicted) = (world.tick(), world.digest());
+            away.run(SECOND);
+            let truth = away.game.digest_at(tick).expect("remembered");
+            assert_eq!(predicted, Ok(truth), "seed {seed}, {late} frames late");
+            assert_eq!(away.stats(0).timeline.rebuilds, rebuilds);
+        }
+    }
+}
+
+/// With the threads of production: whenever a rebuild comes back, nobody is led astray, and all orders have their fate.
+#[test]
+fn threads_rebuild_for_clients_on_bad_lines() {
+    let mut lines = Lines::<History>::new(5, LinkProfile::WAN, 1);
+    lines.reconcile = Reconcile::Background;
+    for name in ["Anna", "Bert", "Cleo"] {
+        lines.join(name);
+    }
+    lines.run(SECOND * 12);
+    for i in 0..3 {
+        assert!(lines.plays(i));
+        let stats = lines.stats(i);
+        assert!(stats.timeline.rebuilds > 50, "{:?}", stats.timeline);
+        assert!(stats.timeline.away_steps > 50, "{:?}", stats.timeline);
+        assert_eq!((stats.heals, stats.timeline.step_faults), (0, 0));
+        assert!(stats.commands_executed > 0);
+    }
+}
+
+/// A game that cannot predict for one player what another one held.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Fragile {
+    total: u64,
+}
+
+const HEAVY: u8 = 100;
+
+impl Simulation for Fragile {
+    const NAME: &'static str = "fragile";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, held) in frame.inputs() {
+            let is_guessed = frame.phase() == Phase::Prediction && !frame.is_local(player);
+            assert!(!is_guessed || *held != HEAVY, "that is too heavy for me");
+            self.total += u64::from(*held);
+        }
+    }
+}
+
+/// A panic of the author's in a rebuild is an event; the process lives, and so does the match.
+#[test]
+fn a_panic_in_a_rebuild_is_an_event() {
+    let sessions = (0..2).map(|_| {
+        let mut config = SessionConfig::<Fragile>::new(Arc::new(()));
+        config.verify = false;
+        config.reconcile(Reconcile::Background)
+    });
+    let policies = MatchConfig {
+        announce: Announce::Never,
+        ..MatchConfig::action()
+    };
+    let (sim, rules) = (Fragile::default(), Arc::new(()));
+    let mut table = Direct::new(policies, sim, rules, unasked(), sessions.collect(), 60);
+    table.run(180, |_, _| 0);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        table.run(1, |client, _| if client == 0 { HEAVY } else { 0 });
+        table.run(60, |_, _| 0);
+        let session = &mut table.sessions[1];
+        told.extend(
+            std::iter::from_fn(|| session.poll_event()).filter_map(|event| match event {
+                Event::StepFault(text) => Some(text),
+                _ => None,
+            }),
+        );
+        assert!(session.closed().is_none());
+    }
+    assert!(!told.is_empty());
+    for text in &told {
+        assert!(
+            text.contains("panicked: that is too heavy for me"),
+            "{text}"
+        );
+    }
+    let stats = table.sessions[1].stats();
+    assert_eq!(stats.timeline.step_faults, told.len() as u64);
+    let prediction = table.sessions[1].prediction().expect("it plays");
+    assert_eq!(prediction.sim().total, 5 * u64::from(HEAVY));
+}
