@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p twinstep-bench -- quick [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- journal FOLDER
+//! cargo run --release -p twinstep-bench -- crowd [--markdown] [--date 2026-11-20]
 //! ```
 //!
 //! | module | what is in it |
@@ -13,12 +14,14 @@
 //! | `measure`, `allocations` | subjects take turns; medians; exact counts |
 //! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
+//! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
 //! Nothing is tuned to look good: where Twinstep is slower, the table says so. Tests hold what the benchmark
 //! claims (that "a rebuild at every turn" is one, that "no rebuild" is none, on both sides).
 
 mod allocations;
+mod crowd;
 mod frames;
 mod journal;
 mod measure;
@@ -56,6 +59,16 @@ enum What {
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
     },
+    /// Measures what a client's frame costs the game's thread with 1,000 entities and a wrong guess at every turn, inline and
+    /// in the background, in some six minutes of real time.
+    Crowd {
+        /// Writes markdown tables instead of plain text.
+        #[arg(long)]
+        markdown: bool,
+        /// The day to put into the report.
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        date: Option<String>,
+    },
     /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
     Journal {
         /// Where a file is made and removed again.
@@ -71,12 +84,12 @@ fn main() -> ExitCode {
     let mut text = String::new();
     match what {
         What::Quick { markdown, date } => {
-            let format = if markdown {
-                Format::Markdown
-            } else {
-                Format::Text
-            };
-            quick::run(format, date.as_deref(), &mut text).expect("a String takes everything");
+            quick::run(format(markdown), date.as_deref(), &mut text)
+                .expect("a String takes everything");
+        }
+        What::Crowd { markdown, date } => {
+            crowd::run(format(markdown), date.as_deref(), &mut text)
+                .expect("a String takes everything");
         }
         What::Journal { folder } => {
             if let Err(error) = journal::run(&folder, &mut text) {
@@ -87,4 +100,11 @@ fn main() -> ExitCode {
     }
     print!("{text}");
     ExitCode::SUCCESS
+}
+
+fn format(markdown: bool) -> Format {
+    match markdown {
+        true => Format::Markdown,
+        false => Format::Text,
+    }
 }
