@@ -234,8 +234,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Shows a rebuild that was done elsewhere; steps that this took.
     fn take_back(&mut self, now: Duration, budget: u32) -> u32 {
         let back = self.timeline.take_back(budget, &mut self.view);
-        if back.shown {
-            // What the authority had passed when it began was waiting for it.
+        if !back.overtaken && back.shown {
+            // What the authority had passed by then was waiting for it, as it waits for a rebuild inline.
             self.view.cues.settle(self.timeline.authority().tick());
         }
         if back.overtaken {

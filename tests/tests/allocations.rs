@@ -51,21 +51,28 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn the_steady_state_of_powderkeg_allocates_nothing() {
-    a_minute_allocates(0, 0);
+    a_minute_allocates(0, 0, None);
+}
+
+/// The rebuild that goes out and comes back is the same one again and again.
+#[test]
+fn rebuilding_elsewhere_allocates_nothing() {
+    a_minute_allocates(0, 0, Some(1));
 }
 
 /// Waves come and go, weapons are found, things are thrown about. Each wave is larger than the one before, so what
 /// a picture draws grows a few times yet; states and frames do not.
 #[test]
 fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
-    a_minute_allocates(CAMPAIGN, 40);
+    a_minute_allocates(CAMPAIGN, 40, None);
 }
 
 /// At most so many allocations of all clients, and none of the match.
-fn a_minute_allocates(crowd: u16, of_clients_max: u64) {
+fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32>) {
     let mut config = RigConfig::new(5, LinkProfile::WAN);
     config.sticks = Sticks::Sticky;
     config.crowd = crowd;
+    config.rebuilds_late = rebuilds_late;
     config.verify = false;
     // One in ten seconds, and a message of the lane: that is no steady state.
     config.tickets = false;

@@ -85,6 +85,7 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
+/// Finding K7: whoever does it, a rebuild leads to the same world.
 #[test]
 fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
     (1..=4).for_each(is_the_same::<History>);
