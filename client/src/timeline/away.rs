@@ -20,6 +20,9 @@ use super::rebuild::Rebuild;
 use super::{Timeline, Watch};
 use crate::stats::Difference;
 
+/// Ticks that may be confirmed while a rebuild is out without allocating: half a second at 60 Hz.
+const PASSED_ROOM: usize = 32;
+
 /// Where predictions are rebuilt after a wrong guess.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconcile {
@@ -71,6 +74,15 @@ struct Passed<S: Simulation> {
     before: Option<u64>,
 }
 
+impl<S: Simulation> Passed<S> {
+    fn room() -> Self {
+        Passed {
+            frame: FrameData::roomy(Tick(0)),
+            before: None,
+        }
+    }
+}
+
 /// See the [module](self).
 pub(super) struct Away<S: Simulation> {
     place: Place<S>,
@@ -90,7 +102,7 @@ impl<S: Simulation> Away<S> {
             place: Place::Home(rebuild),
             worth: Worth::Void,
             until: Tick(0),
-            passed: Vec::new(),
+            passed: (0..PASSED_ROOM).map(|_| Passed::room()).collect(),
             used: 0,
             failed_at: None,
         }
@@ -119,10 +131,7 @@ impl<S: Simulation> Away<S> {
             return;
         }
         if self.used == self.passed.len() {
-            self.passed.push(Passed {
-                frame: FrameData::roomy(Tick(0)),
-                before: None,
-            });
+            self.passed.push(Passed::room());
         }
         let passed = &mut self.passed[self.used];
         passed.frame.clone_from(frame);
