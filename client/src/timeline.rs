@@ -352,7 +352,7 @@ impl<S: Simulation> Timeline<S> {
         if self.stale {
             // To where the picture is: what is new comes after it, tick by tick.
             let shown = self.shown.tick().max(self.authority.tick());
-            waits = !self.drafting && self.send_out(shown);
+            waits = !self.drafting && self.send_out(shown.max(target));
             if !waits {
                 left -= self.rebuild(shown, left, watch);
             }

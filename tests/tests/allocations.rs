@@ -79,8 +79,8 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(|| COUNT.with(Cell::get));
-    // Until every list, such as that of what is drawn, has seen about its largest size.
-    rig.run(Duration::from_secs(40));
+    // Until every list, such as that of what is drawn, has seen about its largest size, in each copy of the world.
+    rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());
     let (queries, rebuilds) = (rig.game.stats().queries, rig.stats(0).timeline.rebuilds);
     rig.run(Duration::from_secs(60));

@@ -1,7 +1,7 @@
 //! What a timeline does while its prediction is rebuilt elsewhere, and when that comes back.
 //!
 //! ```text
-//!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to a tick before what is shown;
+//!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to a tick before what will be shown;
 //!                                         what is shown goes on by own inputs, though it is known to be wrong
 //!  advance n + 1  take back: is it still what is confirmed by now? ─▶ on to the shown tick, swap ─▶ confirm …
 //! ```
@@ -34,7 +34,7 @@ pub enum Reconcile {
     /// likes.
     ///
     /// The game's thread is left with the steps of confirmed ticks, one step for each new tick, a copy of the world for
-    /// each rebuild, and two or three steps when that comes back; own inputs are in the picture of their own frame as
+    /// each rebuild, and one or two steps when that comes back; own inputs are in the picture of their own frame as
     /// ever. A correction is in the picture one frame later than inline, if the rebuild takes no longer than a frame
     /// (steps × lead), else when it is done. One that takes so long that another wrong guess is confirmed meanwhile
     /// costs lead, until rebuilds are short enough; inputs and confirmed ticks are never shed.
@@ -264,7 +264,8 @@ impl<S: Simulation> Timeline<S> {
         false
     }
 
-    /// Sends a rebuild out, if it is worth it and none is out; whether the prediction is to wait for one.
+    /// Sends a rebuild out, if it is worth it and none is out; whether the prediction is to wait for one. `shown` is
+    /// where the picture will be when it comes back.
     pub(super) fn send_out(&mut self, shown: Tick) -> bool {
         let Some(away) = &mut self.away else {
             return false;
@@ -272,7 +273,7 @@ impl<S: Simulation> Timeline<S> {
         let base = self.authority.tick();
         // The picture lies between the last two ticks, and claims are taken in new ones: these are stepped here.
         let until = shown.back(1).min(self.frontier);
-        if until <= base {
+        if until <= base || self.shown.tick() <= base {
             away.abandon();
             return false;
         }
