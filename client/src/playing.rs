@@ -435,7 +435,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let used = self.timeline.predict(target, budget, &mut self.view);
         self.view.alpha = alpha;
         let reached = self.timeline.prediction().tick();
-        if used == budget && (self.timeline.is_stale() || reached < target) {
+        let is_unfinished = self.timeline.is_stale() && !self.timeline.waits();
+        if used == budget && (is_unfinished || reached < target) {
             self.shed(now);
         } else if now.saturating_sub(self.shed_at) > CALM {
             self.allowed_lead = (self.allowed_lead + 1).min(lead_max);

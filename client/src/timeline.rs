@@ -373,6 +373,11 @@ impl<S: Simulation> Timeline<S> {
         self.stale
     }
 
+    /// Whether it is wrong only until a rebuild is back that is done elsewhere.
+    pub fn waits(&self) -> bool {
+        self.stale && !self.drafting && self.away.as_ref().is_some_and(Away::is_out)
+    }
+
     fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         if !self.drafting {
             self.draft.restart(&self.authority);

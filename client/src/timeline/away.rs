@@ -113,6 +113,11 @@ impl<S: Simulation> Away<S> {
         self.worth == Worth::Counts
     }
 
+    /// Whether the rebuild is on its way.
+    pub(super) fn is_out(&self) -> bool {
+        !matches!(self.place, Place::Home(_))
+    }
+
     /// What is out is not wanted any more.
     pub(super) fn abandon(&mut self) {
         if self.worth == Worth::Counts {
