@@ -24,19 +24,15 @@ pub(crate) struct Channels<S: Simulation> {
 }
 
 /// See the [module](self). There is no thread before the first rebuild.
+#[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
     /// Nothing was to be rebuilt yet.
+    #[default]
     Unused,
     /// The worker is there.
     Working(Channels<S>),
     /// There is no thread to be had: what is given is done at once, and waits here.
     InPlace(Option<Box<Rebuild<S>>>),
-}
-
-impl<S: Simulation> Default for Background<S> {
-    fn default() -> Self {
-        Background::Unused
-    }
 }
 
 impl<S: Simulation> Background<S> {
