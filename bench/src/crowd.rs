@@ -118,8 +118,8 @@ impl Crowd {
                     }
                 }
             }
-            for i in 0..2 {
-                walker.to[i] += (nearest[i] - walker.at[i]).signum() * 4;
+            for (i, to) in nearest.into_iter().enumerate() {
+                walker.to[i] += (to - walker.at[i]).signum() * 4;
                 walker.to[i] = walker.to[i].clamp(-96, 96);
                 walker.at[i] += walker.to[i];
             }
