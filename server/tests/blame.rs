@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation};
+use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
 use twinstep_server::config::{Claims, Resolves};
 use twinstep_server::{Look, MatchConfig, PeerId, Referee, Resolution, Trouble};
 
@@ -344,66 +344,4 @@ fn an_outcome_that_cannot_be_sent_is_told_and_is_an_error_in_a_debug_build() {
     let incidents = table.game.take_incidents();
     assert_eq!(incidents.len(), 1, "{incidents:?}");
     assert!(incidents[0].message.contains("256"), "{}", incidents[0]);
-}
-
-/// Asks its players for a number.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Measuring {
-    answers: Vec<Option<f32>>,
-}
-
-impl Simulation for Measuring {
-    const NAME: &'static str = "measuring";
-    const VERSION: u32 = 1;
-    type Rules = ();
-    type Input = u8;
-    type Command = u8;
-    type Query = u8;
-    type Outcome = f32;
-    type Cue = Never;
-
-    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
-        let answers = frame.outcomes().map(|(_, _, outcome)| outcome.copied());
-        self.answers.extend(answers);
-        for (player, _) in frame.commands() {
-            fx.ask(Key::player(player, 0), 7);
-        }
-    }
-}
-
-// Law Hostile wire: what a client answered was taken for its author's mistake, with a panic in a debug build.
-#[test]
-fn an_answer_that_no_frame_can_hold_is_its_clients_fault_alone() {
-    struct Trusts;
-    impl Referee<Measuring> for Trusts {
-        fn admit(&mut self, _: &Look<'_, Measuring>, _: PlayerId, _: &u8, _: bool) -> bool {
-            true
-        }
-        fn admit_answer(
-            &mut self,
-            _: &Look<'_, Measuring>,
-            _: PlayerId,
-            _: Key,
-            _: &u8,
-            _: &f32,
-        ) -> bool {
-            true
-        }
-    }
-    let config = MatchConfig {
-        resolves: Resolves::Owner,
-        ..MatchConfig::action()
-    };
-    let measure = |_: &Look<'_, Measuring>, _: Key, _: &u8| Resolution::Now(3.0);
-    let lie = |_: &Measuring, (): &(), _: Key, _: &u8| Some(f32::NAN);
-    let set = |_| SessionConfig::new(Arc::new(())).resolve(lie);
-    let mut table = Table::new(config, Measuring::default(), measure, 1, set);
-    table.game.set_referee(Trusts);
-    table.gather();
-    table.sessions[0].command(0, 1).unwrap();
-    table.run(SECOND / 2);
-    assert_eq!(table.game.world().sim().answers, [Some(3.0)]);
-    let stats = table.game.stats();
-    assert_eq!((stats.forged_answers, stats.outcomes_unsent), (1, 0));
-    assert_eq!(table.game.take_incidents(), []);
 }
