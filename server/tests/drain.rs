@@ -13,7 +13,7 @@ use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
 use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle, Running, Server};
-use twinstep_server::{Look, Match, MatchConfig, Resolution};
+use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution};
 use twinstep_udp::{Key, Ticket};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -95,13 +95,14 @@ impl Hosts {
         asked.await.unwrap()
     }
 
-    async fn drain(&self) -> String {
+    fn drain_request(&self) -> String {
         let token = std::fs::read_to_string(self.folder.0.join("token")).unwrap();
         let (to, token) = (self.other.local_addr(), token.lines().last().unwrap());
-        self.ask(format!(
-            "POST /drain?to={to} HTTP/1.1\r\nAuthorization: Bearer {token}"
-        ))
-        .await
+        format!("POST /drain?to={to} HTTP/1.1\r\nAuthorization: Bearer {token}")
+    }
+
+    async fn drain(&self) -> String {
+        self.ask(self.drain_request()).await
     }
 }
 
@@ -196,6 +197,30 @@ async fn a_match_that_stands_still_stays_and_holds_nothing_up() {
         assert!(!listed.contains(&format!("\"id\":{gone}")), "{listed}");
     }
     drop(for_ever);
+}
+
+/// Finding H2: a match was closed as moved though whoever had asked for it was gone, and nobody took it up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hand_over_whose_asker_is_gone_is_called_off() {
+    let hosts = Hosts::new("gone").await;
+    let game = hosts.add(1, true).await;
+    // Somebody who has dialled and not greeted yet keeps the match here for some seconds.
+    let dials = game.inspect(|game| {
+        let (one, two) = (PeerId(900), PeerId(901));
+        let now = game.next_due();
+        game.connect(now, one, "anna", 1).unwrap();
+        game.connect(now, two, "anna", 1).unwrap();
+    });
+    dials.await.unwrap();
+    let mut stream = TcpStream::connect(hosts.host.admin_addr().unwrap()).unwrap();
+    let request = hosts.drain_request();
+    let head = format!("{request}\r\nHost: 127.0.0.1\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(hosts.folder.ended(1), None);
+    plays_on(&game).await;
 }
 
 struct Player {

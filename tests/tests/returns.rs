@@ -140,6 +140,53 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
     assert!(rig.game.is_all_heard());
 }
 
+/// Finding O1: a copy of a ticket that was out of date could still end its identity's session, or have it barred.
+#[test]
+fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    let (peer, caller) = (rig.clients[0].peer, PeerId(900));
+    let safe = rig.game.safe_serial("player 0", false).unwrap_or_default();
+    let called = rig
+        .game
+        .connect_by_ticket(rig.now, caller, "player 0", 1, safe + 1);
+    assert_eq!(called, Ok(()));
+    assert_eq!(rig.game.stage(caller), Some(Stage::Greeting));
+    rig.game.raise_serial("player 0", false, safe + 2);
+    assert_eq!(rig.game.stage(caller), None);
+    for _ in 0..20 {
+        rig.game.handle(rig.now, caller, &[0xff; 40]);
+    }
+    rig.run(SECOND);
+    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    rig.converge();
+}
+
+/// Finding O1: a client could say that it had stored each number below the one of its newest ticket, and each was
+/// written to the journal.
+#[test]
+fn only_tickets_that_were_handed_out_count_as_stored() {
+    let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
+    rig.run(6 * SECOND);
+    let before = rig.game.safe_serial("player 0", false);
+    let peer = rig.clients[0].peer;
+    for serial in [1_000, 2_000] {
+        rig.game.hand_ticket(peer, serial, vec![0; 100]);
+    }
+    for serial in [999, 1_001, 1_500, 1_999, 2_001] {
+        rig.clients[0].session.stored(serial);
+    }
+    rig.run(2 * SECOND);
+    assert_eq!(rig.game.safe_serial("player 0", false), before);
+    assert!(rig.game.stats().malformed >= 5);
+    rig.clients[0].session.stored(1_000);
+    rig.run(SECOND);
+    assert_eq!(rig.game.safe_serial("player 0", false), Some(1_000));
+    rig.clients[0].session.stored(2_000);
+    rig.run(SECOND);
+    assert_eq!(rig.game.safe_serial("player 0", false), Some(2_000));
+}
+
 /// Row 21, over two transports: the match waits for the batches of who came back, and it has closed none yet.
 #[test]
 fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {
