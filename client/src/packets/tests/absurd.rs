@@ -62,7 +62,7 @@ fn welcome() -> Welcome {
         next_seq: [0].into_iter().collect(),
         command_delay: 0,
         owners_answer: false,
-        resumed: false,
+        basis: Basis::World,
     }
 }
 
