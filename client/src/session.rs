@@ -279,9 +279,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         played
     }
 
-    /// With [`Reconcile::Background`]: a rebuild of the prediction that is to be done. [`run`](Rebuild::run) it anywhere, and
-    /// [hand it back](Session::hand_back) before an [`advance`](Session::advance), best the next one. Ask after each
-    /// advance; there is at most one at a time. One that is lost is missed until the authority has reached what is shown.
+    /// With [`Reconcile::Background`](crate::Reconcile::Background): a rebuild of the prediction that is to be done.
+    /// [`run`](Rebuild::run) it anywhere, and [hand it back](Session::hand_back) before an [`advance`](Session::advance),
+    /// best the next one. Ask after each advance; there is at most one at a time. One that is lost is missed until the
+    /// authority has reached what is shown.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         match &mut self.state {
             State::Playing(playing) => playing.timeline.poll_rebuild(),
