@@ -1,9 +1,12 @@
-//! Frames that arrived and wait for the authority, without gaps, and the digests that came with them.
+//! Frames that arrived and wait for the authority, and the digests that came with them.
+//!
+//! Invariant: what is taken out has no gaps. What comes beyond a gap is kept until that is filled: over a long way the
+//! server goes on telling before it can know of the gap.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_core::bounds::ticks_in;
+use twinstep_core::bounds::{FRAMES_AHEAD_MAX, ticks_in};
 use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
@@ -17,9 +20,14 @@ const PASSED_MIN: u32 = 1_024;
 /// Digests remembered, by tick.
 const DIGESTS: usize = 256;
 
-/// Frames `next - len .. next`.
+/// Frames that are kept beyond a gap: those that a server tells of, and what it wrote behind these into one packet.
+const BEYOND_MAX: u32 = 2 * FRAMES_AHEAD_MAX;
+
+/// Frames `next - len .. next`, and some beyond.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
+    /// Those after the first gap, in order.
+    beyond: VecDeque<FrameData<S>>,
     /// Stepped, but perhaps to be stepped again: they end where `frames` begin.
     passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
@@ -31,6 +39,7 @@ impl<S: Simulation> Inbox<S> {
     pub(crate) fn new(next: Tick) -> Self {
         Inbox {
             frames: VecDeque::with_capacity(FRAMES_MAX),
+            beyond: VecDeque::with_capacity(64),
             passed: VecDeque::new(),
             spare: (0..64).map(|_| FrameData::roomy(next)).collect(),
             next,
@@ -43,19 +52,46 @@ impl<S: Simulation> Inbox<S> {
         self.next
     }
 
-    /// Keeps a frame if it is the next one; whether it was news.
-    pub(crate) fn push(&mut self, frame: &FrameData<S>) -> bool {
-        let news = frame.tick == self.next && self.frames.len() < FRAMES_MAX;
-        if news {
-            let mut kept = self
-                .spare
-                .pop()
-                .unwrap_or_else(|| FrameData::roomy(frame.tick));
-            kept.clone_from(frame);
+    /// Keeps a frame that is not here yet, if there is room for it.
+    pub(crate) fn push(&mut self, frame: &FrameData<S>) {
+        if frame.tick == self.next && self.frames.len() < FRAMES_MAX {
+            let kept = self.copy(frame);
             self.frames.push_back(kept);
             self.next += 1;
+            self.join();
+        } else if frame.tick > self.next && frame.tick - self.next < BEYOND_MAX {
+            let place = self.beyond.partition_point(|kept| kept.tick < frame.tick);
+            if self
+                .beyond
+                .get(place)
+                .is_none_or(|kept| kept.tick != frame.tick)
+            {
+                let kept = self.copy(frame);
+                self.beyond.insert(place, kept);
+            }
         }
-        news
+    }
+
+    fn copy(&mut self, frame: &FrameData<S>) -> FrameData<S> {
+        let spare = self.spare.pop();
+        let mut kept = spare.unwrap_or_else(|| FrameData::roomy(frame.tick));
+        kept.clone_from(frame);
+        kept
+    }
+
+    /// A gap may be filled: what follows without one waits with the others.
+    fn join(&mut self) {
+        while let Some(frame) = self.beyond.pop_front() {
+            if frame.tick < self.next {
+                self.spare.push(frame);
+            } else if frame.tick == self.next && self.frames.len() < FRAMES_MAX {
+                self.frames.push_back(frame);
+                self.next += 1;
+            } else {
+                self.beyond.push_front(frame);
+                return;
+            }
+        }
     }
 
     /// Whether all of the turn is here that `turn`, the authority's, says begins or goes on at `tick`.
@@ -70,6 +106,12 @@ impl<S: Simulation> Inbox<S> {
     /// The oldest frame.
     pub(crate) fn front(&self) -> Option<&FrameData<S>> {
         self.frames.front()
+    }
+
+    /// The frames from `tick` on that wait, oldest first.
+    pub(crate) fn since(&self, tick: Tick) -> impl Iterator<Item = &FrameData<S>> {
+        let new = (self.next - tick) as usize;
+        self.frames.range(self.frames.len().saturating_sub(new)..)
     }
 
     /// All frames that wait, oldest first.
@@ -109,12 +151,14 @@ impl<S: Simulation> Inbox<S> {
         if self.frames.is_empty() {
             self.next = tick;
         }
+        self.join();
     }
 
     /// Forgets all that came, and begins at `tick`: what a server said that is lost may not be what another one says.
     pub(crate) fn restart(&mut self, tick: Tick) {
         self.spare.extend(self.passed.drain(..));
         self.spare.extend(self.frames.drain(..));
+        self.spare.extend(self.beyond.drain(..));
         self.next = tick;
         self.digests.fill((Tick::MAX, 0));
     }
@@ -136,6 +180,43 @@ mod tests {
     use super::*;
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::turn::Cadence;
+
+    /// Over a long way frames come beyond one that was lost long before the server can know of that.
+    #[test]
+    fn what_comes_beyond_a_gap_is_kept_until_the_gap_is_filled() {
+        let mut inbox = Inbox::<Counter>::new(Tick(0));
+        let taken = |inbox: &Inbox<Counter>| -> Vec<u32> {
+            inbox.frames().map(|frame| frame.tick.0).collect()
+        };
+        for tick in [0, 5, 3, 3, 6, 1 + BEYOND_MAX] {
+            inbox.push(&FrameData::empty(Tick(tick)));
+        }
+        assert_eq!((inbox.next(), taken(&inbox)), (Tick(1), vec![0]));
+        inbox.push(&FrameData::empty(Tick(2)));
+        inbox.push(&FrameData::empty(Tick(1)));
+        assert_eq!((inbox.next(), taken(&inbox)), (Tick(4), vec![0, 1, 2, 3]));
+        let news: Vec<u32> = inbox.since(Tick(2)).map(|frame| frame.tick.0).collect();
+        assert_eq!(news, [2, 3]);
+        inbox.push(&FrameData::empty(Tick(4)));
+        assert_eq!(inbox.next(), Tick(7));
+        assert!(inbox.beyond.is_empty(), "too far ahead");
+    }
+
+    /// Another world may stand in the gap, or beyond it.
+    #[test]
+    fn a_heal_into_a_gap_goes_on_with_what_is_beyond_it() {
+        let mut inbox = Inbox::<Counter>::new(Tick(0));
+        for tick in [0, 4, 5, 9] {
+            inbox.push(&FrameData::empty(Tick(tick)));
+        }
+        inbox.begin_at(Tick(4));
+        assert_eq!(inbox.next(), Tick(6));
+        inbox.begin_at(Tick(8));
+        assert_eq!(inbox.next(), Tick(8));
+        inbox.restart(Tick(2));
+        inbox.push(&FrameData::empty(Tick(2)));
+        assert_eq!(inbox.next(), Tick(3));
+    }
 
     /// Row 15: commands alone let no turn run; its length comes with it, and all of it must be here.
     #[test]

@@ -197,18 +197,18 @@ fn heed_frames<S: Simulation, V: Show<S>>(
     let Some((newest_turn, digest)) = told.digest else {
         return;
     };
-    let mut news = false;
+    let before = playing.inbox.next();
     for frame in told.frames() {
-        if playing.inbox.push(frame) {
-            news = true;
-            if let Some(lockstep) = &mut playing.lockstep {
-                lockstep.hear(now, frame);
-            }
+        playing.inbox.push(frame);
+    }
+    if let Some(lockstep) = &mut playing.lockstep {
+        for frame in playing.inbox.since(before) {
+            lockstep.hear(now, frame);
         }
     }
     playing.inbox.note_digest(newest_turn, digest);
     playing.meter.turns += 1;
-    if news {
+    if playing.inbox.next() > before {
         playing.note_news(now);
     }
 }

@@ -1,12 +1,23 @@
 //! What is told to one session: frames that it has not acknowledged, margins, fates, announcements.
 //!
-//! Every send repeats all that is unacknowledged, split over at most four packets, each decodable alone;
-//! so no packet ever needs to be sent again, and any newest one makes the older ones superfluous.
+//! ```text
+//!  acknowledged │ head   │ told, and perhaps lost        │ news          │ not sealed
+//!            wanted      └─ again: what room is left for ┴ told ─────────┴ next
+//! ```
+//!
+//! Every send says again all that is unacknowledged, where [`PACKETS_PER_SEND_MAX`] packets hold that. Where they do not
+//! (many players with large inputs, over a long way), each send still begins with what the client lacks first, goes
+//! on with all that it was never told, and says as much of what lies between as there is room for, in turns; so a long
+//! way costs nobody the frames that are sealed meanwhile. Each packet is decodable alone, and the client keeps what
+//! comes beyond a gap.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use twinstep_core::bounds::{ANNOUNCE_TICKS, PACKET_BYTES_MAX, REFUSALS_PER_PACKET};
+use twinstep_core::bounds::{
+    ANNOUNCE_TICKS, FRAMES_AHEAD_MAX, NEWS_PER_SEND_MAX, PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX,
+    REFUSALS_PER_PACKET,
+};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
 use twinstep_core::packet::{
@@ -23,6 +34,8 @@ use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames.
 const DIGEST_BYTES: usize = 5;
+/// How long a way there and back is taken to be while none was measured.
+const RTT_GUESS: Duration = Duration::from_millis(200);
 
 /// What sessions are told from.
 pub(crate) struct Telling<'a, S: Simulation> {
@@ -89,24 +102,51 @@ impl Views {
 }
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends all that the session has not acknowledged, as far as so many packets hold it.
-    pub(crate) fn tell(&mut self, peer: &mut Peer, packets: usize, out: &mut Outbox<S::Outcome>) {
+    /// Sends what the session has not acknowledged, see the [module](self).
+    pub(crate) fn tell(&mut self, peer: &mut Peer, out: &mut Outbox<S::Outcome>) {
         peer.forget_heard();
-        let mut from = peer.wanted.max(self.history.first());
-        for nth in 0..packets {
-            let mut reached = from;
-            let id = peer.id;
-            out.packet(id, PACKET_BYTES_MAX, |buffer| {
-                let mut packet = Writer::new(buffer);
-                reached = self.play(peer, &mut packet, from, nth == 0).ok()?;
-                Some(packet.len())
-            });
-            if reached == from || reached == self.next {
+        let first = peer.wanted.max(self.history.first());
+        let head = self.packet(peer, first, true, out);
+        let mut packets = 1;
+        let rtt = peer.link.rtt().unwrap_or(RTT_GUESS) + 2 * peer.link.jitter();
+        let told = peer.reach.told(self.now, first, rtt).max(head);
+        let end = self.next.min(first + FRAMES_AHEAD_MAX);
+        let mut news = told;
+        while head > first && news < end && packets < NEWS_PER_SEND_MAX {
+            let reached = self.packet(peer, news, false, out);
+            if reached == news {
                 break;
             }
-            from = reached;
+            (news, packets) = (reached, packets + 1);
         }
+        let mut again = peer.reach.again(head, told);
+        let mut left = told - head;
+        let most = packets.max(PACKETS_PER_SEND_MAX - 1) + 1;
+        while left > 0 && packets < most {
+            let reached = self.packet(peer, again, false, out).min(told);
+            left = left.saturating_sub((reached - again).max(1));
+            again = if reached < told { reached } else { head };
+            packets += 1;
+        }
+        peer.reach.note(news, again);
         peer.sent_at = self.now;
+    }
+
+    /// Sends one packet with the frames from `from` on; the tick after its last one.
+    fn packet(
+        &mut self,
+        peer: &mut Peer,
+        from: Tick,
+        first: bool,
+        out: &mut Outbox<S::Outcome>,
+    ) -> Tick {
+        let mut reached = from;
+        out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
+            let mut packet = Writer::new(buffer);
+            reached = self.play(peer, &mut packet, from, first).ok()?;
+            Some(packet.len())
+        });
+        reached
     }
 
     /// Writes one packet with the frames from `from` on; the tick after its last one.
@@ -399,7 +439,7 @@ fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {
 
 /// Sends the chunks of the session's lane that are due.
 pub(crate) fn tell_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
-    let rtt = peer.link.rtt().unwrap_or(Duration::from_millis(200));
+    let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
     // One ack on the way there, whatever the state: an idle lane costs nothing.
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)

@@ -29,6 +29,7 @@ pub mod incident;
 mod outbox;
 pub mod peer;
 pub mod physics;
+mod reach;
 mod sealer;
 pub mod seat;
 mod serials;

@@ -14,6 +14,7 @@ use twinstep_core::link::Link;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::{PlayerId, Tick};
 
+use crate::reach::Reach;
 use crate::standing::Standing;
 
 /// Tickets that a session was handed and may still say to have stored: they come one in 10 s.
@@ -70,6 +71,7 @@ pub(crate) struct Peer {
     pub(crate) lane_in: LaneReceiver,
     /// The next frame that the client wants: all before it are acknowledged.
     pub(crate) wanted: Tick,
+    pub(crate) reach: Reach,
     pub(crate) progress_at: Duration,
     pub(crate) sent_at: Duration,
     /// The client's authority, as it tells.
@@ -139,6 +141,7 @@ impl Peer {
             lane_out: LaneSender::new(WORLD_BYTES_MAX),
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
             wanted: Tick(0),
+            reach: Reach::default(),
             progress_at: now,
             sent_at: Duration::ZERO,
             view: Tick(0),

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use twinstep_core::Presence;
+use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
+use twinstep_tests::edges::{Edges, Load};
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
@@ -120,5 +122,64 @@ fn a_long_line_is_predicted_over_at_any_rate() {
             "{hz} Hz: {fills} of {}",
             5 * hz
         );
+    }
+}
+
+/// Sixteen players whose every input is as large as one may be, and changes at every tick.
+fn crowded(hz: u32, seed: u64, link: &str) -> RigConfig {
+    let config = at(hz, seed, link.parse().unwrap());
+    RigConfig {
+        policies: MatchConfig {
+            players_max: 16,
+            ..config.policies
+        },
+        clients: 16,
+        fps: 60,
+        load: Load {
+            input_bytes: INPUT_BYTES_MAX as u8,
+            commands_in_10_s: 0,
+            claims_in_10_s: 0,
+            hertz: hz as u16,
+            ..Load::default()
+        },
+        ..config
+    }
+}
+
+/// At most four datagrams of frames were under way at once, whatever the way's length: over a long one a client heard
+/// less than was sealed, fell behind for good, and was put out.
+#[test]
+fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
+    for (hz, link) in [
+        (60, "rtt=300,jitter=40,loss=5"),
+        (240, "rtt=250,jitter=20,loss=2"),
+    ] {
+        let mut rig = Rig::<Edges>::new(crowded(hz, 6, link));
+        rig.observe(false);
+        rig.run(SECOND * 4);
+        assert!(rig.all_play(), "{hz} Hz over {link}");
+        // A way there and back is what nobody can mend, and a lost packet is said again.
+        let most = hz * 3 / 4;
+        let (mut worst, mut sum) = (0, 0);
+        for _ in 0..30 {
+            rig.run(MS(200));
+            let server = rig.game.world().tick();
+            let lags = (0..16).map(|client| server.0 - rig.stats(client).authority_tick);
+            let lag = lags.max().unwrap_or(0);
+            (worst, sum) = (worst.max(lag), sum + lag);
+        }
+        let down = rig.bytes_down(3);
+        println!(
+            "{hz} Hz over {link}: {} of {most} ticks behind, {worst} at worst; {} packets and {} kB in 10 s",
+            sum / 30,
+            down.packets,
+            down.total() / 1_000,
+        );
+        assert!(sum / 30 <= most, "{hz} Hz over {link}: {} ticks", sum / 30);
+        assert!(worst <= 2 * most, "{hz} Hz over {link}: {worst} ticks");
+        for client in 0..16 {
+            assert_eq!(rig.stats(client).heals, 0, "{hz} Hz over {link}");
+        }
+        rig.converge();
     }
 }

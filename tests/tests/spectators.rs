@@ -5,11 +5,13 @@ use std::time::Duration;
 use powderkeg::game::Game;
 use twinstep_client::session::CommandError;
 use twinstep_client::{Closed, Progress};
+use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::{ByteCounts, Parts, UpKind, UpPart};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::Stage;
+use twinstep_tests::edges::Edges;
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -128,6 +130,30 @@ fn a_delayed_spectator_is_never_shown_what_is_younger_than_the_delay() {
     let packets = rig.bytes_down(4).packets - before.packets;
     assert!((80..=106).contains(&packets), "{packets} packets in 10 s");
     assert_eq!(rig.bytes_down(4).announcements, 0);
+}
+
+/// One packet in 100 ms, always from the first frame that was not acknowledged, was less than sixteen players fill.
+#[test]
+fn a_delayed_spectator_keeps_up_with_all_that_sixteen_players_do() {
+    for link in ["rtt=200", "rtt=300,jitter=40,loss=5"] {
+        let mut config = RigConfig {
+            clients: 16,
+            ..RigConfig::new(3, link.parse().unwrap())
+        };
+        config.policies.players_max = 16;
+        config.load.input_bytes = INPUT_BYTES_MAX as u8;
+        let mut rig = Rig::<Edges>::new(with_room(config, 512, DELAY));
+        rig.observe(false);
+        rig.run(6 * SECOND);
+        assert_eq!(rig.join_with("watcher", 0), Ok(16));
+        rig.run(30 * SECOND);
+        let (seen, server) = (tick(&rig, 16), rig.game.world().tick().0);
+        assert!(seen + DELAY <= server, "{seen} of {server}");
+        assert!(
+            seen + DELAY + 120 >= server,
+            "{seen} of {server} over {link}"
+        );
+    }
 }
 
 #[test]

@@ -30,8 +30,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;
-        if self.timeline.orders().next() - at > INPUT_WINDOW {
-            self.sample_anew(at);
+        // What counts is what has come since, not the world: that may have been on its way for long.
+        let known = self.inbox.next();
+        if self.timeline.orders().next() - known > INPUT_WINDOW {
+            self.sample_anew(known);
         }
         self.meter.heals += 1;
         self.restart_tape();

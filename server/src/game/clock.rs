@@ -21,8 +21,6 @@ use crate::config::{Laggards, Sealing};
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
 const REPEAT: Duration = Duration::from_millis(50);
-/// A delayed spectator that lacks more frames than these is told them faster.
-const FAR: u32 = 30;
 /// How late a deadline may be met before the match's clock gives way instead of hurrying after: so many ticks, and at
 /// least so long.
 const HURRY_TICKS: u32 = 8;
@@ -394,7 +392,7 @@ impl<S: Simulation> Match<S> {
                     telling.sealing = sealing;
                     telling.waiting = waiting;
                     telling.company = company;
-                    telling.tell(peer, PACKETS_PER_SEND_MAX, &mut self.outbox);
+                    telling.tell(peer, &mut self.outbox);
                 }
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
@@ -402,13 +400,7 @@ impl<S: Simulation> Match<S> {
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
                 telling.company = self.company.block(telling.next);
-                // Who is far behind gets what it lacks twice as fast.
-                let packets = if telling.next - peer.wanted > FAR {
-                    2
-                } else {
-                    1
-                };
-                telling.tell(peer, packets, &mut self.outbox);
+                telling.tell(peer, &mut self.outbox);
             }
         }
     }

@@ -1,0 +1,80 @@
+//! [`Reach`]: how far one session was told of the frames that it has not acknowledged.
+//!
+//! Invariants: what was never told comes before what is said again; what was told is all said again, a part with each
+//! send; where nothing is acknowledged for longer than a way there and back takes, all of it counts as lost.
+
+use std::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::bounds::KEEP_ALIVE;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    /// All before it were told at least once.
+    told: Tick,
+    /// From where on what was told is said again next.
+    again: Tick,
+    /// The first frame that is not acknowledged, and since when it is that, or all that was told counts as lost.
+    first: Tick,
+    since: Duration,
+}
+
+impl Reach {
+    /// The first tick that was never told, or whose telling counts as lost: `first` is not acknowledged, and an ack
+    /// takes so long.
+    pub(crate) fn told(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
+        if self.first != first {
+            (self.first, self.since) = (first, now);
+        } else if now.saturating_sub(self.since) > rtt + 2 * KEEP_ALIVE {
+            (self.told, self.since) = (first, now);
+        }
+        self.told.max(first)
+    }
+
+    /// From where on the frames `head..told` are said again.
+    pub(crate) fn again(&self, head: Tick, told: Tick) -> Tick {
+        match self.again {
+            at if at > head && at < told => at,
+            _ => head,
+        }
+    }
+
+    /// All before `told` were told; `again` is next to be said again.
+    pub(crate) fn note(&mut self, told: Tick, again: Tick) {
+        (self.told, self.again) = (told, again);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn what_is_not_acknowledged_in_time_counts_as_lost() {
+        let mut reach = Reach::default();
+        assert_eq!(reach.told(MS(0), Tick(4), MS(100)), Tick(4));
+        reach.note(Tick(40), Tick(4));
+        assert_eq!(reach.told(MS(300), Tick(4), MS(100)), Tick(40));
+        // Something was: the rest is on its way.
+        assert_eq!(reach.told(MS(301), Tick(5), MS(100)), Tick(40));
+        assert_eq!(reach.told(MS(601), Tick(5), MS(100)), Tick(40));
+        assert_eq!(reach.told(MS(602), Tick(5), MS(100)), Tick(5));
+        // Once for each way there and back.
+        reach.note(Tick(41), Tick(5));
+        assert_eq!(reach.told(MS(902), Tick(5), MS(100)), Tick(41));
+        assert_eq!(reach.told(MS(903), Tick(5), MS(100)), Tick(5));
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_not_said_again() {
+        let mut reach = Reach::default();
+        reach.note(Tick(40), Tick(12));
+        assert_eq!(reach.again(Tick(8), Tick(40)), Tick(12));
+        assert_eq!(reach.again(Tick(12), Tick(40)), Tick(12));
+        assert_eq!(reach.again(Tick(16), Tick(40)), Tick(16));
+        assert_eq!(reach.again(Tick(8), Tick(12)), Tick(8));
+    }
+}
