@@ -42,6 +42,9 @@ pub(crate) struct Lockstep<S: Simulation> {
     open: u32,
     /// The first turn whose batch the server lacks, as far as we know.
     pub(crate) needed: u32,
+    /// The first turn whose batch was never said. One that comes too late is said once all the same: the server hears
+    /// that its player is there, and tells by how much it was late.
+    said: u32,
     /// The server's next turn to seal, as last told.
     pub(crate) next_turn: u32,
     /// The turn that the next frame to arrive belongs to.
@@ -58,6 +61,7 @@ impl<S: Simulation> Lockstep<S> {
             batches: VecDeque::with_capacity(BATCHES_MAX),
             open: turn,
             needed: turn + delay,
+            said: turn + delay,
             next_turn: turn,
             heard: at,
         };
@@ -105,6 +109,8 @@ impl<S: Simulation> Lockstep<S> {
         if let (Some(held), Some(last)) = (held, (at.number + self.delay).checked_sub(1)) {
             self.close_through(Some(now), last, &held);
         }
+        // Of those for turns that did not run here the server hears if it waits for them.
+        self.said = self.open;
         self.listen_anew(at);
         self.playout.start(first);
     }
@@ -152,13 +158,19 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// Batches that the server may lack: the first turn, and how many.
+    /// Batches that the server may lack, or has not heard of: the first turn, and how many.
     pub(crate) fn unacknowledged(&self) -> (u32, usize) {
-        let first = self.batches.iter().position(|b| b.turn >= self.needed);
+        let first = self.needed.min(self.said);
+        let first = self.batches.iter().position(|b| b.turn >= first);
         match first {
             None => (self.open, 0),
             Some(at) => (self.batches[at].turn, self.batches.len() - at),
         }
+    }
+
+    /// All batches before that of turn `next` were said once.
+    pub(crate) fn note_said(&mut self, next: u32) {
+        self.said = self.said.max(next);
     }
 
     /// What a seat holds during a turn whose batch is remembered.
@@ -277,6 +289,9 @@ mod tests {
         let closed: Vec<u32> = lockstep.batches.iter().map(|batch| batch.turn).collect();
         assert_eq!(closed[2..], Vec::from_iter(9..22));
         lockstep.needed = 20;
+        lockstep.note_said(19);
+        assert_eq!(lockstep.unacknowledged(), (19, 3), "late, and said once");
+        lockstep.note_said(22);
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 

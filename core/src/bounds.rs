@@ -167,7 +167,7 @@ pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A join takes at most so long, from when its world is on its way.
 pub const JOIN_TIME_MAX: Duration = Duration::from_secs(30);
-/// A world that others wait behind is given so long to get under way...
+/// A world that others wait behind is given so long to get under way, and four round trips more...
 pub const JOIN_START: Duration = Duration::from_secs(3);
 /// ...and from then on comes at least so fast, in bytes per second.
 pub const JOIN_BYTES_PER_SECOND: u32 = 16 << 10;

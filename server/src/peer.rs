@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
-    COMMANDS_OPEN_MAX, JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, SEATS_MAX,
+    COMMANDS_OPEN_MAX, JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX,
     WORLD_BYTES_MAX,
 };
 use twinstep_core::frame::PlayerSet;
@@ -105,6 +105,9 @@ pub(crate) struct Peer {
     pub(crate) step_impure: bool,
     /// It begins with a world that is sent, not by frames from what it has.
     pub(crate) needs_world: bool,
+    /// Its world gets on so slowly that another one has its place. It goes on beside the others, and its seats are free
+    /// for whoever wants them.
+    pub(crate) gave_way: bool,
     /// Which names it was told last, and which state of the connections.
     pub(crate) names_told: u32,
     pub(crate) company_told: u32,
@@ -161,6 +164,7 @@ impl Peer {
             server_at_fault: false,
             step_impure: false,
             needs_world: true,
+            gave_way: false,
             names_told: 0,
             company_told: 0,
             ticket_due: None,
@@ -197,9 +201,9 @@ impl Peer {
         self.progress_at = now;
     }
 
-    /// Whether its world is on its way.
+    /// Whether its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
-        self.stage == Stage::Loading && !self.has_loaded()
+        self.stage == Stage::Loading && !self.has_loaded() && !self.gave_way
     }
 
     /// Whether it has the world that it begins with, or needed none.
@@ -209,11 +213,19 @@ impl Peer {
 
     /// Whether its world gets on too slowly to keep others waiting.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
-        let Some(under_way) = now.saturating_sub(self.since).checked_sub(JOIN_START) else {
+        // A lost chunk is noticed a way there and back later, and may be lost again.
+        let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
+        let start = JOIN_START + ways;
+        let Some(under_way) = now.saturating_sub(self.since).checked_sub(start) else {
             return false;
         };
         let due = u64::from(JOIN_BYTES_PER_SECOND) * under_way.as_millis() as u64 / 1_000;
         self.lane_out.progress().acked_bytes <= due
+    }
+
+    /// Whether it waits for its world longer than whoever may have its seats must bear.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.gave_way && self.stage == Stage::Loading && !self.has_loaded()
     }
 
     /// The client counts its pauses in half a byte that wraps, and tells its load in the other.

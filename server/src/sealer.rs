@@ -95,7 +95,7 @@ impl<S: Simulation> Sealer<S> {
             .returned
             .is_none_or(|at| next - at >= ticks_in(RETURN_AFTER, tick));
         match presence {
-            Presence::Present if next - seat.given > drop_after_ticks(tick) => {
+            Presence::Present if next - seat.heard() > drop_after_ticks(tick) => {
                 Some(RosterChange::Dropped)
             }
             Presence::Dropped if speaks && settled => Some(RosterChange::Returned),

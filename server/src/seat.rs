@@ -67,6 +67,9 @@ pub(crate) struct Seat<S: Simulation> {
     /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
     /// match while its silence is excused.
     pub(crate) given: Tick,
+    /// With a command delay: the match's tick when a batch came last, in time or late. Whose line is longer than the
+    /// delay speaks all the same.
+    pub(crate) spoke: Option<Tick>,
     /// When this player returned last, after it had been dropped.
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
@@ -115,6 +118,7 @@ impl<S: Simulation> Seat<S> {
             next_batch: 0,
             awaited_from: u32::MAX,
             given: Tick(0),
+            spoke: None,
             returned: None,
             next_seq: 0,
             gaps_until: 0,
@@ -179,6 +183,7 @@ impl<S: Simulation> Seat<S> {
     #[must_use = "whoever gave an order must hear of its fate"]
     pub(crate) fn purge(&mut self) -> Vec<Refused> {
         self.forget_inputs();
+        self.spoke = None;
         self.awaited_from = u32::MAX;
         self.answers.clear();
         self.stats.refused += self.commands.len() as u64;
@@ -193,6 +198,11 @@ impl<S: Simulation> Seat<S> {
         commands
             .chain(self.claims.drain(..).map(refused(true)))
             .collect()
+    }
+
+    /// The last tick that its player gave something for, or at which it spoke.
+    pub(crate) fn heard(&self) -> Tick {
+        self.spoke.map_or(self.given, |at| at.max(self.given))
     }
 
     /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and nothing is held for it.

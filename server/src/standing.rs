@@ -38,7 +38,8 @@ pub(crate) struct Standing {
     healed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
-    joined_at: Option<Duration>,
+    /// No world to join with before.
+    joins_from: Duration,
     excused_at: Option<Duration>,
     held: Held,
     /// For how long others waited for it.
@@ -86,15 +87,19 @@ impl Standing {
     pub(crate) fn may_join(&mut self, now: Duration) -> bool {
         let may = self.could_join(now);
         if may {
-            self.joined_at = Some(now);
+            self.joins_from = now + JOIN_EVERY;
         }
         may
     }
 
     /// Whether this identity may get a world to join with now.
     pub(crate) fn could_join(&self, now: Duration) -> bool {
-        let lately = |at| now.saturating_sub(at) < JOIN_EVERY;
-        !self.joined_at.is_some_and(lately)
+        now >= self.joins_from
+    }
+
+    /// It made no use of the place that it had to get a world: the next one comes later.
+    pub(crate) fn give_way(&mut self, now: Duration) {
+        self.joins_from = now + BAR_JOIN;
     }
 
     /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.

@@ -240,8 +240,10 @@ fn heed_batches<S: Simulation>(
     let next = standing.turn;
     let mut newest = None;
     for (seat, turn, input) in &said.batches {
-        if seats[peer.players[*seat].index()].offer_batch(next, *turn, input) {
+        let seat = &mut seats[peer.players[*seat].index()];
+        if seat.offer_batch(next, *turn, input) {
             newest = Some(*turn);
+            seat.spoke = Some(standing.next);
         }
     }
     if let Some(turn) = newest {

@@ -256,6 +256,10 @@ impl Play for History {
         !matches!(command, Command::Note(n) if n % 17 == 3)
     }
 
+    fn number(driver: &mut Driver, number: u32) {
+        driver.mark = number << 16;
+    }
+
     fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
         Driver {
             mark: luck.next_u32() << 16,

@@ -79,6 +79,7 @@ pub struct Rig<S: Play> {
     jobs: Vec<(Duration, JobId, S::Outcome)>,
     stalled_until: Duration,
     next_peer: u64,
+    players_so_far: u32,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     observed: bool,
     counter: fn() -> u64,
@@ -133,6 +134,7 @@ impl<S: Play> Rig<S> {
             jobs: Vec::with_capacity(256),
             stalled_until: Duration::ZERO,
             next_peer: 1,
+            players_so_far: 0,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
             observed: true,
             counter: || 0,
@@ -208,9 +210,15 @@ impl<S: Play> Rig<S> {
             tickets: 0,
             restarted: false,
             drivers: (0..seats.max(1))
-                .map(|seat| match seat {
-                    0 => S::driver(self.config.sticks, luck.clone()),
-                    _ => S::driver(self.config.sticks, luck.fork(Key::new(peer.0, seat as u32))),
+                .map(|seat| {
+                    let luck = match seat {
+                        0 => luck.clone(),
+                        _ => luck.fork(Key::new(peer.0, seat as u32)),
+                    };
+                    let mut driver = S::driver(self.config.sticks, luck);
+                    self.players_so_far += 1;
+                    S::number(&mut driver, self.players_so_far);
+                    driver
                 })
                 .collect(),
             role: Role::Honest,

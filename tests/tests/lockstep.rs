@@ -485,3 +485,39 @@ fn a_server_that_stood_still_removes_nobody_for_it() {
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
     rig.converge();
 }
+
+/// A batch that comes too late was never said, so whose line is longer than the delay was dropped, and its clock was
+/// never told that it is late.
+#[test]
+fn whose_line_is_longer_than_the_delay_is_there_and_its_orders_run() {
+    let mut config = config(9, both(60), 1);
+    config.policies.sealing = Sealing::Deadline;
+    config.policies.turn = TurnLength::Fixed(1);
+    config.policies.tick = MS(20);
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 4);
+    let before = rig.stats(0).commands_executed;
+    rig.watch(SECOND * 10, |rig| {
+        for client in &rig.clients {
+            for player in client.session.seats() {
+                let presence = rig.game.world().presence(*player);
+                assert_eq!(presence, Presence::Present, "{player}");
+            }
+        }
+    });
+    assert!(rig.stats(0).commands_executed > before + 5);
+    assert!(rig.stats(0).fills > 0, "its inputs come too late");
+    // And over a line that fits into the delay everything comes in time, whenever its client began to play turns out.
+    let mut fits = self::config(9, both(60), 4);
+    fits.policies.sealing = Sealing::Deadline;
+    fits.policies.turn = TurnLength::Fixed(1);
+    fits.policies.tick = MS(50);
+    let mut rig = Rig::<History>::new(fits);
+    rig.run(SECOND * 6);
+    // Its clock is late, as after a pause that was the machine's.
+    rig.freeze(0, rig.now + MS(400));
+    rig.run(SECOND * 6);
+    let fills = rig.stats(0).fills;
+    rig.run(SECOND * 10);
+    assert_eq!(rig.stats(0).fills, fills);
+}

@@ -6,6 +6,7 @@ use twinstep_core::Presence;
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
+use twinstep_server::config::{Laggards, TurnLength};
 use twinstep_tests::edges::{Edges, Load};
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
@@ -123,6 +124,55 @@ fn a_long_line_is_predicted_over_at_any_rate() {
             5 * hz
         );
     }
+}
+
+/// Who trails was told by three ticks, which at 240 Hz are less than a frame: the match stood still half of its time.
+#[test]
+fn a_match_that_holds_for_laggards_runs_at_its_rate() {
+    for hz in RATES {
+        let mut config = at(hz, 7, LinkProfile::LAN);
+        config.fps = 60;
+        config.policies.turn = TurnLength::Fixed(1);
+        config.policies.laggards = Laggards::Hold {
+            at_once: MS(250),
+            per_minute: SECOND * 2,
+        };
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 4);
+        let (before, held) = (rig.game.world().tick(), rig.game.stats().held);
+        rig.run(SECOND * 8);
+        let ticks = rig.game.world().tick() - before;
+        assert!(ticks + hz / 10 >= 8 * hz, "{hz} Hz: {ticks} ticks in 8 s");
+        assert_eq!(rig.game.stats().held, held, "{hz} Hz");
+    }
+}
+
+/// After a restart of its server nobody is blamed for 30 s, and a laggard held the match for all of them.
+#[test]
+fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
+    let mut config = at(60, 8, LinkProfile::LAN);
+    config.journal = true;
+    config.policies.laggards = Laggards::Hold {
+        at_once: MS(250),
+        per_minute: SECOND * 2,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 4);
+    rig.crash(MS(200));
+    for client in 0..3 {
+        rig.restart(client);
+    }
+    rig.run(SECOND * 4);
+    let (tick, held) = (rig.game.world().tick(), rig.game.stats().held);
+    // Its machine stands still, and wakes for a moment before it would be dropped.
+    for _ in 0..15 {
+        rig.freeze(1, rig.now + MS(950));
+        rig.run(SECOND);
+    }
+    let held = rig.game.stats().held - held;
+    let ticks = rig.game.world().tick() - tick;
+    assert!(held > MS(1_900) && held < MS(2_300), "{held:?}");
+    assert!(ticks >= 12 * 60, "{ticks} ticks in 15 s");
 }
 
 /// Sixteen players whose every input is as large as one may be, and changes at every tick.

@@ -166,7 +166,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         bytes: &mut ByteCounts,
     ) -> Result<(), WireError> {
         self.write_acks(now, out, bytes)?;
-        let State::Playing(playing) = &self.state else {
+        let State::Playing(playing) = &mut self.state else {
             return Ok(());
         };
         let mut parts = Parts::default();
@@ -352,11 +352,11 @@ fn write_rare<S: Simulation, V: Show<S>>(
 /// Writes closed batches that the server may lack, oldest first. A batch is closed by its being there, so
 /// those from `left` on, whose commands found no room in this packet, wait for the next one.
 fn write_batches<S: Simulation, V: Show<S>>(
-    playing: &Playing<S, V>,
+    playing: &mut Playing<S, V>,
     left: Option<Tick>,
     out: &mut Writer<'_>,
 ) -> bool {
-    let Some(lockstep) = playing.lockstep.as_ref().filter(|l| l.delay > 0) else {
+    let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) else {
         return false;
     };
     let seats = playing.timeline.orders().seats().len();
@@ -370,6 +370,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     for count in (1..=whole.min(BATCHES_MAX)).rev() {
         let start = out.len();
         if batches::write(out, first, count, seats, input).is_ok() && out.room() >= TAIL_ROOM {
+            lockstep.note_said(first + count as u32);
             return true;
         }
         out.truncate(start);

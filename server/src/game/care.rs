@@ -31,7 +31,7 @@ impl<S: Simulation> Match<S> {
             let speaks = session
                 && match self.config.command_delay {
                     0 => seat.input(next).is_some(),
-                    _ => seat.batch(turn).is_some(),
+                    _ => seat.batch(turn).is_some() || seat.spoke.is_some_and(|at| next - at <= 1),
                 };
             if let Some(change) = self
                 .sealer
@@ -48,7 +48,7 @@ impl<S: Simulation> Match<S> {
             let named = self.identities.iter().any(|(_, p)| *p == player);
             // Gone for long, or gone before it ever joined.
             let gone = presence == Presence::Dropped
-                && next - seat.given > ticks_in(LEAVE_AFTER, tick)
+                && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
             if gone && !held {
                 self.free(player);

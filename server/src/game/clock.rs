@@ -27,8 +27,10 @@ const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
 const STOOD: Duration = Duration::from_millis(500);
-/// A client trails if it is this many ticks behind what its round trip and one turn explain.
-const TRAIL_TICKS: u32 = 3;
+/// A client trails if it is so far behind what its round trip and one turn explain, and at least so many ticks: it says
+/// how far it is once a frame, and steps only then.
+const TRAIL: Duration = Duration::from_millis(50);
+const TRAIL_TICKS_MIN: u32 = 3;
 
 /// The schedule of a match.
 #[derive(Default)]
@@ -255,7 +257,18 @@ impl<S: Simulation> Match<S> {
     /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
     /// turns between absorb has cost nobody anything.
     fn pay(&mut self, now: Duration, wait: Wait) {
-        let due = self.clock.due.unwrap_or(now).max(self.excused_until);
+        let began = self.clock.due.unwrap_or(now);
+        if let Wait::Laggards(players) = wait {
+            // How long the others stand still has its bound, whoever is to blame.
+            let held = now.saturating_sub(began);
+            self.stats.held += held;
+            for peer in &mut self.peers {
+                if peer.players.iter().any(|p| players.contains(*p)) {
+                    peer.standing.note_held(now, held);
+                }
+            }
+        }
+        let due = began.max(self.excused_until);
         let absorbed = match wait {
             Wait::Batches(_) => self.absorbed(),
             Wait::Laggards(_) | Wait::Return(_) => Duration::ZERO,
@@ -269,12 +282,6 @@ impl<S: Simulation> Match<S> {
             }
             (Wait::Laggards(players), _) => {
                 self.charge(now, players, waited, Budget::of(Duration::ZERO));
-                self.stats.held += waited;
-                for peer in &mut self.peers {
-                    if peer.players.iter().any(|p| players.contains(*p)) {
-                        peer.standing.note_held(now, waited);
-                    }
-                }
             }
             // Nobody is to blame for the server's own restart.
             (Wait::Batches(_), Sealing::Deadline) | (Wait::Return(_), _) => {}
@@ -417,7 +424,8 @@ impl<S: Simulation> Match<S> {
         };
         let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
         let ahead = u32::from(self.config.command_delay) * turn;
-        (self.world.tick() - peer.view).saturating_sub(ahead + turn + way + TRAIL_TICKS)
+        let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
+        (self.world.tick() - peer.view).saturating_sub(ahead + turn + way + frames)
     }
 
     fn trails(&self, peer: &Peer) -> bool {

@@ -122,19 +122,18 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each its share.
+    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each the whole: who
+    /// lies must not pass half of it on to whoever is slow indeed.
     fn charge_slowness(&mut self, now: Duration) {
         let cadence = self.world.turn().cadence;
         let (least, _) = self.config.turn_bounds();
         let longer = (cadence.tick() * u32::from(cadence.turn_ticks))
             .saturating_sub(self.config.tick * u32::from(least));
         let slowing = self.slowing;
-        let is_slow = |peer: &Peer| peer.players.iter().any(|p| slowing.contains(*p));
-        let slow = self.peers.iter().filter(|peer| is_slow(peer)).count();
-        let share = longer / slow.max(1) as u32;
+        let is_slow = |peer: &&mut Peer| peer.players.iter().any(|p| slowing.contains(*p));
         let window = self.patience().window;
-        for peer in self.peers.iter_mut().filter(|peer| is_slow(peer)) {
-            peer.standing.slowed.add(now, share, window);
+        for peer in self.peers.iter_mut().filter(is_slow) {
+            peer.standing.slowed.add(now, longer, window);
         }
     }
 

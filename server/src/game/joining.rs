@@ -234,13 +234,32 @@ impl<S: Simulation> Match<S> {
         while loads(self) + before >= places {
             let stalled = |p: &Peer| alike(&p) && p.is_loading() && p.is_stalled(now);
             let stalled = self.peers.iter().position(stalled)?;
-            self.peers[stalled]
-                .standing
-                .bar(now, CloseCode::JoinTooSlow);
-            self.leave_unseated(stalled, CloseCode::JoinTooSlow);
+            if watches {
+                self.put_out(now, stalled);
+            } else {
+                let stalled = &mut self.peers[stalled];
+                stalled.gave_way = true;
+                stalled.standing.give_way(now);
+            }
         }
         let at = self.peers.iter().position(|p| p.id == id)?;
         self.peers[at].standing.may_join(now).then_some(at)
+    }
+
+    /// Who joins too slowly is in somebody's way.
+    fn put_out(&mut self, now: Duration, at: usize) {
+        let standing = &mut self.peers[at].standing;
+        standing.bar(now, CloseCode::JoinTooSlow);
+        self.leave_unseated(at, CloseCode::JoinTooSlow);
+    }
+
+    /// Frees the seats of a session whose world does not come on, for somebody who wants them; whether there was one.
+    pub(super) fn free_overdue(&mut self, now: Duration) -> bool {
+        let Some(at) = self.peers.iter().position(Peer::is_overdue) else {
+            return false;
+        };
+        self.put_out(now, at);
+        true
     }
 
     /// The world that a session joins with, and its tick; `None`: there is none yet.

@@ -35,7 +35,12 @@ impl<S: Simulation> Match<S> {
         let players = if seats == 0 {
             self.assign_view(identity)?
         } else {
-            self.assign(identity, seats)?
+            loop {
+                match self.assign(identity, seats) {
+                    Err(CloseCode::Full) if self.free_overdue(now) => {}
+                    assigned => break assigned?,
+                }
+            }
         };
         if let Some(at) = self.session_of(identity, seats == 0) {
             self.close_peer(at, CloseCode::TakenOver);

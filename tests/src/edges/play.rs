@@ -173,6 +173,10 @@ impl Play for Edges {
         }
     }
 
+    fn number(driver: &mut Driver, number: u32) {
+        driver.mark = number << 12;
+    }
+
     fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
         Driver {
             mark: luck.next_u32() << 12,

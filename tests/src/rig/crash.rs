@@ -72,6 +72,8 @@ impl<S: Play> Rig<S> {
         self.game.advance(self.now);
         self.note_digests();
         self.die_while_draining();
+        // Its successor knows of no debt.
+        self.slowed = Duration::ZERO;
         let killed_at = self.game.world().tick();
         let resolver = watched::<S>(
             &self.rules,

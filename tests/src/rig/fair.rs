@@ -73,7 +73,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// For how long the match may stand still for others.
-    fn wait_patience(&self) -> Duration {
+    pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
             // Its author said how patient the match is; after a restart it is more patient.
@@ -145,9 +145,15 @@ impl<S: Play> Rig<S> {
         } else if stands && self.clients.iter().any(lags) {
             self.slowed += passed;
         }
-        let minutes = 1 + self.now.as_secs() as u32 / 60;
+        // Its author says how patient the match is.
+        let most = match self.config.policies.sealing {
+            Sealing::WaitForAll { kick_after } => WAIT_PATIENCE.max(kick_after + LINE_PATIENCE),
+            Sealing::Deadline => WAIT_PATIENCE,
+        };
+        let window = Duration::from_secs(60).max(most * 3);
+        let windows = 1 + (self.now.as_nanos() / window.as_nanos()) as u32;
         assert!(
-            self.slowed <= WAIT_PATIENCE * minutes,
+            self.slowed <= most * windows,
             "fairness: one client has slowed everybody for {:?} of {:?}",
             self.slowed,
             self.now

@@ -107,6 +107,8 @@ pub trait Play: Simulation {
     }
     /// A player.
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
+    /// What tells this player's orders from those of all others that a world has had.
+    fn number(_driver: &mut Self::Driver, _number: u32) {}
     /// What a player holds at `now` and orders.
     fn drive(
         &self,
