@@ -30,8 +30,10 @@ use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, StartError};
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
+mod issuer;
 mod running;
 
+pub use issuer::TicketIssuer;
 pub use running::{Running, Stopped};
 
 /// The match of a [`Server`]: there is only one.

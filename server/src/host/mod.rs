@@ -63,7 +63,7 @@ use serials::SerialKeeper;
 
 pub use admin::AdminError;
 pub use config::{HostConfig, HostError};
-pub use embed::{Running, Server, Stopped};
+pub use embed::{Running, Server, Stopped, TicketIssuer};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
