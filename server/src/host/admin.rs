@@ -64,7 +64,7 @@ pub enum AdminError {
     )]
     NotLoopback(SocketAddr),
     /// The file of the token.
-    #[error("the admin token: {0}")]
+    #[error("the admin token: {0}\n(an admin token that is not there is made at the next start)")]
     Token(#[from] KeyError),
     /// It cannot be listened on.
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
