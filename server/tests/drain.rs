@@ -12,7 +12,9 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
-use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle, Running, Server};
+use twinstep_server::host::{
+    Host, HostConfig, Journal, MatchHandle, Running, Server,
+};
 use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution};
 use twinstep_udp::{Key, Ticket};
 
@@ -221,6 +223,43 @@ async fn a_hand_over_whose_asker_is_gone_is_called_off() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(hosts.folder.ended(1), None);
     plays_on(&game).await;
+}
+
+/// Asked one after the other, matches that stood still used up the time for which whoever asks waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn many_matches_that_stand_still_are_asked_at_once() {
+    let hosts = Hosts::new("many").await;
+    let mut held = Vec::new();
+    for id in 1..=4 {
+        let game = hosts.add(id, true).await;
+        held.push((hold_up(&game).await, game));
+    }
+    let plays = hosts.add(5, true).await;
+    let began = Instant::now();
+    let answer = hosts.drain().await;
+    let took = began.elapsed();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("5.journal"), "{answer}");
+    assert!(took < Duration::from_millis(2_500), "it took {took:?}");
+    assert_eq!(plays.ended().await, Some(CloseCode::Moved));
+}
+
+/// Players were sent back to the very server that had just ended their match.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_does_not_hand_its_matches_over_to_itself() {
+    let hosts = Hosts::new("itself").await;
+    let game = hosts.add(1, true).await;
+    let (ours, other) = (hosts.host.local_addr(), hosts.other.local_addr());
+    for to in [ours.to_string(), format!("{other},{ours}")] {
+        let request = hosts.drain_request().replace(&other.to_string(), &to);
+        let answer = hosts.ask(request).await;
+        assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+        let why = format!("{ours} leads to this very server");
+        assert!(answer.contains(&why), "{answer}");
+    }
+    plays_on(&game).await;
+    assert_eq!(hosts.folder.ended(1), None);
 }
 
 struct Player {

@@ -25,7 +25,7 @@ use twinstep_udp::{
 };
 
 use super::admin::Beat;
-use super::knock;
+use super::knock::{Knock, OwnKnocks};
 use super::{Clock, RESERVED, unix_now};
 use crate::peer::PeerId;
 
@@ -58,7 +58,7 @@ pub(super) enum Told {
     Packet(PeerId, Box<[u8]>),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
-    /// Let nobody in any more, and answer nobody who asks.
+    /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
@@ -82,6 +82,9 @@ struct Io {
     beat: Arc<Beat>,
     /// The game that is served: who knocks for it hears that it is here.
     game: String,
+    /// What this server asks others, lest it answers itself.
+    own_knocks: OwnKnocks,
+    is_shut: bool,
     draining: Option<CloseCode>,
     lost: Lost,
     lost_before: (Lost, TransportCounters),
@@ -107,6 +110,7 @@ pub(super) fn start(
     orders: Receiver<Told>,
     beat: Arc<Beat>,
     game: String,
+    own_knocks: OwnKnocks,
 ) -> impl Future<Output = ()> {
     let counters = endpoint.counters();
     let io = Io {
@@ -118,6 +122,8 @@ pub(super) fn start(
         moved: BTreeSet::new(),
         beat,
         game,
+        own_knocks,
+        is_shut: false,
         draining: None,
         lost: Lost::default(),
         lost_before: (Lost::default(), counters),
@@ -163,9 +169,12 @@ impl Io {
         let now = self.clock.now();
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => match knock::answer(&buffer[..bytes], &self.game) {
-                    Some(answer) => {
-                        let _ = self.socket.try_send_to(&answer, from);
+                Ok((bytes, from)) => match Knock::read(&buffer[..bytes], &self.game) {
+                    // Who ends is there for nobody, and nobody is sent to where he is.
+                    Some(knock) => {
+                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
+                            let _ = self.socket.try_send_to(&knock.answer(), from);
+                        }
                     }
                     None => self.endpoint.handle(now, from, &buffer[..bytes]),
                 },
@@ -340,7 +349,10 @@ impl Io {
                     self.say_goodbye(session, code);
                 }
             }
-            Told::Shut => self.endpoint.shut(),
+            Told::Shut => {
+                self.is_shut = true;
+                self.endpoint.shut();
+            }
             Told::Drain(code) => {
                 self.draining = Some(code);
                 self.matches.clear();

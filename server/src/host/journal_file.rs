@@ -250,6 +250,12 @@ impl Journal {
         &self.path
     }
 
+    /// Where it is, for a process that may stand in another folder.
+    pub(super) fn found_from_anywhere(&self) -> PathBuf {
+        let found = self.path.canonicalize();
+        found.unwrap_or_else(|_| self.path.clone())
+    }
+
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }

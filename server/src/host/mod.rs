@@ -19,6 +19,7 @@ mod admin;
 mod admin_port;
 mod clock;
 mod config;
+mod drain;
 mod embed;
 mod handle;
 mod incidents;
@@ -57,6 +58,7 @@ use config::{bind, public_of};
 use incidents::IncidentFiles;
 use io::Told;
 use isolation::Pulse;
+use knock::OwnKnocks;
 use rejoin::RejoinTickets;
 use runner::{Ends, Runner};
 use serials::SerialKeeper;
@@ -197,6 +199,7 @@ impl Host {
         let endpoint = ServerEndpoint::new(config.endpoint(&public), clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
+        let own_knocks = OwnKnocks::default();
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -207,6 +210,7 @@ impl Host {
                     matches: register.clone(),
                     game: config.game.clone(),
                     public: public.clone(),
+                    own_knocks: own_knocks.clone(),
                     token: token
                         .map(AdminToken::load_or_make)
                         .transpose()
@@ -215,7 +219,8 @@ impl Host {
                 Some(admin::start(listener, at, about)?)
             }
         };
-        let io = io::start(socket, endpoint, clock, orders, beat, config.game.clone());
+        let game = config.game.clone();
+        let io = io::start(socket, endpoint, clock, orders, beat, game, own_knocks);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -309,7 +314,8 @@ impl Host {
             servers: self.public.clone(),
         };
         let tick = game.world().tick().0;
-        let needs = Taker::new(&game.origin().1, game.config().players_max);
+        let config = game.config();
+        let needs = Taker::new(&game.origin().1, config).with_delay(config.command_delay);
         let runner = Runner::new(
             id,
             game,

@@ -7,6 +7,7 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::{SerialOf, TicketClaims};
 
-use super::admin::{Move, MoveOrder, Moved};
+use super::drain::{Move, MoveOrder, Moved};
 use super::incidents::IncidentFiles;
 use super::io::{Heard, Told};
 use super::isolation::Pulse;
@@ -213,7 +214,7 @@ impl<S: Simulation> Runner<S> {
         let stopped = unix_now();
         self.write_incidents();
         let journal = self.journal.take();
-        let path = journal.as_ref().map(|journal| journal.path().to_owned());
+        let path = journal.as_ref().map(Journal::found_from_anywhere);
         if let Some(journal) = journal
             && let Err(error) = journal.finish()
         {
@@ -241,11 +242,12 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    fn can_move(&self) -> Result<(), &'static str> {
+    /// The journal that another process can take up, as it can be found from any folder.
+    fn can_move(&self) -> Result<PathBuf, &'static str> {
         match (&self.journal, &self.moving) {
             (None, _) => Err("it has no journal; start the server with one"),
             (_, Some(_)) => Err("it is being handed over already"),
-            _ => Ok(()),
+            (Some(journal), None) => Ok(journal.found_from_anywhere()),
         }
     }
 
