@@ -12,8 +12,9 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
+use twinstep_server::config::TurnLength;
 use twinstep_server::host::{
-    Host, HostConfig, Journal, MatchHandle, Running, Server,
+    Host, HostConfig, Journal, MatchHandle, OnJournalFailure, Running, Server,
 };
 use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution};
 use twinstep_udp::{Key, Ticket};
@@ -223,6 +224,51 @@ async fn a_hand_over_whose_asker_is_gone_is_called_off() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(hosts.folder.ended(1), None);
     plays_on(&game).await;
+}
+
+/// A match that played on without a journal, as it was told to, was ended by a hand-over whose very last write failed;
+/// its players were sent to where nobody had it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_journal_fails_at_its_last_write_is_not_handed_over() {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    let hosts = Hosts::new("last-write").await;
+    // Between the first world and the end nothing is written for 20 s.
+    let config = MatchConfig {
+        tick: Duration::from_secs(1),
+        turn: TurnLength::Fixed(20),
+        ..MatchConfig::action()
+    };
+    let add = async |id, on_failure| {
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+        let game = Match::new(config.clone(), Counter::default(), Arc::new(()), nobody).unwrap();
+        let (ours, reader) = UnixStream::pair().unwrap();
+        let file = std::fs::File::from(OwnedFd::from(ours));
+        let journal = Journal::from_file(hosts.folder.journal(id), file).on_failure(on_failure);
+        let game = hosts.host.add_match(id, game, Some(journal)).await.unwrap();
+        game.inspect(|_| ()).await.unwrap();
+        (game, reader)
+    };
+    let (goes_on, reader) = add(1, OnJournalFailure::GoOn).await;
+    let (ends, other_reader) = add(2, OnJournalFailure::End).await;
+    drop((reader, other_reader));
+    let answer = hosts.drain().await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for why in [
+        "{\"id\":1,\"why\":\"its journal was lost\"}",
+        "{\"id\":2,\"why\":\"it ended meanwhile\"}",
+    ] {
+        assert!(answer.contains(why), "{answer}");
+    }
+    assert_eq!(ends.ended().await, Some(CloseCode::Fault));
+    let tick = async || goes_on.inspect(|game| game.world().tick()).await.unwrap();
+    let before = tick().await;
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(tick().await > before, "it plays on");
+    let lost = goes_on.inspect(|game| game.stats().journal_lost).await;
+    assert!(lost.unwrap().is_some(), "and says that it has no journal");
 }
 
 /// Asked one after the other, matches that stood still used up the time for which whoever asks waits.

@@ -184,7 +184,7 @@ impl<S: Simulation> Runner<S> {
                     reason = self.words_of(code);
                     let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
                     if self.game.is_between_turns() || now >= by {
-                        self.game.close(reason);
+                        self.close(code);
                     }
                 }
                 Some(Ending::Abandoned) => return CloseCode::Draining,
@@ -206,7 +206,7 @@ impl<S: Simulation> Runner<S> {
             }
             let moves = self.moving.as_ref();
             if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
-                self.game.close(CloseCode::Moved);
+                self.move_away();
             }
             self.carry_out();
             self.ends.pulse.beat(&self.game);
@@ -220,17 +220,34 @@ impl<S: Simulation> Runner<S> {
         {
             tracing::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
-        if let (Some((_, order)), Some(path)) = (self.moving.take(), path) {
-            let moved = Moved {
-                // The other process may stand in another folder.
-                journal: path.canonicalize().unwrap_or(path),
+        if let Some((_, order)) = self.moving.take() {
+            let moved = path.filter(|_| self.game.closed() == Some(CloseCode::Moved));
+            let moved = moved.map(|journal| Moved {
+                journal,
                 tick: self.game.world().tick().0,
                 stopped_unix_ms: stopped.as_millis() as u64,
-            };
-            let _ = order.done.send(Ok(moved));
+            });
+            let _ = order.done.send(moved.ok_or("it ended meanwhile"));
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(reason)
+    }
+
+    /// Ends the match: its journal first, so that what its clients are told of that is true.
+    fn close(&mut self, code: CloseCode) {
+        self.game.end_journal(self.words_of(code));
+        self.carry_out();
+        self.game.close(self.words_of(code));
+    }
+
+    /// Ends the match for another process, unless its journal's end could not be written: nobody could take it up then, and
+    /// it goes on here, or ends for that, as it was told.
+    fn move_away(&mut self) {
+        self.game.end_journal(CloseCode::Moved);
+        self.carry_out();
+        if self.moving.is_some() {
+            self.game.close(CloseCode::Moved);
+        }
     }
 
     fn hear_of_move(&mut self, asked: Move) {
