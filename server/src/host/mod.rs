@@ -31,6 +31,7 @@ mod journal_file;
 mod journal_folder;
 mod knock;
 mod rejoin;
+mod routes;
 mod runner;
 mod serials;
 mod signal;
