@@ -15,7 +15,9 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_server::PeerId;
 use twinstep_server::host::{Running, Server};
-use twinstep_udp::{SERIAL_END, Ticket, TicketError, Transport, TransportState, UdpClient};
+use twinstep_udp::{
+    CloseReason, Key, SERIAL_END, Ticket, TicketError, Transport, TransportState, UdpClient,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -379,6 +381,49 @@ fn an_identity_whose_serial_is_raised_needs_a_new_ticket() {
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
     server.shutdown();
+}
+
+/// A copy of an old ticket took one of all identities' places each time it was shown.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
+    let refused = |ticket: &Ticket| {
+        let mut copy = UdpClient::connect(ticket, Duration::ZERO).unwrap();
+        let began = Instant::now();
+        while copy.state() == TransportState::Connecting {
+            assert!(began.elapsed() < PATIENCE);
+            copy.advance(began.elapsed());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(
+            copy.state(),
+            TransportState::Closed(CloseReason::Superseded)
+        );
+    };
+    let file = std::env::temp_dir().join(format!("twinstep-door-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let key = Key::generate();
+    let server = || self::server().key(key.clone()).serials_file(&file);
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let address = running.local_addr();
+    let first = running.ticket("anna").unwrap();
+    let mut anna = Player::join(&first);
+    let stored = anna.ticket();
+    let safe = || running.inspect(|game| game.safe_serial("anna", false));
+    anna.play_until(|_| safe() == Ok(Some(stored.serial())))
+        .unwrap();
+    refused(&first);
+    let sessions = running.inspect(|game| game.sessions());
+    assert_eq!(sessions, Ok(1));
+    running.shutdown();
+    let again = server().listen(&address.to_string()).unwrap();
+    refused(&first);
+    let mut back = Player::join_and_keep_nothing(&stored);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    again.shutdown();
+    for name in [file.clone(), file.with_extension("lock")] {
+        let _ = std::fs::remove_file(name);
+    }
 }
 
 /// After a clock that was ahead had been set right, no new ticket was let in for as long as it had been ahead.

@@ -13,7 +13,9 @@
 //! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
 //! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
 //! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
-//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder.
+//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder. It costs more time, each
+//! time: the derivation of the keys, and netcode's token, which is sealed, opened again and looked for among all that are
+//! kept. Copies are not slowed down, for whoever makes them could then take the answer from the one who knocked.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -29,6 +31,7 @@ use crate::link::{Link, Refused};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
+use crate::serials::SerialOf;
 use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
 
 mod config;
@@ -227,6 +230,18 @@ impl ServerEndpoint {
         self.door.forget(now);
     }
 
+    /// Tickets of this identity with a lower serial are refused in words from now on, and cost no session: a newer one is
+    /// safe. Whoever is not told of here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says;
+    /// 65,536 identities can be told of.
+    pub fn note_safe(&mut self, of: SerialOf, serial: u64) {
+        self.door.note_safe(of, serial);
+    }
+
+    /// Forgets which tickets of a match are safe: it is over.
+    pub fn forget_match(&mut self, match_id: u64) {
+        self.door.forget_match(match_id);
+    }
+
     /// Lets a session speak. Unknown sessions are left alone.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
@@ -375,10 +390,16 @@ impl ServerEndpoint {
         };
         let room = self.sessions.len() < self.sessions_max && self.door.has_room(from);
         let expired = self.now_unix.as_secs() >= pass.claims.expires_unix_s;
-        let refused = match (expired, room) {
-            (true, _) => Some((&mut self.counters.denied_expired, RefusalReason::Expired)),
-            (_, false) => Some((&mut self.counters.denied_full, RefusalReason::Full)),
-            _ => None,
+        let counters = &mut self.counters;
+        // In this order: what will never help is said first.
+        let refused = if expired {
+            Some((&mut counters.denied_expired, RefusalReason::Expired))
+        } else if self.door.is_superseded(&pass.claims) {
+            Some((&mut counters.denied_superseded, RefusalReason::Superseded))
+        } else if !room {
+            Some((&mut counters.denied_full, RefusalReason::Full))
+        } else {
+            None
         };
         if let Some((counter, reason)) = refused {
             *counter += 1;

@@ -60,6 +60,11 @@ impl<S: Simulation> Match<S> {
         self.serials.safe(identity, watches)
     }
 
+    /// All serials that are safe: identity, whether it watches, the lowest serial that lets it in.
+    pub fn safe_serials(&self) -> impl Iterator<Item = (&str, bool, u64)> + '_ {
+        self.serials.iter()
+    }
+
     /// The ticket that a session is to get must be newer than the one with this serial.
     #[must_use]
     pub fn newest_serial(&self, peer: PeerId) -> Option<u64> {

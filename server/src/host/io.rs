@@ -21,7 +21,7 @@ use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    DATAGRAM_MAX, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
+    DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
 use super::admin::Beat;
@@ -51,8 +51,10 @@ pub(super) enum Heard {
 
 /// What the I/O task is told.
 pub(super) enum Told {
-    /// Tickets for this match lead here.
-    Open(u64, Sender<Heard>),
+    /// Tickets for this match lead here, but those that are older than these.
+    Open(u64, Sender<Heard>, Vec<(SerialOf, u64)>),
+    /// Tickets with a lower serial let this identity in no more.
+    Safe(SerialOf, u64),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
     /// Send this.
@@ -295,12 +297,17 @@ impl Io {
 
     fn obey(&mut self, order: Told) {
         match order {
-            Told::Open(id, game) => {
+            Told::Open(id, game, safe) => {
+                for (of, serial) in safe {
+                    self.endpoint.note_safe(of, serial);
+                }
                 self.matches.insert(id, game);
                 self.lead_waiting();
             }
+            Told::Safe(of, serial) => self.endpoint.note_safe(of, serial),
             Told::Over(id, code) => {
                 self.matches.remove(&id);
+                self.endpoint.forget_match(id);
                 if code == CloseCode::Moved {
                     self.moved.insert(id);
                 }
@@ -380,6 +387,7 @@ impl Io {
                 c.rejected,
                 c.denied_full,
                 c.denied_expired,
+                c.denied_superseded,
                 c.bad_claims,
                 c.rate_limited,
                 c.fenced,
@@ -394,6 +402,7 @@ impl Io {
                 rejected = now.1.rejected - counters.rejected,
                 denied_full = now.1.denied_full - counters.denied_full,
                 denied_expired = now.1.denied_expired - counters.denied_expired,
+                denied_superseded = now.1.denied_superseded - counters.denied_superseded,
                 bad_claims = now.1.bad_claims - counters.bad_claims,
                 rate_limited = now.1.rate_limited - counters.rate_limited,
                 fenced = now.1.fenced - counters.fenced,

@@ -49,7 +49,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Key, SafeSerials, ServerEndpoint};
+use twinstep_udp::{Key, SafeSerials, SerialOf, ServerEndpoint};
 
 use crate::game::Match;
 use admin::{Beat, Known, Register};
@@ -294,7 +294,16 @@ impl Host {
         };
         let (hear, heard) = mpsc::channel(HEARD_MAX);
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
-        let opened = self.told.send(Told::Open(id, hear)).await;
+        let safe = game.safe_serials().map(|(identity, watches, serial)| {
+            let of = SerialOf {
+                match_id: id,
+                watches,
+                identity: identity.to_owned(),
+            };
+            (of, serial)
+        });
+        let opens = Told::Open(id, hear, safe.collect());
+        let opened = self.told.send(opens).await;
         opened.map_err(|_| HostError::Stopped)?;
         let pulse = Arc::new(Pulse::default());
         let (move_to, moves) = mpsc::channel(MOVES_MAX);

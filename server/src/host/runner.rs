@@ -399,7 +399,9 @@ impl<S: Simulation> Runner<S> {
                         watches,
                         identity,
                     };
-                    self.serials.raise(of, serial);
+                    self.serials.raise(of.clone(), serial);
+                    // Lost, it is known to the match all the same.
+                    self.orders.push(Told::Safe(of, serial));
                 }
                 Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
                 Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),
