@@ -470,8 +470,8 @@ fn who_is_revoked_for_good_stays_out() {
 /// Tickets can be made from any thread, one of another runtime too.
 #[tokio::test]
 async fn tickets_are_made_within_another_runtime() {
-    let made = std::thread::spawn(|| server().listen("127.0.0.1:0").unwrap());
-    let server = made.join().unwrap();
+    let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());
+    let server = made.await.unwrap();
     let issuer = server.issuer();
     let before = server.ticket("anna").unwrap();
     let ticket = issuer.issue("anna", 1, Duration::from_secs(60)).unwrap();
