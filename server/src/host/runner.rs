@@ -7,7 +7,6 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +32,8 @@ use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
+mod moving;
+
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
@@ -43,9 +44,6 @@ type Fold = (PeerId, Tick, Result<Folded, Unfolded>);
 const BATCH: usize = 256;
 /// Looks at the match that are taken before that, however many there are.
 const ERRANDS_MAX: usize = 16;
-/// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
-/// just joining, returning or being healed to arrive.
-const MOVE_PATIENCE: Duration = Duration::from_secs(5);
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// That a match has no journal is said so often.
@@ -240,34 +238,6 @@ impl<S: Simulation> Runner<S> {
         self.game.close(self.words_of(code));
     }
 
-    /// Ends the match for another process, unless its journal's end could not be written: nobody could take it up then, and
-    /// it goes on here, or ends for that, as it was told.
-    fn move_away(&mut self) {
-        self.game.end_journal(CloseCode::Moved);
-        self.carry_out();
-        if self.moving.is_some() {
-            self.game.close(CloseCode::Moved);
-        }
-    }
-
-    fn hear_of_move(&mut self, asked: Move) {
-        match asked {
-            Move::Can(answer) => {
-                let _ = answer.send(self.can_move());
-            }
-            Move::Go(order) => self.begin_to_move(order),
-        }
-    }
-
-    /// The journal that another process can take up, as it can be found from any folder.
-    fn can_move(&self) -> Result<PathBuf, &'static str> {
-        match (&self.journal, &self.moving) {
-            (None, _) => Err("it has no journal; start the server with one"),
-            (_, Some(_)) => Err("it is being handed over already"),
-            (Some(journal), None) => Ok(journal.found_from_anywhere()),
-        }
-    }
-
     /// What clients are told: a match with a journal is kept when its server ends in order.
     fn words_of(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
@@ -277,35 +247,6 @@ impl<S: Simulation> Runner<S> {
                 CloseCode::Restarting { after_s }
             }
             (code, _) => code,
-        }
-    }
-
-    /// The match is to go to another process: its clients get tickets that lead there, and play on until they have
-    /// them.
-    fn begin_to_move(&mut self, order: MoveOrder) {
-        if let Err(why) = self.can_move() {
-            let _ = order.done.send(Err(why));
-            return;
-        }
-        self.home = std::mem::replace(&mut self.tickets.servers, order.to.clone());
-        // Who is on its way into the match gets its ticket as soon as it plays.
-        for peer in self.game.playing() {
-            self.hand_ticket(peer);
-        }
-        let by = self.ends.clock.now() + MOVE_PATIENCE;
-        self.moving = Some((by, order));
-    }
-
-    /// The match stays: whoever was told to go elsewhere is told to come here again.
-    fn call_off(&mut self, why: &'static str) {
-        let Some((_, order)) = self.moving.take() else {
-            return;
-        };
-        tracing::warn!(id = self.id, why, "the match is not handed over");
-        let _ = order.done.send(Err(why));
-        self.tickets.servers = std::mem::take(&mut self.home);
-        for peer in self.game.playing() {
-            self.hand_ticket(peer);
         }
     }
 
