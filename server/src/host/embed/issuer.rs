@@ -40,8 +40,8 @@ impl<S: Simulation> Clone for TicketIssuer<S> {
 
 impl<S: Simulation> TicketIssuer<S> {
     /// A ticket for a screen with so many local players (0: for someone who watches), good for `life`, and newer than
-    /// whatever is safe of this identity: also after the clock was set back. The match is asked, between two of its steps;
-    /// one that is over is not.
+    /// whatever is safe of this identity: also after the clock was set back. The match is asked, between two of its steps, so
+    /// this is not for a look at the match itself; one that is over is not asked.
     ///
     /// # Errors
     /// A name, a number of seats or a life out of range, or an identity that is revoked for good.

@@ -99,7 +99,8 @@ impl<S: Simulation> Running<S> {
         }
     }
 
-    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`].
+    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`]. Waits for that, also within another tokio
+    /// runtime; not for use within such a look.
     ///
     /// # Errors
     /// The match is over.
