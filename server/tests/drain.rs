@@ -226,33 +226,37 @@ async fn a_hand_over_whose_asker_is_gone_is_called_off() {
     plays_on(&game).await;
 }
 
-/// A match that played on without a journal, as it was told to, was ended by a hand-over whose very last write failed;
-/// its players were sent to where nobody had it.
+/// A match whose journal can be written until the other end of it is dropped; between its first world and its end nothing
+/// is written for 20 s.
 #[cfg(unix)]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_whose_journal_fails_at_its_last_write_is_not_handed_over() {
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixStream;
-
-    let hosts = Hosts::new("last-write").await;
-    // Between the first world and the end nothing is written for 20 s.
+async fn add_over_a_pipe(
+    hosts: &Hosts,
+    id: u64,
+    on_failure: OnJournalFailure,
+) -> (MatchHandle<Counter>, std::os::unix::net::UnixStream) {
     let config = MatchConfig {
         tick: Duration::from_secs(1),
         turn: TurnLength::Fixed(20),
         ..MatchConfig::action()
     };
-    let add = async |id, on_failure| {
-        let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
-        let game = Match::new(config.clone(), Counter::default(), Arc::new(()), nobody).unwrap();
-        let (ours, reader) = UnixStream::pair().unwrap();
-        let file = std::fs::File::from(OwnedFd::from(ours));
-        let journal = Journal::from_file(hosts.folder.journal(id), file).on_failure(on_failure);
-        let game = hosts.host.add_match(id, game, Some(journal)).await.unwrap();
-        game.inspect(|_| ()).await.unwrap();
-        (game, reader)
-    };
-    let (goes_on, reader) = add(1, OnJournalFailure::GoOn).await;
-    let (ends, other_reader) = add(2, OnJournalFailure::End).await;
+    let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+    let game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+    let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
+    let journal = Journal::from_file(hosts.folder.journal(id), file).on_failure(on_failure);
+    let game = hosts.host.add_match(id, game, Some(journal)).await.unwrap();
+    game.inspect(|_| ()).await.unwrap();
+    (game, reader)
+}
+
+/// A match that played on without a journal, as it was told to, was ended by a hand-over whose very last write failed;
+/// its players were sent to where nobody had it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_journal_fails_at_its_last_write_is_not_handed_over() {
+    let hosts = Hosts::new("last-write").await;
+    let (goes_on, reader) = add_over_a_pipe(&hosts, 1, OnJournalFailure::GoOn).await;
+    let (ends, other_reader) = add_over_a_pipe(&hosts, 2, OnJournalFailure::End).await;
     drop((reader, other_reader));
     let answer = hosts.drain().await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -269,6 +273,23 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_handed_over() {
     assert!(tick().await > before, "it plays on");
     let lost = goes_on.inspect(|game| game.stats().journal_lost).await;
     assert!(lost.unwrap().is_some(), "and says that it has no journal");
+}
+
+/// A match was said to be kept though the world that it is kept by could not be written.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_is_said_to_be_kept_only_if_it_is() {
+    let hosts = Hosts::new("kept").await;
+    let (kept, _reader) = add_over_a_pipe(&hosts, 1, OnJournalFailure::GoOn).await;
+    let (lost, reader) = add_over_a_pipe(&hosts, 2, OnJournalFailure::GoOn).await;
+    drop(reader);
+    hosts.host.shutdown(CloseCode::Draining).await;
+    let said = kept.ended().await;
+    assert!(
+        matches!(said, Some(CloseCode::Restarting { .. })),
+        "{said:?}"
+    );
+    assert_eq!(lost.ended().await, Some(CloseCode::Draining));
 }
 
 /// Asked one after the other, matches that stood still used up the time for which whoever asks waits.
