@@ -318,7 +318,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             None => return Ok(()),
             Some(lost) => {
                 // Only the first transport can end so: attempts become the session's when they are connected.
-                let met_no_server = never_connected(lost);
+                let met_no_server = never_connected(self.transport.state());
                 if self.dial.is_none()
                     || !self.rejoin.can_return()
                     || met_no_server
@@ -343,7 +343,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         for attempt in &mut self.attempts {
             if attempt.is_over() && !attempt.failed {
                 attempt.failed = true;
-                if attempt.path.state() == TransportState::Closed(CloseReason::Expired) {
+                let state = attempt.path.state();
+                if let TransportState::Closed(CloseReason::Expired | CloseReason::Superseded) =
+                    state
+                {
                     self.rejoin.forget(attempt.ticket);
                 }
                 self.rejoin.fail(now);
@@ -433,6 +436,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             return Some(Ended::Session(Closed::Server(code)));
         }
         match self.transport.state() {
+            // The same whether the door knew it or the match.
+            TransportState::Closed(CloseReason::Superseded) => {
+                Some(Ended::Session(Closed::Server(CloseCode::Superseded)))
+            }
             TransportState::Closed(reason) => Some(Ended::Transport(reason)),
             TransportState::Connecting => None,
             TransportState::Connected => {
@@ -466,9 +473,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
 }
 
 /// Whether a transport ended before it was connected.
-fn never_connected(lost: Ended) -> bool {
-    use CloseReason::{Denied, Expired, NoAnswer};
-    matches!(lost, Ended::Transport(NoAnswer | Denied | Expired))
+fn never_connected(state: TransportState) -> bool {
+    use CloseReason::{Denied, Expired, NoAnswer, Superseded};
+    matches!(
+        state,
+        TransportState::Closed(NoAnswer | Denied | Expired | Superseded)
+    )
 }
 
 const _: () = {

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use twinstep_server::host::Server;
+use twinstep_server::host::{Server, TicketIssuer};
 use twinstep_udp::Key;
 
 use crate::cli::{Failure, HostArgs};
 use crate::game::Game;
 use crate::say;
-use crate::serve::{self, beside};
+use crate::serve::{self, TICKET_LIFE, beside};
 use crate::wiring::{self, unix_now};
 
 /// Runs a match for friends until it is asked to end.
@@ -42,7 +42,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     };
     let rules = wiring::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
-    let mut server = wiring::server(&rules, seed, args.players.into()).key(key.clone());
+    let mut server = wiring::server(&rules, seed, args.players.into()).key(key);
     if let Some(file) = &args.key_file {
         server = server.serials_file(beside(file));
     }
@@ -53,19 +53,17 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let dialled = server.public_addresses().to_vec();
     let is_new_folder = make_private_folder(&args.invites)?;
     let inviter = Inviter {
-        key,
+        issuer: server.issuer(),
         folder: args.invites.clone(),
         screens: args.players / args.seats,
         seats: args.seats,
-        dialled,
         made: Arc::default(),
     };
     for n in 1..=inviter.screens {
         inviter.invite(&format!("player-{n}"))?;
     }
     let invites = inviter.made();
-    let dialled = &inviter.dialled;
-    say::out(words(args, server.local_addr(), dialled, &invites))?;
+    say::out(words(args, server.local_addr(), &dialled, &invites))?;
     inviter.clone().listen();
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
@@ -83,11 +81,10 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 /// Makes invites, at the start and whenever a name is typed.
 #[derive(Clone)]
 struct Inviter {
-    key: Key,
+    issuer: TicketIssuer<Game>,
     folder: PathBuf,
     screens: u8,
     seats: u8,
-    dialled: Vec<SocketAddr>,
     /// The files, in the order in which they were made.
     made: Arc<Mutex<Vec<PathBuf>>>,
 }
@@ -96,7 +93,8 @@ impl Inviter {
     /// Writes an invite for a player; where to.
     fn invite(&self, player: &str) -> Result<PathBuf, Failure> {
         let file = free_file(&self.folder, player)?;
-        serve::issue(&self.key, player, self.seats, &self.dialled)?.save(&file)?;
+        let ticket = self.issuer.issue(player, self.seats, TICKET_LIFE)?;
+        ticket.save(&file)?;
         let mut made = self.made.lock().expect("nothing panics under this lock");
         made.push(file.clone());
         Ok(file)
@@ -288,16 +286,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
+        let server = wiring::server(&wiring::rules(Some(0)), 1, 2);
+        let server = server.listen("127.0.0.1:0").unwrap();
         let inviter = Inviter {
-            key: Key::generate(),
+            issuer: server.issuer(),
             folder: folder.clone(),
             screens: 2,
             seats: 1,
-            dialled: vec!["127.0.0.1:7777".parse().unwrap()],
             made: Arc::default(),
         };
         let first = inviter.invite("player-2").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        // As if it had been used while this machine's clock was an hour ahead.
+        let ahead = unix_now().as_millis() as u64 + 3_600_000;
+        server
+            .inspect(move |game| game.raise_serial("player-2", false, ahead))
+            .unwrap();
         assert_eq!(inviter.answer("  "), None);
         for unknown in ["player-3", "player-0", "../player-1", "anna"] {
             let answer = inviter.answer(unknown).unwrap();
@@ -308,7 +311,7 @@ mod tests {
         assert!(answer.contains(second.to_str().unwrap()), "{answer}");
         assert_eq!(inviter.made(), [first.clone(), second.clone()]);
         let serial = |file| twinstep_udp::Ticket::load(file).unwrap().serial();
-        assert!(serial(second) > serial(first));
+        assert!(serial(second) > ahead && ahead > serial(first));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

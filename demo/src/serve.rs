@@ -1,6 +1,5 @@
 //! A server for others: keys, tickets, journals, and the server itself.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_server::host::{
     Durability, JOURNAL_EXTENSION, OnJournalFailure, Stopped, newest_unfinished,
 };
-use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Key, SafeSerials, SerialOf, Ticket, TicketSpec};
 
 use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
 use crate::game::{Game, Rules};
@@ -26,7 +25,7 @@ const MATCH: u64 = 1;
 /// Of the action preset.
 const TICKS_PER_SECOND: u32 = 60;
 /// A ticket can be used for a day.
-const TICKET_LIFE: Duration = Duration::from_secs(86_400);
+pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -148,35 +147,30 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = Key::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
-    let ticket = issue(&key, &args.player, seats, &[args.server])?;
+    // What the server knows to be safe, if this is where it writes that down.
+    let serials = SafeSerials::load(beside(&args.key_file))?;
+    let safe = serials.safe(&SerialOf {
+        match_id: MATCH,
+        watches: args.spectate,
+        identity: args.player.clone(),
+    });
+    let spec = TicketSpec {
+        game: Game::NAME,
+        wire_version: u32::from(WIRE_VERSION),
+        identity: &args.player,
+        match_id: MATCH,
+        seats,
+        servers: &[args.server],
+        life: TICKET_LIFE,
+        timeout: TIMEOUT,
+        now_unix: unix_now(),
+    };
+    let ticket = Ticket::issue_after(&key, &spec, safe)?;
     match &args.out {
         Some(file) => ticket.save(file)?,
         None => say::out(ticket.to_line())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A ticket for a screen of so many players; none: for someone who only watches.
-pub(crate) fn issue(
-    key: &Key,
-    identity: &str,
-    seats: u8,
-    servers: &[SocketAddr],
-) -> Result<Ticket, TicketError> {
-    Ticket::issue(
-        key,
-        &TicketSpec {
-            game: Game::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity,
-            match_id: MATCH,
-            seats,
-            servers,
-            life: TICKET_LIFE,
-            timeout: TIMEOUT,
-            now_unix: unix_now(),
-        },
-    )
 }
 
 /// Where it is written down which tickets are out of date: the key file's name and `.serials`.

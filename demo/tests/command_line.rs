@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::time::Duration;
+
+use twinstep_udp::{SERIAL_END, SafeSerials, SerialOf, Ticket};
 
 use common::{Folder, Process, address, powderkeg, refused, run};
 
@@ -248,6 +251,43 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
     let (well, said) = player.end();
     assert!(well && said.contains("played to tick"), "{said}");
     assert!(said.contains("the server is shutting down"), "{said}");
+}
+
+/// After a clock that was ahead had been set right, tickets were made that the server had to refuse.
+#[test]
+fn a_ticket_is_newer_than_what_the_file_beside_the_key_says_is_safe() {
+    let folder = Folder::with_a_key("ahead");
+    let made = |player: &str| {
+        let ticket = Ticket::load(folder.ticket("127.0.0.1:1", player)).unwrap();
+        ticket.serial()
+    };
+    let before = made("anna");
+    let serials = folder.file("key.serials");
+    assert!(!fs::exists(format!("{serials}.lock")).unwrap(), "only read");
+    let ahead = before + 3_600_000;
+    let raised = [("anna", ahead), ("eve", SERIAL_END)].map(|(identity, serial)| {
+        let of = SerialOf {
+            match_id: 1,
+            watches: false,
+            identity: identity.to_owned(),
+        };
+        (of, serial)
+    });
+    let now_unix = Duration::from_millis(before);
+    let mut file = SafeSerials::open(&serials).unwrap();
+    file.raise(raised, now_unix).unwrap();
+    assert_eq!(made("anna"), ahead + 1);
+    let key = folder.file("key");
+    let ticket = ["ticket", "--key-file", &key, "--server", "127.0.0.1:1"];
+    refused(
+        &[&ticket[..], &["--player", "eve"]].concat(),
+        &["eve", "revoked for good"],
+    );
+    fs::write(&serials, "damaged").unwrap();
+    refused(
+        &[&ticket[..], &["--player", "anna"]].concat(),
+        &["no safe serial"],
+    );
 }
 
 /// What a journal is to survive can be said of one that is taken over, too, and of nothing else.

@@ -492,11 +492,11 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Goes on without a journal, because it cannot be written any more: a crash ends the match from here on.
+    /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
-        if self.recorder.take().is_some() {
-            self.stats.journal_lost = Some(self.world.tick());
-        }
+        self.recorder = None;
+        let tick = self.world.tick();
+        self.stats.journal_lost.get_or_insert(tick);
     }
 
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.

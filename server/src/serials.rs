@@ -26,6 +26,12 @@ impl Serials {
         self.safe.get(&(identity.to_owned(), watches)).copied()
     }
 
+    /// All that are known: identity, whether it watches, serial.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, bool, u64)> + '_ {
+        let safe = self.safe.iter();
+        safe.map(|((identity, watches), serial)| (&**identity, *watches, *serial))
+    }
+
     /// Raises what is safe; whether that changed anything.
     pub(crate) fn raise(&mut self, identity: &str, watches: bool, serial: u64) -> bool {
         let known = self.safe(identity, watches);

@@ -12,7 +12,10 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
-use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle, Running, Server};
+use twinstep_server::config::TurnLength;
+use twinstep_server::host::{
+    Host, HostConfig, Journal, MatchHandle, OnJournalFailure, Running, Server,
+};
 use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution};
 use twinstep_udp::{Key, Ticket};
 
@@ -221,6 +224,109 @@ async fn a_hand_over_whose_asker_is_gone_is_called_off() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(hosts.folder.ended(1), None);
     plays_on(&game).await;
+}
+
+/// A match whose journal can be written until the other end of it is dropped; between its first world and its end nothing
+/// is written for 20 s.
+#[cfg(unix)]
+async fn add_over_a_pipe(
+    hosts: &Hosts,
+    id: u64,
+    on_failure: OnJournalFailure,
+) -> (MatchHandle<Counter>, std::os::unix::net::UnixStream) {
+    let config = MatchConfig {
+        tick: Duration::from_secs(1),
+        turn: TurnLength::Fixed(20),
+        ..MatchConfig::action()
+    };
+    let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+    let game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+    let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
+    let journal = Journal::from_file(hosts.folder.journal(id), file).on_failure(on_failure);
+    let game = hosts.host.add_match(id, game, Some(journal)).await.unwrap();
+    game.inspect(|_| ()).await.unwrap();
+    (game, reader)
+}
+
+/// A match that played on without a journal, as it was told to, was ended by a hand-over whose very last write failed;
+/// its players were sent to where nobody had it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_whose_journal_fails_at_its_last_write_is_not_handed_over() {
+    let hosts = Hosts::new("last-write").await;
+    let (goes_on, reader) = add_over_a_pipe(&hosts, 1, OnJournalFailure::GoOn).await;
+    let (ends, other_reader) = add_over_a_pipe(&hosts, 2, OnJournalFailure::End).await;
+    drop((reader, other_reader));
+    let answer = hosts.drain().await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for why in [
+        "{\"id\":1,\"why\":\"its journal was lost\"}",
+        "{\"id\":2,\"why\":\"it ended meanwhile\"}",
+    ] {
+        assert!(answer.contains(why), "{answer}");
+    }
+    assert_eq!(ends.ended().await, Some(CloseCode::Fault));
+    let tick = async || goes_on.inspect(|game| game.world().tick()).await.unwrap();
+    let before = tick().await;
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(tick().await > before, "it plays on");
+    let lost = goes_on.inspect(|game| game.stats().journal_lost).await;
+    assert!(lost.unwrap().is_some(), "and says that it has no journal");
+}
+
+/// A match was said to be kept though the world that it is kept by could not be written.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_is_said_to_be_kept_only_if_it_is() {
+    let hosts = Hosts::new("kept").await;
+    let (kept, _reader) = add_over_a_pipe(&hosts, 1, OnJournalFailure::GoOn).await;
+    let (lost, reader) = add_over_a_pipe(&hosts, 2, OnJournalFailure::GoOn).await;
+    drop(reader);
+    hosts.host.shutdown(CloseCode::Draining).await;
+    let said = kept.ended().await;
+    assert!(
+        matches!(said, Some(CloseCode::Restarting { .. })),
+        "{said:?}"
+    );
+    assert_eq!(lost.ended().await, Some(CloseCode::Draining));
+}
+
+/// Asked one after the other, matches that stood still used up the time for which whoever asks waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn many_matches_that_stand_still_are_asked_at_once() {
+    let hosts = Hosts::new("many").await;
+    let mut held = Vec::new();
+    for id in 1..=4 {
+        let game = hosts.add(id, true).await;
+        held.push((hold_up(&game).await, game));
+    }
+    let plays = hosts.add(5, true).await;
+    let began = Instant::now();
+    let answer = hosts.drain().await;
+    let took = began.elapsed();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("5.journal"), "{answer}");
+    assert!(took < Duration::from_millis(2_500), "it took {took:?}");
+    assert_eq!(plays.ended().await, Some(CloseCode::Moved));
+}
+
+/// Players were sent back to the very server that had just ended their match.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_does_not_hand_its_matches_over_to_itself() {
+    let hosts = Hosts::new("itself").await;
+    let game = hosts.add(1, true).await;
+    let (ours, other) = (hosts.host.local_addr(), hosts.other.local_addr());
+    for to in [ours.to_string(), format!("{other},{ours}")] {
+        let request = hosts.drain_request().replace(&other.to_string(), &to);
+        let answer = hosts.ask(request).await;
+        assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+        let why = format!("{ours} leads to this very server");
+        assert!(answer.contains(&why), "{answer}");
+    }
+    plays_on(&game).await;
+    assert_eq!(hosts.folder.ended(1), None);
 }
 
 struct Player {

@@ -217,10 +217,26 @@ fn a_server_that_cannot_start_takes_nothing_over() {
     let error = fails(server(&key, &folder).policies(config));
     assert!(matches!(error, HostError::Match(_)), "{error}");
 
+    // Sound by itself, but not for a match without a command delay.
+    let error = fails(server(&key, &folder).policies(MatchConfig::strategy())).to_string();
+    for words in ["match 1 stays here", "command delay is 0", "[1, 2, 3, 4]"] {
+        assert!(error.contains(words), "{error}");
+    }
+
+    // Where the journal cannot be opened, as by another user.
+    let (journal, away) = (folder.0.join("match.journal"), folder.0.join("away"));
+    std::fs::rename(&journal, &away).unwrap();
+    let error = fails(server(&key, &folder));
+    assert!(
+        matches!(error, HostError::Admin(AdminError::Journal { .. })),
+        "{error}"
+    );
+    std::fs::rename(&away, &journal).unwrap();
+
     let far: SocketAddr = "203.0.113.7:7777".parse().unwrap();
     // Another version, as another build would say.
     let hello = Hello::of::<Counter>(&(), "").unwrap();
-    let mut taker = Taker::new(&hello, 4);
+    let mut taker = Taker::new(&hello, &MatchConfig::action());
     taker.version += 1;
     let error = take_over(admin, &[far], &taker, &folder.0.join("token"))
         .err()

@@ -285,6 +285,39 @@ async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
     host.shutdown(CloseCode::Draining).await;
 }
 
+/// One ticket of a match that does not run, shown again and again, took all places of a small host.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
+    let key = Key::generate();
+    let config = HostConfig {
+        sessions_max: 16,
+        ..config(&key)
+    };
+    let host = Host::start(config).await.unwrap();
+    host.add_match(1, tally(8), None).await.unwrap();
+    let former = ticket(&host, &key, "mallory", 9);
+    let mut waiting: Vec<_> = (0..32).map(|_| client(&former)).collect();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(2) {
+        // Some are told that they are over.
+        waiting.retain_mut(|client| client.advance(|_| 0).is_ok());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let mut party = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
+    let began = Instant::now();
+    play(&mut party, |party| {
+        waiting.retain_mut(|client| client.advance(|_| 0).is_ok());
+        authority(&party[0].0) > Tick(0)
+    })
+    .await
+    .unwrap();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "it took {took:?}");
+    assert!(!waiting.is_empty(), "some wait on");
+    host.shutdown(CloseCode::Draining).await;
+}
+
 /// Finding K12: "full, try again later" could not be tried again with the same ticket.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_refused_tries_again_with_the_same_ticket() {

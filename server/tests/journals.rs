@@ -1,6 +1,7 @@
 //! Journals as files: one writer at a time, torn ends cut off, and which match of a folder goes on.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use twinstep_core::replay::{Index, Recorder};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, Tick, World};
 use twinstep_server::host::{
-    Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
+    Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
 };
 use twinstep_server::{Look, Match, MatchConfig, Output, Resolution};
 
@@ -309,4 +310,34 @@ fn what_is_to_survive_a_loss_of_power_has_its_name_on_the_disk_too() {
         assert_eq!(journal.settle().is_err(), is_missed, "{durability:?}");
         fs::remove_dir_all(&gone).unwrap();
     }
+}
+
+/// A server that took the match up, played and ended between the look and the repair had what it wrote cut off.
+#[test]
+fn a_journal_that_was_written_to_since_it_was_looked_at_is_not_cut() {
+    let folder = Folder::new("repair");
+    let path = folder.file("1.journal");
+    played(&path, 1, 2, false);
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&[0; 100]).unwrap();
+    let checkup = Checkup::of::<Counter>(&path).unwrap();
+    assert!(checkup.harm.is_some());
+    // Another program wrote there meanwhile.
+    file.write_all(b"more").unwrap();
+    drop(file);
+    let before = fs::read(&path).unwrap();
+    let refused = checkup.repair(&path);
+    assert!(
+        matches!(refused, Err(JournalFileError::Changed { .. })),
+        "{refused:?}"
+    );
+    assert!(fs::read(&path).unwrap() == before);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "no copy");
+
+    let kept = Checkup::of::<Counter>(&path)
+        .unwrap()
+        .repair(&path)
+        .unwrap();
+    assert!(fs::read(kept).unwrap() == before);
+    resume(&path).unwrap();
 }

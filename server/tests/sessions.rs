@@ -13,8 +13,11 @@ use twinstep_client::{Client, Closed, Event, SessionConfig};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_server::PeerId;
 use twinstep_server::host::{Running, Server};
-use twinstep_udp::{Ticket, Transport, TransportState, UdpClient};
+use twinstep_udp::{
+    CloseReason, Key, SERIAL_END, Ticket, TicketError, Transport, TransportState, UdpClient,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -378,6 +381,105 @@ fn an_identity_whose_serial_is_raised_needs_a_new_ticket() {
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
     server.shutdown();
+}
+
+/// A copy of an old ticket took one of all identities' places each time it was shown.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
+    let refused = |ticket: &Ticket| {
+        let mut copy = UdpClient::connect(ticket, Duration::ZERO).unwrap();
+        let began = Instant::now();
+        while copy.state() == TransportState::Connecting {
+            assert!(began.elapsed() < PATIENCE);
+            copy.advance(began.elapsed());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(
+            copy.state(),
+            TransportState::Closed(CloseReason::Superseded)
+        );
+    };
+    let file = std::env::temp_dir().join(format!("twinstep-door-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let key = Key::generate();
+    let server = || self::server().key(key.clone()).serials_file(&file);
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let address = running.local_addr();
+    let first = running.ticket("anna").unwrap();
+    let mut anna = Player::join(&first);
+    let stored = anna.ticket();
+    let safe = || running.inspect(|game| game.safe_serial("anna", false));
+    anna.play_until(|_| safe() == Ok(Some(stored.serial())))
+        .unwrap();
+    refused(&first);
+    let sessions = running.inspect(|game| game.sessions());
+    assert_eq!(sessions, Ok(1));
+    running.shutdown();
+    let again = server().listen(&address.to_string()).unwrap();
+    refused(&first);
+    let mut back = Player::join_and_keep_nothing(&stored);
+    back.play_until(|back| back.tick() > Tick(0)).unwrap();
+    again.shutdown();
+    for name in [file.clone(), file.with_extension("lock")] {
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// After a clock that was ahead had been set right, no new ticket was let in for as long as it had been ahead.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "serials are wall-clock times")]
+fn a_new_ticket_is_good_though_the_clock_was_ahead_when_the_last_one_was_used() {
+    let server = server().spectators(1, 0).listen("127.0.0.1:0").unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let ahead = now.as_millis() as u64 + 3_600_000;
+    server
+        .inspect(move |game| {
+            game.raise_serial("anna", false, ahead);
+            game.raise_serial("eve", true, ahead);
+        })
+        .unwrap();
+    let mut anna = Player::join(&server.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
+    let mut eve = Player::join(&server.spectator_ticket("eve").unwrap());
+    eve.play_until(|eve| eve.tick() > Tick(0)).unwrap();
+    server.shutdown();
+}
+
+/// Who is revoked for good gets no ticket, hears why, and is let in by none that it may have.
+#[test]
+fn who_is_revoked_for_good_stays_out() {
+    let server = server().listen("127.0.0.1:0").unwrap();
+    let ticket = server.ticket("anna").unwrap();
+    let refused = server.inspect(|game| {
+        game.raise_serial("anna", false, SERIAL_END);
+        let now = game.next_due();
+        game.connect_by_ticket(now, PeerId(900), "anna", 1, SERIAL_END)
+    });
+    assert_eq!(refused, Ok(Err(CloseCode::Superseded)));
+    let error = server.ticket("anna").unwrap_err();
+    assert!(matches!(error, TicketError::Revoked { .. }), "{error}");
+    let ended = Player::join(&ticket).play_until(|_| false).unwrap_err();
+    let said = Closed::Server(CloseCode::Superseded);
+    assert_eq!(ended, Ended::Session(said));
+    server.shutdown();
+}
+
+/// Tickets can be made from any thread, one of another runtime too.
+#[tokio::test]
+async fn tickets_are_made_within_another_runtime() {
+    let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());
+    let server = made.await.unwrap();
+    let issuer = server.issuer();
+    let before = server.ticket("anna").unwrap();
+    let ticket = issuer.issue("anna", 1, Duration::from_secs(60)).unwrap();
+    assert!(ticket.serial() >= before.serial());
+    assert!(ticket.expires_unix_s() < before.expires_unix_s());
+    tokio::task::spawn_blocking(|| server.shutdown())
+        .await
+        .unwrap();
 }
 
 #[test]

@@ -20,6 +20,7 @@ use twinstep_core::text;
 
 use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::secrets::random;
+use crate::serials::SerialOf;
 use crate::tickets::SERVERS_MAX;
 
 /// The longest identity, in bytes of UTF-8.
@@ -51,6 +52,17 @@ pub struct TicketClaims {
     pub seats: u8,
     /// From when on the ticket is worthless, in seconds since the unix epoch.
     pub expires_unix_s: u64,
+}
+
+impl TicketClaims {
+    /// Whose serials this ticket's is one of.
+    pub(crate) fn holder(&self) -> SerialOf {
+        SerialOf {
+            match_id: self.match_id,
+            watches: self.seats == 0,
+            identity: self.identity.clone(),
+        }
+    }
 }
 
 /// All that stands under the seal.

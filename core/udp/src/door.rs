@@ -9,6 +9,8 @@ use std::time::Duration;
 use crate::claims::TicketClaims;
 use crate::knock::Dial;
 use crate::netcode::HANDSHAKE_LIFE;
+use crate::serials::SerialOf;
+use crate::tickets::SERIAL_END;
 
 /// A challenge is answered within this, or the peer asks again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
@@ -16,6 +18,8 @@ const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 const CHALLENGED_MAX: usize = 4_096;
 /// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
 const DIALS_MAX: usize = 32;
+/// Identities whose safe serials are known. Of one beyond that, whoever lets its sessions in knows better.
+const SAFE_MAX: usize = 65_536;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
@@ -35,16 +39,15 @@ struct Dialled {
     serial: u64,
 }
 
-/// An identity in a match, as a player or as one who watches.
-type Holder = (u64, bool, String);
-
 #[derive(Default)]
 pub(crate) struct Door {
     challenged: BTreeMap<SocketAddr, Challenge>,
     /// Dials that became sessions, and when: for as long as something of their handshake could be of use.
     begun: BTreeMap<u64, Duration>,
     /// What each identity dialled lately.
-    dials: BTreeMap<Holder, Vec<Dialled>>,
+    dials: BTreeMap<SerialOf, Vec<Dialled>>,
+    /// The lowest serials that let an identity in, as far as that was told.
+    safe: BTreeMap<SerialOf, u64>,
     forgot_at: Duration,
 }
 
@@ -64,11 +67,29 @@ impl Door {
         self.begun.contains_key(&dial.session)
     }
 
+    /// Tickets with a lower serial let nobody in any more.
+    pub(crate) fn note_safe(&mut self, of: SerialOf, serial: u64) {
+        if self.safe.len() < SAFE_MAX || self.safe.contains_key(&of) {
+            let known = self.safe.entry(of).or_default();
+            *known = serial.max(*known);
+        }
+    }
+
+    /// The match is over: nobody is let into it by anything.
+    pub(crate) fn forget_match(&mut self, match_id: u64) {
+        self.safe.retain(|of, _| of.match_id != match_id);
+    }
+
+    /// Whether it is known that a newer ticket of its identity is safe.
+    pub(crate) fn is_superseded(&self, ticket: &TicketClaims) -> bool {
+        let safe = self.safe.get(&ticket.holder());
+        safe.is_some_and(|safe| ticket.serial < *safe || *safe == SERIAL_END)
+    }
+
     /// Whether this ticket's holder may be challenged for another dial now; the same one again is none. Where there is no
     /// room, a newer ticket takes the place of an older one: a copy of what is out of date keeps nobody out.
     pub(crate) fn may_dial(&mut self, now: Duration, ticket: &TicketClaims, dial: &Dial) -> bool {
-        let holder = (ticket.match_id, ticket.seats == 0, ticket.identity.clone());
-        let dials = self.dials.entry(holder).or_default();
+        let dials = self.dials.entry(ticket.holder()).or_default();
         if dials.iter().any(|dialled| dialled.session == dial.session) {
             return true;
         }

@@ -59,7 +59,8 @@ impl Key {
         parse(&text).map_err(|found| KeyError::NotAKey { path, found })
     }
 
-    /// Writes a key file with mode 0600; a file that is already there is left alone.
+    /// Writes a key file with mode 0600, whole or not at all; a file that is already there is left alone. Of two
+    /// processes that make one at once, one does, and the other finds it.
     ///
     /// # Errors
     /// [`KeyError::Exists`] or [`KeyError::Unwritable`].
@@ -120,7 +121,7 @@ fn parse(text: &str) -> Result<Key, String> {
     let (first, generation, secret, rest) =
         (lines.next(), lines.next(), lines.next(), lines.next());
     match first {
-        None => return Err("an empty file".into()),
+        None => return Err("an empty file (it was not written to its end)".into()),
         Some(FIRST_LINE) => {}
         // What a wrong file says may itself be a secret, so none of it is repeated but a small number.
         Some(line) => {
@@ -183,7 +184,8 @@ pub enum KeyError {
     /// The file is no key file.
     #[error(
         "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
-         make one with Key::generate and Key::save"
+         bring back a whole copy, or move the file away and make a new one with Key::generate and Key::save (tickets of \
+         the old one are not good with it)"
     )]
     NotAKey {
         /// Which file.
@@ -227,6 +229,46 @@ mod tests {
             Err(KeyError::Exists { .. })
         ));
         assert_eq!(Key::load(&path).unwrap(), key);
+    }
+
+    /// Two servers that started together read each other's half file.
+    #[test]
+    fn processes_that_make_a_key_file_at_once_agree_on_one() {
+        let folder = Folder::new();
+        for n in 0..200 {
+            let path = folder.file(&format!("key-{n}"));
+            let make = || {
+                match Key::generate().save(&path) {
+                    Ok(()) | Err(KeyError::Exists { .. }) => {}
+                    Err(error) => panic!("round {n}: {error}"),
+                }
+                Key::load(&path).unwrap_or_else(|error| panic!("round {n}: {error}"))
+            };
+            let keys: Vec<Key> = std::thread::scope(|scope| {
+                let made: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+                made.into_iter().map(|key| key.join().unwrap()).collect()
+            });
+            assert!(keys.iter().all(|key| *key == keys[0]), "round {n}");
+        }
+    }
+
+    /// What an earlier version left half written says what to do with it, and that works.
+    #[test]
+    fn a_key_file_that_was_cut_off_is_moved_away_and_made_anew() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        Key::generate().save(&path).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for bytes in [0, 5, FIRST_LINE.len() + 3, whole.len() - 10] {
+            secrets::write_over(&path, &whole[..bytes]).unwrap();
+            let error = Key::load(&path).unwrap_err();
+            assert!(matches!(error, KeyError::NotAKey { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains("move the file away"), "{said}");
+            std::fs::rename(&path, folder.file("away")).unwrap();
+            Key::generate().save(&path).unwrap();
+            Key::load(&path).unwrap();
+        }
     }
 
     #[cfg(unix)]

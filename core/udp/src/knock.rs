@@ -34,6 +34,15 @@ const PROOF_AT: usize = DRAWN_AT + NONCE_BYTES;
 pub(crate) enum RefusalReason {
     Full,
     Expired,
+    Superseded,
+}
+
+impl RefusalReason {
+    const ALL: [RefusalReason; 3] = [
+        RefusalReason::Full,
+        RefusalReason::Expired,
+        RefusalReason::Superseded,
+    ];
 }
 
 /// The keys of one session, and its id.
@@ -97,11 +106,11 @@ impl Dial {
     /// Why this session does not begin, if the datagram is the server's word on that.
     pub(crate) fn read_refusal(&self, datagram: &[u8]) -> Option<RefusalReason> {
         let (about, tag) = datagram.split_last_chunk::<TAG_BYTES>()?;
-        let reason = match about {
-            [REFUSAL, reason] if *reason == RefusalReason::Full as u8 => RefusalReason::Full,
-            [REFUSAL, reason] if *reason == RefusalReason::Expired as u8 => RefusalReason::Expired,
-            _ => return None,
+        let &[REFUSAL, said] = about else {
+            return None;
         };
+        let mut reasons = RefusalReason::ALL.into_iter();
+        let reason = reasons.find(|reason| *reason as u8 == said)?;
         let nonce = self.refusal_nonce();
         cipher::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
@@ -188,7 +197,7 @@ mod tests {
         let ticket = ticket();
         let (dial, _) = Dial::draw(&ticket);
         let (other, _) = Dial::draw(&ticket);
-        for reason in [RefusalReason::Full, RefusalReason::Expired] {
+        for reason in RefusalReason::ALL {
             let refusal = dial.refusal(reason);
             assert_eq!(dial.read_refusal(&refusal), Some(reason));
             assert_eq!(other.read_refusal(&refusal), None);

@@ -97,7 +97,9 @@ pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{GAME_MAX_BYTES, SERVERS_MAX, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
+pub use tickets::{
+    GAME_MAX_BYTES, SERIAL_END, SERVERS_MAX, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec,
+};
 pub use transport::{SimulatedTransport, Transport};
 pub use words::{CloseReason, LeaveReason, SendError, SessionId, TransportCounters};
 

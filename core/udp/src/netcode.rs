@@ -402,6 +402,7 @@ impl Guest {
             self.refused = reason.map(|reason| match reason {
                 RefusalReason::Full => CloseReason::Denied,
                 RefusalReason::Expired => CloseReason::Expired,
+                RefusalReason::Superseded => CloseReason::Superseded,
             });
         }
         None

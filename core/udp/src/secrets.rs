@@ -1,4 +1,4 @@
-//! Files that hold secrets: readable by their owner only, replaced whole or not at all.
+//! Files that hold secrets: readable by their owner only, made and replaced whole or not at all.
 //!
 //! Invariant: a secret is never in a file that others could open, not even for a moment: the file is made with
 //! mode 0600 before its first byte is written. (On systems without unix modes the folder's own rules apply.)
@@ -13,27 +13,60 @@ const FRESH: &str = ".new";
 /// Nobody takes longer to put it there.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
-/// Makes a new file; an existing one is an error ([`io::ErrorKind::AlreadyExists`]).
+/// Makes a new file: readers see all of it or no file, also after a loss of power. An existing one is an error
+/// ([`io::ErrorKind::AlreadyExists`]) and stays as it is; of two that make one at once, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = owner_only().create_new(true).write(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    put(
+        path,
+        |file| file.write_all(text.as_bytes()),
+        |fresh| place_new(fresh, path),
+    )
 }
 
 /// Makes or replaces a file: readers see the old text or the new one, never a part, also after a loss of power.
 pub(crate) fn write_over(path: &Path, text: &str) -> io::Result<()> {
+    put(
+        path,
+        |file| file.write_all(text.as_bytes()),
+        |fresh| fs::rename(fresh, path),
+    )
+}
+
+/// Fills a file beside its place, and puts it there when the disk has it.
+fn put(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+    place: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     clear_away(path);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{:016x}{FRESH}", random_u64()));
     let fresh: PathBuf = path.with_file_name(name);
-    let written = write_new(&fresh, text)
-        .and_then(|()| fs::rename(&fresh, path))
-        .and_then(|()| sync_folder(path));
-    if written.is_err() {
-        // Best effort: what matters is the first error.
-        let _ = fs::remove_file(&fresh);
+    let mut file = owner_only().create_new(true).write(true).open(&fresh)?;
+    let filled = fill(&mut file).and_then(|()| file.sync_all());
+    drop(file);
+    let placed = filled.and_then(|()| place(&fresh));
+    // It may be in its place. Best effort: what matters is the first error.
+    let _ = fs::remove_file(&fresh);
+    placed.and_then(|()| sync_folder(path))
+}
+
+/// Gives a file its name, if no other one has it.
+fn place_new(fresh: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(fresh, path) {
+        // A file system without hard links, such as FAT: the name is taken first, and what it stands for comes at once.
+        Err(error)
+            if [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied]
+                .contains(&error.kind()) =>
+        {
+            owner_only().create_new(true).write(true).open(path)?;
+            fs::rename(fresh, path).inspect_err(|_| drop(fs::remove_file(path)))
+        }
+        linked => linked,
     }
-    written
 }
 
 /// Removes what a process left behind that was killed while it replaced this file.
@@ -180,6 +213,28 @@ pub(crate) mod tests {
         assert_eq!(from_hex("abc"), None);
         assert_eq!(from_hex("zz"), None);
         assert_eq!(from_hex("+1"), None);
+    }
+
+    /// A key file that could not be written whole stayed, and blocked every later start.
+    #[test]
+    fn a_file_that_could_not_be_written_whole_is_not_there() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        let full = |file: &mut File| {
+            file.write_all(b"twinstep-k")?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let failed = put(&path, full, |fresh| place_new(fresh, &path));
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+        write_new(&path, "whole").unwrap();
+        let again = write_new(&path, "another").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        // Another process that looked before the name was taken.
+        let late = put(&path, |_| Ok(()), |fresh| place_new(fresh, &path));
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(read(&path, 100).unwrap(), ("whole".to_string(), None));
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
     #[test]

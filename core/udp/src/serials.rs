@@ -58,6 +58,22 @@ impl SafeSerials {
         Ok(SafeSerials { path, serials })
     }
 
+    /// Reads the file, if it is there, and neither locks nor makes anything: for whoever makes tickets by it.
+    ///
+    /// # Errors
+    /// [`SerialsError`]: it cannot be read, or is damaged.
+    pub fn load(path: impl AsRef<Path>) -> Result<SafeSerials, SerialsError> {
+        let path = path.as_ref().to_path_buf();
+        let serials = read(&path)?;
+        Ok(SafeSerials { path, serials })
+    }
+
+    /// The lowest serial that lets an identity in; `None`: all do.
+    #[must_use]
+    pub fn safe(&self, of: &SerialOf) -> Option<u64> {
+        self.serials.get(of).copied()
+    }
+
     /// The safe serials of one match: whether it watches, its identity, the serial.
     pub fn of_match(&self, match_id: u64) -> impl Iterator<Item = (bool, &str, u64)> + '_ {
         self.serials

@@ -13,7 +13,9 @@
 //! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
 //! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
 //! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
-//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder.
+//! at most an answer that is shorter than itself and of use to nobody but the ticket's holder. It costs more time, each
+//! time: the derivation of the keys, and netcode's token, which is sealed, opened again and looked for among all that are
+//! kept. Copies are not slowed down, for whoever makes them could then take the answer from the one who knocked.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -21,17 +23,19 @@ use std::time::Duration;
 
 use crate::PACKET_MAX;
 use crate::cipher::KEY_BYTES;
-use crate::claims::{Pass, TicketClaims};
-use crate::door::{Challenge, Door};
+use crate::claims::TicketClaims;
+use crate::door::Door;
 use crate::keys::Key;
-use crate::knock::{KNOCK, Knock, RefusalReason};
+use crate::knock::KNOCK;
 use crate::link::{Link, Refused};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
+use crate::serials::SerialOf;
 use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
 
 mod config;
+mod knocks;
 
 pub use config::{ServerConfig, ServerConfigError};
 
@@ -227,6 +231,18 @@ impl ServerEndpoint {
         self.door.forget(now);
     }
 
+    /// Tickets of this identity with a lower serial are refused in words from now on, and cost no session: a newer one is
+    /// safe. Whoever is not told of here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says;
+    /// 65,536 identities can be told of.
+    pub fn note_safe(&mut self, of: SerialOf, serial: u64) {
+        self.door.note_safe(of, serial);
+    }
+
+    /// Forgets which tickets of a match are safe: it is over.
+    pub fn forget_match(&mut self, match_id: u64) {
+        self.door.forget_match(match_id);
+    }
+
     /// Lets a session speak. Unknown sessions are left alone.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
@@ -336,75 +352,6 @@ impl ServerEndpoint {
         for protocol in &mut self.gates {
             protocol.gate.advance(elapsed);
         }
-    }
-
-    fn handle_knock(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
-        if self.by_address.contains_key(&from) {
-            // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
-            self.counters.junk += 1;
-            return;
-        }
-        let Some(knock) = Knock::read(datagram) else {
-            self.counters.junk += 1;
-            return;
-        };
-        let of_key = |p: &Protocol| p.id == knock.protocol_id();
-        let Some(gate) = self.gates.iter().position(of_key) else {
-            self.counters.unknown_key += 1;
-            return;
-        };
-        let pass = match Pass::open(knock.sealed(), &self.gates[gate].secret) {
-            Ok(Some(pass)) => pass,
-            Ok(None) => {
-                self.counters.bad_claims += 1;
-                return;
-            }
-            Err(()) => {
-                self.counters.rejected += 1;
-                return;
-            }
-        };
-        let is_for_us = pass
-            .servers
-            .iter()
-            .any(|server| self.public_addresses.contains(server));
-        let dial = knock.dial(&pass.secret).filter(|_| is_for_us);
-        let Some(dial) = dial.filter(|dial| !self.door.has_begun(dial)) else {
-            self.counters.rejected += 1;
-            return;
-        };
-        let room = self.sessions.len() < self.sessions_max && self.door.has_room(from);
-        let expired = self.now_unix.as_secs() >= pass.claims.expires_unix_s;
-        let refused = match (expired, room) {
-            (true, _) => Some((&mut self.counters.denied_expired, RefusalReason::Expired)),
-            (_, false) => Some((&mut self.counters.denied_full, RefusalReason::Full)),
-            _ => None,
-        };
-        if let Some((counter, reason)) = refused {
-            *counter += 1;
-            let _ = self.outbox.push(from, &dial.refusal(reason));
-            return;
-        }
-        if !self.door.may_dial(now, &pass.claims, &dial) {
-            self.counters.rate_limited += 1;
-            return;
-        }
-        if let Some(old) = self.door.take_other(from, &dial) {
-            self.gates[old.gate].gate.forget(from, &old.dial);
-        }
-        let out = &mut self.outbox;
-        let protocol = &mut self.gates[gate];
-        if !protocol.gate.challenge(from, &dial, pass.timeout_s, out) {
-            self.counters.rejected += 1;
-            return;
-        }
-        let challenge = Challenge {
-            gate,
-            since: now,
-            dial,
-            ticket: pass.claims,
-        };
-        self.door.note(from, challenge);
     }
 
     fn handle_sealed(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], gate: usize) {

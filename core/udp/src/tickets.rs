@@ -36,6 +36,9 @@ use crate::secrets::{self, from_hex, random, random_u64, to_hex};
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// For how much longer than any ticket lives safe serials are remembered, lest a clock that is set back revive one.
 pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
+/// Above the serials of all tickets. An identity whose serial is raised to it is shut out for good: no ticket of it lets
+/// anybody in, and none can be made.
+pub const SERIAL_END: u64 = u64::MAX;
 /// The most addresses of a server.
 pub const SERVERS_MAX: usize = 4;
 /// The longest game id, in bytes.
@@ -85,10 +88,11 @@ pub struct Ticket {
 
 impl Ticket {
     /// Makes a ticket. Its serial is the time, in milliseconds since the unix epoch: newer than all that were made
-    /// before, as long as the clock only goes on.
+    /// before, as long as the clock only goes on. Whoever can know what is safe already says so, by
+    /// [`issue_after`](Ticket::issue_after).
     ///
     /// # Errors
-    /// [`TicketError::Identity`] or [`TicketError::Range`] when the spec is out of its ranges.
+    /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`] when the spec is out of its ranges.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -96,10 +100,11 @@ impl Ticket {
         Ticket::issue_after(key, spec, None)
     }
 
-    /// As [`issue`](Ticket::issue), newer than the ticket with the serial `after`, whatever the clock says.
+    /// As [`issue`](Ticket::issue), newer than the ticket with the serial `after`, whatever the clock says: after the
+    /// serial that is safe, such as [`SafeSerials::safe`](crate::SafeSerials::safe).
     ///
     /// # Errors
-    /// As [`issue`](Ticket::issue).
+    /// As [`issue`](Ticket::issue), and [`TicketError::Revoked`] if no serial is left: `after` is [`SERIAL_END`].
     ///
     /// # Panics
     /// As [`issue`](Ticket::issue).
@@ -111,9 +116,16 @@ impl Ticket {
         check(spec)?;
         let now_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
         let next = after.map_or(0, |after| after.saturating_add(1));
+        let serial = now_ms.max(next);
+        if serial == SERIAL_END {
+            return Err(TicketError::Revoked {
+                identity: spec.identity.to_string(),
+                match_id: spec.match_id,
+            });
+        }
         let claims = TicketClaims {
             ticket_id: random_u64(),
-            serial: now_ms.max(next),
+            serial,
             identity: spec.identity.to_string(),
             match_id: spec.match_id,
             seats: spec.seats,
@@ -385,6 +397,18 @@ pub enum TicketError {
     Seats {
         /// What the spec said.
         got: u8,
+    },
+    /// Whatever this identity holds or gets is revoked.
+    #[error(
+        "all tickets of {:?} for match {match_id} are revoked for good, those to come too: its serial was raised to the \
+         end; give the player another name, or begin another match",
+        text::line(identity)
+    )]
+    Revoked {
+        /// The identity.
+        identity: String,
+        /// The match.
+        match_id: u64,
     },
     /// There is no such file.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]

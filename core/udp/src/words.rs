@@ -23,6 +23,11 @@ pub enum CloseReason {
     /// By the server's clock the ticket ran out.
     #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
+    /// The server knows that a newer ticket of this identity is safe.
+    #[error(
+        "this ticket is out of date: a newer one of yours was used or stored since; use that one"
+    )]
+    Superseded,
     /// The server ended the session.
     #[error("the server ended the session")]
     ByServer,
@@ -85,6 +90,8 @@ pub struct TransportCounters {
     pub denied_full: u64,
     /// Requests with a true ticket that had expired.
     pub denied_expired: u64,
+    /// Requests with a true ticket when a newer one of its identity was safe.
+    pub denied_superseded: u64,
     /// True tickets whose claims this version cannot read.
     pub bad_claims: u64,
     /// Datagrams above a session's rate.

@@ -8,7 +8,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
-use twinstep_udp::{KeyError, TicketError};
+use twinstep_udp::{KeyError, SerialsError, TicketError};
 
 use crate::terminal::TerminalError;
 
@@ -35,6 +35,9 @@ pub enum Failure {
     /// A key file.
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] KeyError),
+    /// The file beside a key file that says which tickets are out of date.
+    #[error("{0}")]
+    Serials(#[from] SerialsError),
     /// A ticket.
     #[error("{0}")]
     Ticket(#[from] TicketError),

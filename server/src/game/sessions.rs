@@ -164,6 +164,14 @@ impl<S: Simulation> Match<S> {
         while !self.callers.is_empty() {
             self.dismiss(0, code);
         }
+        self.end_journal(code);
+        self.closed = Some(code);
+    }
+
+    /// Writes the journal's end, as [`close`](Self::close) would with this code. A host that must know that it stands there
+    /// before anybody is told calls this, and [`close`](Self::close) when it was written; or
+    /// [`forgo_journal`](Self::forgo_journal), if it could not be.
+    pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
             CloseCode::Draining | CloseCode::Restarting { .. } => KEPT.to_owned(),
@@ -173,7 +181,7 @@ impl<S: Simulation> Match<S> {
             self.note_snapshot();
         }
         self.journal(|recorder, out| recorder.end(&reason, out));
-        self.closed = Some(code);
+        self.recorder = None;
     }
 
     /// Whether no turn has begun that is not full: what was sealed was told.

@@ -1,5 +1,7 @@
 //! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`].
 
+use twinstep_udp::SERIAL_END;
+
 use super::*;
 
 impl<S: Simulation> Match<S> {
@@ -22,10 +24,11 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (identity, Some(serial)), seats)
     }
 
-    /// Whether a newer ticket of this identity is safe.
+    /// Whether a newer ticket of this identity is safe, or all of them are revoked.
     pub(super) fn is_superseded(&self, identity: &str, watches: bool, serial: u64) -> bool {
         let safe = self.serials.safe(identity, watches);
-        safe.is_some_and(|safe| serial < safe)
+        // No sound ticket has the last serial, so whoever is revoked by it is shut out whatever it shows.
+        serial == SERIAL_END || safe.is_some_and(|safe| serial < safe)
     }
 
     /// What is known of safe serials from elsewhere: identity, whether it watches, serial. The journal does not hear of
@@ -37,7 +40,10 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Tickets of an identity with a lower serial let nobody in any more. An operator revokes what an identity holds by
-    /// raising its serial above all that were issued; sessions that are there go on.
+    /// raising its serial above all that were issued (the time of now, in milliseconds since the unix epoch, unless a
+    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`] it is shut out for good, and no
+    /// ticket can be made for it any more. A session that is there goes on, and is handed newer tickets unless it is shut
+    /// out for good; [`kick`](Match::kick) ends it.
     pub fn raise_serial(&mut self, identity: &str, watches: bool, serial: u64) {
         if !self.serials.raise(identity, watches, serial) {
             return;
@@ -52,6 +58,11 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn safe_serial(&self, identity: &str, watches: bool) -> Option<u64> {
         self.serials.safe(identity, watches)
+    }
+
+    /// All serials that are safe: identity, whether it watches, the lowest serial that lets it in.
+    pub fn safe_serials(&self) -> impl Iterator<Item = (&str, bool, u64)> + '_ {
+        self.serials.iter()
     }
 
     /// The ticket that a session is to get must be newer than the one with this serial.

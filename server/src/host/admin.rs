@@ -3,21 +3,9 @@
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats, else 503
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
-//!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas), and answers with
-//!                        { moved: [{ id, journal, tick, stopped_unix_ms }], stays: [{ id, why }] }. A server says in the
-//!                        body what it can take over: { wire, game, version, rules, seats, only, door }. Needs the token.
+//!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
+//!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
 //! ```
-//!
-//! The hand-over, seen from both processes and a client:
-//!
-//! ```text
-//!  old   play ──▶ fits? is it there? ──▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
-//!  new   bind ──▶ POST /drain ────────── waits ────────────────────────────────▶ take the journal up ──▶ play
-//!  client                                                               "moved" ──▶ dials with the new ticket ──▶ play
-//! ```
-//!
-//! First all are asked, then all move. If one of them refuses, none moves; one that stands still and does not answer stays,
-//! alone. Each step has its time, so the answer comes within 12 s whatever a match does.
 //!
 //! Invariant: whoever is not on this machine reaches nothing of this (`host/admin_port.rs`), and who has not the token
 //! changes nothing.
@@ -31,29 +19,25 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use twinstep_core::text::line;
 use twinstep_udp::KeyError;
 
 use super::Clock;
 use super::admin_port::{self, AdminToken};
+use super::drain::{self, Move};
 use super::isolation::Pulse;
-use super::knock;
-use super::taker::{Drained, HandedOver, Kept, Taker};
+use super::knock::OwnKnocks;
+use super::taker::Taker;
 
 /// Without a beat of the I/O loop for so long, the process is not alive.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
-/// A match says within so long whether it can move. One that does not stands still.
-const ASK_PATIENCE: Duration = Duration::from_secs(1);
-/// A match that said so has moved within so long: its clients get their tickets, and its journal its end.
-const MOVE_PATIENCE: Duration = Duration::from_secs(8);
-
 /// Why there is no admin port, or nothing could be taken over through it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,13 +48,24 @@ pub enum AdminError {
     )]
     NotLoopback(SocketAddr),
     /// The file of the token.
-    #[error("the admin token: {0}")]
+    #[error("the admin token: {0}\n(an admin token that is not there is made at the next start)")]
     Token(#[from] KeyError),
     /// It cannot be listened on.
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
     Listen {
         /// Where.
         address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The journal of a match that is to be taken over cannot be used here.
+    #[error(
+        "cannot open {path}, the journal of the match that is to be taken over: {source}; run this server as the user \
+         that the other one runs as (its match plays on)"
+    )]
+    Journal {
+        /// Which file.
+        path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
     },
@@ -107,29 +102,6 @@ impl Beat {
     }
 }
 
-/// What a match is asked on its way to another process.
-pub(super) enum Move {
-    /// Whether it can.
-    Can(oneshot::Sender<Result<(), &'static str>>),
-    /// To go.
-    Go(MoveOrder),
-}
-
-/// A match is to be handed over.
-pub(super) struct MoveOrder {
-    /// What its clients shall dial.
-    pub(super) to: Vec<SocketAddr>,
-    /// Where the answer goes: the journal and the tick at which it ended, or why not.
-    pub(super) done: oneshot::Sender<Result<Moved, &'static str>>,
-}
-
-/// A match was handed over.
-pub(super) struct Moved {
-    pub(super) journal: PathBuf,
-    pub(super) tick: u32,
-    pub(super) stopped_unix_ms: u64,
-}
-
 /// What the admin port knows of a match.
 #[derive(Clone)]
 pub(super) struct Known {
@@ -143,14 +115,15 @@ pub(super) struct Known {
 pub(super) type Register = Arc<Mutex<BTreeMap<u64, Known>>>;
 
 #[derive(Clone)]
-struct Admin {
+pub(super) struct Admin {
     clock: Clock,
     beat: Arc<Beat>,
     matches: Register,
     /// The game that is played here.
-    game: String,
+    pub(super) game: String,
     /// What players of this server dial.
-    public: Vec<SocketAddr>,
+    pub(super) public: Vec<SocketAddr>,
+    pub(super) own_knocks: OwnKnocks,
 }
 
 #[derive(Serialize)]
@@ -160,11 +133,6 @@ struct MatchLine {
     spectators: u32,
     tick: u32,
     lateness_ms: f64,
-}
-
-#[derive(Deserialize)]
-struct DrainTo {
-    to: String,
 }
 
 /// Binds the admin port.
@@ -184,6 +152,7 @@ pub(super) struct About {
     pub(super) matches: Register,
     pub(super) game: String,
     pub(super) public: Vec<SocketAddr>,
+    pub(super) own_knocks: OwnKnocks,
     /// Without one nothing can be changed.
     pub(super) token: Option<AdminToken>,
 }
@@ -204,11 +173,13 @@ pub(super) fn start(
         matches: about.matches,
         game: about.game,
         public: about.public,
+        own_knocks: about.own_knocks,
     };
     let router = Router::new()
         .route("/livez", get(livez))
         .route("/matches", get(list))
-        .route("/drain", post(drain))
+        .route("/ready", post(drain::ready))
+        .route("/drain", post(drain::drain))
         .with_state(admin);
     tracing::info!(address = %bound, "admin port");
     Ok((
@@ -244,148 +215,11 @@ async fn list(State(admin): State<Admin>) -> Response {
     Json(lines).into_response()
 }
 
-async fn drain(State(admin): State<Admin>, Query(query): Query<DrainTo>, body: String) -> Response {
-    let to: Result<Vec<SocketAddr>, _> = query.to.split(',').map(str::parse).collect();
-    let to = match to {
-        Ok(to) if (1..=twinstep_udp::SERVERS_MAX).contains(&to.len()) => to,
-        _ => {
-            let said = format!(
-                "expected ?to=ADDR[,ADDR], such as 203.0.113.7:7777, got {:?}\n",
-                query.to
-            );
-            return (StatusCode::BAD_REQUEST, said).into_response();
-        }
-    };
-    let known = admin.known();
-    let (mut only, mut door) = (None, None);
-    // An operator who asks says nothing of what that server is; a server does.
-    if !body.is_empty() {
-        let taker: Taker = match serde_json::from_str(&body) {
-            Ok(taker) => taker,
-            Err(error) => {
-                let said = format!("expected no body, or what a server can take over: {error}\n");
-                return (StatusCode::BAD_REQUEST, said).into_response();
-            }
-        };
-        (only, door) = (taker.only, taker.door);
-        // All of them are looked at before any is stopped.
-        let wanted = known
-            .iter()
-            .filter(|(id, _)| only.is_none_or(|only| only == **id));
-        for (id, known) in wanted {
-            if let Some(why) = known.needs.refusal(&taker) {
-                tracing::warn!(?to, id, %why, "not handed over");
-                let said = format!("match {id} stays here: {why}\n");
-                return (StatusCode::CONFLICT, said).into_response();
-            }
-        }
-    }
-    let mut drained = Drained::default();
-    let (known, others): (Vec<_>, Vec<_>) = known
-        .into_iter()
-        .partition(|(id, _)| only.is_none_or(|only| only == *id));
-    for (id, _) in others {
-        let why = "the other server does not take it".to_owned();
-        drained.stays.push(Kept { id, why });
-    }
-    if let Some(why) = admin.nobody_at(&to, door).await {
-        tracing::warn!(?to, %why, "not handed over");
-        return (StatusCode::CONFLICT, why).into_response();
-    }
-    tracing::info!(?to, "asked to hand over");
-    let mut ready = Vec::new();
-    for (id, known) in known {
-        match known.can_move().await {
-            Some(Ok(())) => ready.push((id, known)),
-            Some(Err(why)) => {
-                let said = format!("match {id} stays here: {why}\n");
-                return (StatusCode::CONFLICT, said).into_response();
-            }
-            None => {
-                let why = "it stands still".to_owned();
-                drained.stays.push(Kept { id, why });
-            }
-        }
-    }
-    let mut moving = Vec::new();
-    for (id, known) in ready {
-        let (done, moved) = oneshot::channel();
-        let order = Move::Go(MoveOrder {
-            to: to.clone(),
-            done,
-        });
-        if known.moves.try_send(order).is_ok() {
-            moving.push((id, moved));
-        }
-    }
-    // All of them at once, whatever one of them does.
-    let by = tokio::time::Instant::now() + MOVE_PATIENCE;
-    for (id, moved) in moving {
-        match tokio::time::timeout_at(by, moved).await {
-            Ok(Ok(Ok(moved))) => drained.moved.push(HandedOver {
-                id,
-                journal: moved.journal,
-                tick: moved.tick,
-                stopped_unix_ms: moved.stopped_unix_ms,
-            }),
-            Ok(Ok(Err(why))) => drained.stays.push(Kept {
-                id,
-                why: why.to_owned(),
-            }),
-            // It ended meanwhile.
-            Ok(Err(_)) => {}
-            Err(_) => {
-                let why = "it stands still".to_owned();
-                drained.stays.push(Kept { id, why });
-            }
-        }
-    }
-    Json(drained).into_response()
-}
-
-impl Known {
-    /// Whether the match can move; `None`: it does not answer.
-    async fn can_move(&self) -> Option<Result<(), &'static str>> {
-        let (answer, answered) = oneshot::channel();
-        self.moves.try_send(Move::Can(answer)).ok()?;
-        let answered = tokio::time::timeout(ASK_PATIENCE, answered).await;
-        answered.ok()?.ok()
-    }
-}
-
 impl Admin {
     /// The matches that run.
-    fn known(&self) -> BTreeMap<u64, Known> {
+    pub(super) fn known(&self) -> BTreeMap<u64, Known> {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
         matches.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
         matches.clone()
-    }
-
-    /// Why players are not sent to these addresses: a server of this game must answer at one of them, or at its `door`,
-    /// and those that do not answer must lead to where this very server is dialled.
-    async fn nobody_at(&self, to: &[SocketAddr], door: Option<SocketAddr>) -> Option<String> {
-        let asked: Vec<_> = to
-            .iter()
-            .copied()
-            .chain(door)
-            .map(|at| {
-                let game = self.game.clone();
-                let knock = tokio::task::spawn_blocking(move || knock::is_there(at, &game));
-                (at, knock)
-            })
-            .collect();
-        let mut there = Vec::new();
-        for (at, knock) in asked {
-            if knock.await.unwrap_or(false) {
-                there.push(at);
-            }
-        }
-        let is_ours = |at: &SocketAddr| self.public.iter().any(|ours| ours.ip() == at.ip());
-        let known = |at: &&SocketAddr| there.contains(at) || (!there.is_empty() && is_ours(at));
-        let stranger = to.iter().find(|at| !known(at))?;
-        Some(format!(
-            "expected a server of {:?} at {stranger} before players are sent there, but none answers; start it first\n",
-            self.game
-        ))
     }
 }

@@ -185,6 +185,24 @@ async fn only_who_may(
 mod tests {
     use super::*;
 
+    /// Of two servers that started together, one read the half file of the other and did not start.
+    #[test]
+    fn servers_that_start_at_once_have_the_same_token() {
+        let folder = std::env::temp_dir().join(format!("twinstep-tokens-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for n in 0..100 {
+            let path = folder.join(n.to_string());
+            let load = || AdminToken::load_or_make(&path).unwrap().0;
+            let tokens: Vec<String> = std::thread::scope(|scope| {
+                let loaded: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
+                loaded.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            assert!(tokens.iter().all(|token| *token == tokens[0]), "round {n}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn only_names_of_this_machine_are_local() {
         for host in [

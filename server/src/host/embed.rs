@@ -23,15 +23,17 @@ use twinstep_udp::{Key, SESSIONS_MAX};
 
 use super::knock::Doorkeeper;
 use super::{
-    Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure, Taker, admin,
-    bind, public_of, take_over, unix_now,
+    AdminError, Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure,
+    Taker, admin, bind, public_of, take_over, unix_now,
 };
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, StartError};
 use crate::hooks::{Look, Referee, Resolution, Resolver};
 
+mod issuer;
 mod running;
 
+pub use issuer::TicketIssuer;
 pub use running::{Running, Stopped};
 
 /// The match of a [`Server`]: there is only one.
@@ -291,7 +293,7 @@ impl<S: Simulation> Server<S> {
                 // The other process stops what it hands over: a server that cannot start takes nothing over.
                 host.rehearse(&host.public)?;
                 let hello = Hello::of::<S>(&self.rules, &config.build).map_err(StartError::from)?;
-                let mut taker = Taker::new(&hello, config.players_max).only(MATCH);
+                let mut taker = Taker::new(&hello, &config).only(MATCH);
                 taker.door = socket.local_addr().ok().map(on_this_machine);
                 let token = host.admin_token.as_deref();
                 let token = token.ok_or(HostError::NoToken(other))?;
@@ -299,7 +301,15 @@ impl<S: Simulation> Server<S> {
                 let drained = take_over(other, &host.public, &taker, token)?;
                 drop(door);
                 let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
-                let moved = moved.ok_or(HostError::NothingToTakeOver(other))?;
+                let stays = drained.stays.into_iter().find(|kept| kept.id == MATCH);
+                let moved = moved.ok_or_else(|| match stays {
+                    Some(kept) => AdminError::Refused {
+                        address: other,
+                        said: format!("match {MATCH} is not handed over: {}", kept.why),
+                    }
+                    .into(),
+                    None => HostError::NothingToTakeOver(other),
+                })?;
                 stopped_unix_ms = Some(moved.stopped_unix_ms);
                 Some(Keep::Resume(moved.journal))
             }

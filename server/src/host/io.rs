@@ -5,7 +5,8 @@
 //!                    └ not yet ─▶ Waiting ──10 s──────▲
 //! ```
 //!
-//! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost.
+//! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
+//! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,18 +15,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    DATAGRAM_MAX, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
+    DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
 use super::admin::Beat;
-use super::knock;
+use super::knock::{Knock, OwnKnocks};
+use super::routes::{Guest, Route, Routes};
 use super::{Clock, RESERVED, unix_now};
 use crate::peer::PeerId;
 
@@ -50,25 +51,20 @@ pub(super) enum Heard {
 
 /// What the I/O task is told.
 pub(super) enum Told {
-    /// Tickets for this match lead here.
-    Open(u64, Sender<Heard>),
+    /// Tickets for this match lead here, but those that are older than these.
+    Open(u64, Sender<Heard>, Vec<(SerialOf, u64)>),
+    /// Tickets with a lower serial let this identity in no more.
+    Safe(SerialOf, u64),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
     /// Send this.
     Packet(PeerId, Box<[u8]>),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
-    /// Let nobody in any more, and answer nobody who asks.
+    /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
-}
-
-enum Route {
-    /// Its match does not run yet, or has no room: until then.
-    Waiting(TicketClaims, Duration),
-    Playing(u64),
-    Leaving(CloseCode, Duration),
 }
 
 struct Io {
@@ -76,12 +72,15 @@ struct Io {
     endpoint: ServerEndpoint,
     clock: Clock,
     matches: BTreeMap<u64, Sender<Heard>>,
-    routes: BTreeMap<SessionId, Route>,
+    routes: Routes,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
     beat: Arc<Beat>,
     /// The game that is served: who knocks for it hears that it is here.
     game: String,
+    /// What this server asks others, lest it answers itself.
+    own_knocks: OwnKnocks,
+    is_shut: bool,
     draining: Option<CloseCode>,
     lost: Lost,
     lost_before: (Lost, TransportCounters),
@@ -107,6 +106,7 @@ pub(super) fn start(
     orders: Receiver<Told>,
     beat: Arc<Beat>,
     game: String,
+    own_knocks: OwnKnocks,
 ) -> impl Future<Output = ()> {
     let counters = endpoint.counters();
     let io = Io {
@@ -114,10 +114,12 @@ pub(super) fn start(
         endpoint,
         clock,
         matches: BTreeMap::new(),
-        routes: BTreeMap::new(),
+        routes: Routes::default(),
         moved: BTreeSet::new(),
         beat,
         game,
+        own_knocks,
+        is_shut: false,
         draining: None,
         lost: Lost::default(),
         lost_before: (Lost::default(), counters),
@@ -163,9 +165,12 @@ impl Io {
         let now = self.clock.now();
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => match knock::answer(&buffer[..bytes], &self.game) {
-                    Some(answer) => {
-                        let _ = self.socket.try_send_to(&answer, from);
+                Ok((bytes, from)) => match Knock::read(&buffer[..bytes], &self.game) {
+                    // Who ends is there for nobody, and nobody is sent to where he is.
+                    Some(knock) => {
+                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
+                            let _ = self.socket.try_send_to(&knock.answer(), from);
+                        }
                     }
                     None => self.endpoint.handle(now, from, &buffer[..bytes]),
                 },
@@ -189,15 +194,10 @@ impl Io {
         self.beat.beat(now);
         self.endpoint.advance(now, unix_now());
         self.lead_waiting();
-        let over: Vec<SessionId> = self
-            .routes
-            .iter()
-            .filter(|(_, route)| matches!(route, Route::Leaving(_, until) if now >= *until))
-            .map(|(session, _)| *session)
-            .collect();
-        for session in over {
-            self.routes.remove(&session);
-            self.endpoint.disconnect(session);
+        let is_over =
+            |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
+        for session in self.routes.those(is_over) {
+            self.end(session);
         }
         if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
             self.lost_told = now;
@@ -212,8 +212,9 @@ impl Io {
                 ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
                     tracing::debug!(session = session.0, ?reason, "transport ended");
-                    if let Some(Route::Playing(id)) = self.routes.remove(&session)
-                        && let Some(game) = self.matches.get(&id)
+                    if let Some(guest) = self.routes.remove(session)
+                        && guest.route == Route::Playing
+                        && let Some(game) = self.matches.get(&guest.ticket.match_id)
                     {
                         // If it finds no room, the match notices the silence by itself.
                         let _ = game.try_send(Heard::Gone(PeerId(session.0)));
@@ -225,67 +226,62 @@ impl Io {
 
     fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
         let until = self.clock.now() + MATCH_PATIENCE;
-        self.lead(session, ticket, until);
+        self.routes.come(session, ticket, until);
+        self.lead(session);
+        // Each dial takes one of all identities' places, also where its match never comes.
+        while let Some(one) = self.routes.one_too_many(session) {
+            tracing::info!(session = one.0, "its identity waits too often");
+            self.end(one);
+        }
     }
 
-    /// Leads a session to its match; one that finds none waits until then.
-    fn lead(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
+    /// Leads a session that waits to its match, if that is there and has room.
+    fn lead(&mut self, session: SessionId) {
         if let Some(code) = self.draining {
             return self.say_goodbye(session, code);
         }
+        let Some(guest) = self.routes.get(session) else {
+            return;
+        };
+        let ticket = guest.ticket.clone();
         let id = ticket.match_id;
         let Some(game) = self.matches.get(&id) else {
             if self.moved.contains(&id) {
-                return self.say_goodbye(session, CloseCode::Moved);
+                self.say_goodbye(session, CloseCode::Moved);
             }
-            self.routes.insert(session, Route::Waiting(ticket, until));
             return;
         };
         // Its packets come behind this, so the match knows it by then.
-        match game.try_send(Heard::Connected(PeerId(session.0), ticket)) {
-            Ok(()) => {
-                self.endpoint.admit(session);
-                self.routes.insert(session, Route::Playing(id));
-            }
-            Err(
-                TrySendError::Full(Heard::Connected(_, ticket))
-                | TrySendError::Closed(Heard::Connected(_, ticket)),
-            ) => {
-                self.routes.insert(session, Route::Waiting(ticket, until));
-            }
-            Err(_) => unreachable!("it gives back what it was given"),
+        let heard = Heard::Connected(PeerId(session.0), ticket);
+        if game.try_send(heard).is_ok() {
+            self.endpoint.admit(session);
+            self.routes.turn(session, Route::Playing);
         }
     }
 
     /// Tries those who wait again, and gives up those who waited long enough.
     fn lead_waiting(&mut self) {
         let now = self.clock.now();
-        let waiting: Vec<SessionId> = self
-            .routes
-            .iter()
-            .filter(|(_, route)| match route {
-                Route::Waiting(ticket, until) => {
-                    now >= *until || self.matches.contains_key(&ticket.match_id)
-                }
-                _ => false,
-            })
-            .map(|(session, _)| *session)
-            .collect();
-        for session in waiting {
-            match self.routes.remove(&session) {
-                Some(Route::Waiting(_, until)) if now >= until => {
-                    self.say_goodbye(session, CloseCode::NoMatch);
-                }
-                Some(Route::Waiting(ticket, until)) => self.lead(session, ticket, until),
-                _ => {}
-            }
+        let is_due = |guest: &Guest| matches!(guest.route, Route::Waiting(until) if now >= until);
+        for session in self.routes.those(is_due) {
+            self.say_goodbye(session, CloseCode::NoMatch);
+        }
+        let can_be_led = |guest: &Guest| {
+            matches!(guest.route, Route::Waiting(_))
+                && self.matches.contains_key(&guest.ticket.match_id)
+        };
+        for session in self.routes.those(can_be_led) {
+            self.lead(session);
         }
     }
 
     fn hear_packet(&mut self, session: SessionId, bytes: Vec<u8>) {
-        match self.routes.get(&session) {
-            Some(Route::Playing(id)) => {
-                let Some(game) = self.matches.get(id) else {
+        let Some(guest) = self.routes.get(session) else {
+            return;
+        };
+        match guest.route {
+            Route::Playing => {
+                let Some(game) = self.matches.get(&guest.ticket.match_id) else {
                     return;
                 };
                 let sent = game.capacity() > RESERVED
@@ -294,39 +290,37 @@ impl Io {
                         .is_ok();
                 self.lost.match_full += u64::from(!sent);
             }
-            Some(Route::Leaving(code, _)) => {
-                let code = *code;
-                self.tell_why(session, code);
-            }
-            Some(Route::Waiting(..)) | None => {}
+            Route::Leaving(code, _) => self.tell_why(session, code),
+            Route::Waiting(_) => {}
         }
     }
 
     fn obey(&mut self, order: Told) {
         match order {
-            Told::Open(id, game) => {
+            Told::Open(id, game, safe) => {
+                for (of, serial) in safe {
+                    self.endpoint.note_safe(of, serial);
+                }
                 self.matches.insert(id, game);
                 self.lead_waiting();
             }
+            Told::Safe(of, serial) => self.endpoint.note_safe(of, serial),
             Told::Over(id, code) => {
                 self.matches.remove(&id);
+                self.endpoint.forget_match(id);
                 if code == CloseCode::Moved {
                     self.moved.insert(id);
                 }
-                let left: Vec<SessionId> = self
-                    .routes
-                    .iter()
-                    .filter(|(_, route)| match route {
-                        Route::Playing(of) => *of == id,
+                let is_left = |guest: &Guest| {
+                    let goes = match guest.route {
+                        Route::Playing => true,
                         // Who came too late to be heard there need not wait for what is elsewhere now.
-                        Route::Waiting(ticket, _) => {
-                            code == CloseCode::Moved && ticket.match_id == id
-                        }
+                        Route::Waiting(_) => code == CloseCode::Moved,
                         Route::Leaving(..) => false,
-                    })
-                    .map(|(session, _)| *session)
-                    .collect();
-                for session in left {
+                    };
+                    goes && guest.ticket.match_id == id
+                };
+                for session in self.routes.those(is_left) {
                     self.say_goodbye(session, code);
                 }
             }
@@ -336,21 +330,20 @@ impl Io {
             }
             Told::Close(peer, code) => {
                 let session = SessionId(peer.0);
-                if let Some(Route::Playing(_)) = self.routes.get(&session) {
+                let guest = self.routes.get(session);
+                if guest.is_some_and(|guest| guest.route == Route::Playing) {
                     self.say_goodbye(session, code);
                 }
             }
-            Told::Shut => self.endpoint.shut(),
+            Told::Shut => {
+                self.is_shut = true;
+                self.endpoint.shut();
+            }
             Told::Drain(code) => {
                 self.draining = Some(code);
                 self.matches.clear();
-                let playing: Vec<SessionId> = self
-                    .routes
-                    .iter()
-                    .filter(|(_, route)| !matches!(route, Route::Leaving(..)))
-                    .map(|(session, _)| *session)
-                    .collect();
-                for session in playing {
+                let is_here = |guest: &Guest| !matches!(guest.route, Route::Leaving(..));
+                for session in self.routes.those(is_here) {
                     self.say_goodbye(session, code);
                 }
             }
@@ -362,7 +355,12 @@ impl Io {
         self.endpoint.admit(session);
         self.tell_why(session, code);
         let until = self.clock.now() + GOODBYE;
-        self.routes.insert(session, Route::Leaving(code, until));
+        self.routes.turn(session, Route::Leaving(code, until));
+    }
+
+    fn end(&mut self, session: SessionId) {
+        self.routes.remove(session);
+        self.endpoint.disconnect(session);
     }
 
     fn tell_why(&mut self, session: SessionId, code: CloseCode) {
@@ -389,6 +387,7 @@ impl Io {
                 c.rejected,
                 c.denied_full,
                 c.denied_expired,
+                c.denied_superseded,
                 c.bad_claims,
                 c.rate_limited,
                 c.fenced,
@@ -403,6 +402,7 @@ impl Io {
                 rejected = now.1.rejected - counters.rejected,
                 denied_full = now.1.denied_full - counters.denied_full,
                 denied_expired = now.1.denied_expired - counters.denied_expired,
+                denied_superseded = now.1.denied_superseded - counters.denied_superseded,
                 bad_claims = now.1.bad_claims - counters.bad_claims,
                 rate_limited = now.1.rate_limited - counters.rate_limited,
                 fenced = now.1.fenced - counters.fenced,

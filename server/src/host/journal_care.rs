@@ -108,7 +108,8 @@ impl Checkup {
     /// Cuts off what is not sound, after a whole copy of the file was made beside it; where that copy is.
     ///
     /// # Errors
-    /// A file that another process writes, or a copy or a cut that cannot be made: then the original is as it was.
+    /// A file that another process writes, or has written to since this look at it; or a copy or a cut that cannot be made.
+    /// Then the original is as it was.
     pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
         let failed = |source| JournalFileError::Unwritable {
             path: path.to_owned(),
@@ -121,15 +122,37 @@ impl Checkup {
                 path: path.to_owned(),
             });
         }
-        let kept = copy_beside(path).map_err(failed)?;
+        // Where a server took the match up meanwhile, what was not sound is gone, and sound turns stand there.
+        if file.metadata().map_err(failed)?.len() != self.file_bytes {
+            return Err(JournalFileError::Changed {
+                path: path.to_owned(),
+            });
+        }
+        let kept = copy_beside(path, |copy| io::copy(&mut &file, copy)).map_err(failed)?;
         let cut = file.set_len(self.index.sound_bytes());
         cut.and_then(|()| file.sync_all()).map_err(failed)?;
         Ok(kept)
     }
 }
 
-/// A copy under a name that is free: `.damaged`, or with a number.
-fn copy_beside(path: &Path) -> io::Result<PathBuf> {
+/// A whole copy under a name that is free, `.damaged` or with a number, or none at all.
+fn copy_beside(
+    path: &Path,
+    copy_to: impl FnOnce(&mut File) -> io::Result<u64>,
+) -> io::Result<PathBuf> {
+    let (kept, mut file) = make_beside(path)?;
+    let copied = copy_to(&mut file).and_then(|_| file.sync_all());
+    match copied {
+        Ok(()) => Ok(kept),
+        Err(error) => {
+            // Or each try would leave one, where there may be no room.
+            let _ = std::fs::remove_file(&kept);
+            Err(error)
+        }
+    }
+}
+
+fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     for n in 1_u32.. {
         let mut name = path.as_os_str().to_owned();
         name.push(match n {
@@ -138,14 +161,35 @@ fn copy_beside(path: &Path) -> io::Result<PathBuf> {
         });
         let kept = PathBuf::from(name);
         match OpenOptions::new().write(true).create_new(true).open(&kept) {
-            Ok(mut copy) => {
-                io::copy(&mut File::open(path)?, &mut copy)?;
-                copy.sync_all()?;
-                return Ok(kept);
-            }
+            Ok(file) => return Ok((kept, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
     unreachable!("no folder has so many files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each try to repair a journal on a full disk left one more file there.
+    #[test]
+    fn a_copy_that_cannot_be_made_whole_is_not_left_behind() {
+        let folder = std::env::temp_dir().join(format!("twinstep-copy-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("match.journal");
+        for _ in 0..3 {
+            let failed = copy_beside(&path, |copy| {
+                io::Write::write_all(copy, b"half of it")?;
+                Err(io::ErrorKind::StorageFull.into())
+            });
+            assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        }
+        let kept = copy_beside(&path, |_| Ok(0)).unwrap();
+        assert_eq!(kept, folder.join("match.journal.damaged"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -71,6 +71,14 @@ pub enum JournalFileError {
         /// Which file.
         path: PathBuf,
     },
+    /// It is not as it was when it was looked at.
+    #[error(
+        "the journal {path} was changed since it was looked at: look at it again before it is repaired"
+    )]
+    Changed {
+        /// Which file.
+        path: PathBuf,
+    },
     /// It cannot be made or written.
     #[error(
         "cannot write the journal {path}: {source}; choose a folder that exists, can be written to and has room"
@@ -240,6 +248,12 @@ impl Journal {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where it is, for a process that may stand in another folder.
+    pub(super) fn found_from_anywhere(&self) -> PathBuf {
+        let found = self.path.canonicalize();
+        found.unwrap_or_else(|_| self.path.clone())
     }
 
     pub(super) fn is_new(&self) -> bool {

@@ -19,6 +19,7 @@ mod admin;
 mod admin_port;
 mod clock;
 mod config;
+mod drain;
 mod embed;
 mod handle;
 mod incidents;
@@ -30,6 +31,7 @@ mod journal_file;
 mod journal_folder;
 mod knock;
 mod rejoin;
+mod routes;
 mod runner;
 mod serials;
 mod signal;
@@ -47,7 +49,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Key, SafeSerials, ServerEndpoint};
+use twinstep_udp::{Key, SafeSerials, SerialOf, ServerEndpoint};
 
 use crate::game::Match;
 use admin::{Beat, Known, Register};
@@ -57,13 +59,14 @@ use config::{bind, public_of};
 use incidents::IncidentFiles;
 use io::Told;
 use isolation::Pulse;
+use knock::OwnKnocks;
 use rejoin::RejoinTickets;
 use runner::{Ends, Runner};
 use serials::SerialKeeper;
 
 pub use admin::AdminError;
 pub use config::{HostConfig, HostError};
-pub use embed::{Running, Server, Stopped};
+pub use embed::{Running, Server, Stopped, TicketIssuer};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
@@ -197,6 +200,7 @@ impl Host {
         let endpoint = ServerEndpoint::new(config.endpoint(&public), clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
+        let own_knocks = OwnKnocks::default();
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -207,6 +211,7 @@ impl Host {
                     matches: register.clone(),
                     game: config.game.clone(),
                     public: public.clone(),
+                    own_knocks: own_knocks.clone(),
                     token: token
                         .map(AdminToken::load_or_make)
                         .transpose()
@@ -215,7 +220,8 @@ impl Host {
                 Some(admin::start(listener, at, about)?)
             }
         };
-        let io = io::start(socket, endpoint, clock, orders, beat, config.game.clone());
+        let game = config.game.clone();
+        let io = io::start(socket, endpoint, clock, orders, beat, game, own_knocks);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -288,7 +294,16 @@ impl Host {
         };
         let (hear, heard) = mpsc::channel(HEARD_MAX);
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
-        let opened = self.told.send(Told::Open(id, hear)).await;
+        let safe = game.safe_serials().map(|(identity, watches, serial)| {
+            let of = SerialOf {
+                match_id: id,
+                watches,
+                identity: identity.to_owned(),
+            };
+            (of, serial)
+        });
+        let opens = Told::Open(id, hear, safe.collect());
+        let opened = self.told.send(opens).await;
         opened.map_err(|_| HostError::Stopped)?;
         let pulse = Arc::new(Pulse::default());
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
@@ -309,7 +324,8 @@ impl Host {
             servers: self.public.clone(),
         };
         let tick = game.world().tick().0;
-        let needs = Taker::new(&game.origin().1, game.config().players_max);
+        let config = game.config();
+        let needs = Taker::new(&game.origin().1, config).with_delay(config.command_delay);
         let runner = Runner::new(
             id,
             game,

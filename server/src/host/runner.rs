@@ -18,7 +18,7 @@ use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::{SerialOf, TicketClaims};
 
-use super::admin::{Move, MoveOrder, Moved};
+use super::drain::{Move, MoveOrder, Moved};
 use super::incidents::IncidentFiles;
 use super::io::{Heard, Told};
 use super::isolation::Pulse;
@@ -32,6 +32,8 @@ use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
+mod moving;
+
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
@@ -42,9 +44,6 @@ type Fold = (PeerId, Tick, Result<Folded, Unfolded>);
 const BATCH: usize = 256;
 /// Looks at the match that are taken before that, however many there are.
 const ERRANDS_MAX: usize = 16;
-/// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
-/// just joining, returning or being healed to arrive.
-const MOVE_PATIENCE: Duration = Duration::from_secs(5);
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// That a match has no journal is said so often.
@@ -183,7 +182,7 @@ impl<S: Simulation> Runner<S> {
                     reason = self.words_of(code);
                     let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
                     if self.game.is_between_turns() || now >= by {
-                        self.game.close(reason);
+                        self.close(code);
                     }
                 }
                 Some(Ending::Abandoned) => return CloseCode::Draining,
@@ -205,7 +204,7 @@ impl<S: Simulation> Runner<S> {
             }
             let moves = self.moving.as_ref();
             if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
-                self.game.close(CloseCode::Moved);
+                self.move_away();
             }
             self.carry_out();
             self.ends.pulse.beat(&self.game);
@@ -213,40 +212,30 @@ impl<S: Simulation> Runner<S> {
         let stopped = unix_now();
         self.write_incidents();
         let journal = self.journal.take();
-        let path = journal.as_ref().map(|journal| journal.path().to_owned());
+        let path = journal.as_ref().map(Journal::found_from_anywhere);
         if let Some(journal) = journal
             && let Err(error) = journal.finish()
         {
             tracing::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
-        if let (Some((_, order)), Some(path)) = (self.moving.take(), path) {
-            let moved = Moved {
-                // The other process may stand in another folder.
-                journal: path.canonicalize().unwrap_or(path),
+        if let Some((_, order)) = self.moving.take() {
+            let moved = path.filter(|_| self.game.closed() == Some(CloseCode::Moved));
+            let moved = moved.map(|journal| Moved {
+                journal,
                 tick: self.game.world().tick().0,
                 stopped_unix_ms: stopped.as_millis() as u64,
-            };
-            let _ = order.done.send(Ok(moved));
+            });
+            let _ = order.done.send(moved.ok_or("it ended meanwhile"));
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(reason)
     }
 
-    fn hear_of_move(&mut self, asked: Move) {
-        match asked {
-            Move::Can(answer) => {
-                let _ = answer.send(self.can_move());
-            }
-            Move::Go(order) => self.begin_to_move(order),
-        }
-    }
-
-    fn can_move(&self) -> Result<(), &'static str> {
-        match (&self.journal, &self.moving) {
-            (None, _) => Err("it has no journal; start the server with one"),
-            (_, Some(_)) => Err("it is being handed over already"),
-            _ => Ok(()),
-        }
+    /// Ends the match: its journal first, so that what its clients are told of that is true.
+    fn close(&mut self, code: CloseCode) {
+        self.game.end_journal(self.words_of(code));
+        self.carry_out();
+        self.game.close(self.words_of(code));
     }
 
     /// What clients are told: a match with a journal is kept when its server ends in order.
@@ -258,35 +247,6 @@ impl<S: Simulation> Runner<S> {
                 CloseCode::Restarting { after_s }
             }
             (code, _) => code,
-        }
-    }
-
-    /// The match is to go to another process: its clients get tickets that lead there, and play on until they have
-    /// them.
-    fn begin_to_move(&mut self, order: MoveOrder) {
-        if let Err(why) = self.can_move() {
-            let _ = order.done.send(Err(why));
-            return;
-        }
-        self.home = std::mem::replace(&mut self.tickets.servers, order.to.clone());
-        // Who is on its way into the match gets its ticket as soon as it plays.
-        for peer in self.game.playing() {
-            self.hand_ticket(peer);
-        }
-        let by = self.ends.clock.now() + MOVE_PATIENCE;
-        self.moving = Some((by, order));
-    }
-
-    /// The match stays: whoever was told to go elsewhere is told to come here again.
-    fn call_off(&mut self, why: &'static str) {
-        let Some((_, order)) = self.moving.take() else {
-            return;
-        };
-        tracing::warn!(id = self.id, why, "the match is not handed over");
-        let _ = order.done.send(Err(why));
-        self.tickets.servers = std::mem::take(&mut self.home);
-        for peer in self.game.playing() {
-            self.hand_ticket(peer);
         }
     }
 
@@ -380,7 +340,9 @@ impl<S: Simulation> Runner<S> {
                         watches,
                         identity,
                     };
-                    self.serials.raise(of, serial);
+                    self.serials.raise(of.clone(), serial);
+                    // Lost, it is known to the match all the same.
+                    self.orders.push(Told::Safe(of, serial));
                 }
                 Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
                 Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),

@@ -67,6 +67,14 @@ impl SerialKeeper {
             .collect()
     }
 
+    /// The lowest serial that lets an identity in, as far as the file, or what is about to be written to it, says.
+    pub(super) fn safe(&self, of: &SerialOf) -> Option<u64> {
+        let kept = self.0.as_ref()?;
+        let file = kept.file.lock().expect("nothing panics under this lock");
+        let raised = kept.raised.lock().expect("nothing panics under this lock");
+        file.safe(of).max(raised.get(of).copied())
+    }
+
     /// Has a serial written down soon.
     pub(super) fn raise(&self, of: SerialOf, serial: u64) {
         let Some(kept) = &self.0 else {

@@ -1,15 +1,18 @@
-//! What one server process says to another one that hands its matches over: see `host/admin.rs`.
+//! What one server process says to another one that hands its matches over: see `host/drain.rs`.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::COMMAND_DELAY_MAX;
 use twinstep_core::packet::hello::Hello;
 
 use super::admin::AdminError;
 use super::admin_port::AdminToken;
+use crate::config::MatchConfig;
 
 /// How long the next process waits for an answer: clients get their tickets, and the journal its end, meanwhile.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
@@ -29,7 +32,7 @@ pub struct HandedOver {
     pub stopped_unix_ms: u64,
 }
 
-/// A match that another process was asked for, and keeps.
+/// A match that another process was asked for, and does not hand over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// Its id.
@@ -38,12 +41,26 @@ pub struct Kept {
     pub why: String,
 }
 
+/// A match that another process could hand over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadyMatch {
+    pub(super) id: u64,
+    pub(super) journal: PathBuf,
+}
+
+/// What a hand-over would come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub(super) ready: Vec<ReadyMatch>,
+    pub(super) stays: Vec<Kept>,
+}
+
 /// What became of the matches of another process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drained {
     /// Those that were handed over: somebody must take them up now.
     pub moved: Vec<HandedOver>,
-    /// Those that play on where they are.
+    /// Those that play on where they are, or ended there meanwhile.
     pub stays: Vec<Kept>,
 }
 
@@ -60,6 +77,9 @@ pub struct Taker {
     pub rules: u64,
     /// Seats.
     pub seats: usize,
+    /// The command delays, in turns, that its policies fit; a match has one. `None`: whatever.
+    #[serde(default)]
+    pub delays: Option<Vec<u8>>,
     /// The only match that it takes; `None`: all of them.
     #[serde(default)]
     pub only: Option<u64>,
@@ -69,18 +89,31 @@ pub struct Taker {
 }
 
 impl Taker {
-    /// A server of `seats` whose clients say `hello`.
+    /// A server whose clients say `hello`, and which runs its matches by `config`.
     #[must_use]
-    pub fn new(hello: &Hello, seats: usize) -> Taker {
+    pub fn new(hello: &Hello, config: &MatchConfig) -> Taker {
+        // The delay of a match that is taken up is its journal's, with the policies of this server.
+        let with = |command_delay| MatchConfig {
+            command_delay,
+            ..config.clone()
+        };
+        let delays = (0..=COMMAND_DELAY_MAX).filter(|delay| with(*delay).check().is_ok());
         Taker {
             wire: hello.wire,
             game: hello.game.clone(),
             version: hello.version,
             rules: hello.rules,
-            seats,
+            seats: config.players_max,
+            delays: Some(delays.collect()),
             only: None,
             door: None,
         }
+    }
+
+    /// A running match with this command delay.
+    pub(super) fn with_delay(mut self, delay: u8) -> Taker {
+        self.delays = Some(vec![delay]);
+        self
     }
 
     /// It takes this match alone: others stay where they are.
@@ -94,6 +127,7 @@ impl Taker {
     pub(super) fn refusal(&self, other: &Taker) -> Option<String> {
         let theirs = Taker {
             seats: self.seats,
+            delays: self.delays.clone(),
             only: self.only,
             door: self.door,
             ..other.clone()
@@ -115,21 +149,28 @@ impl Taker {
                 said(other)
             ));
         }
-        (other.seats < self.seats).then(|| {
-            format!(
+        if other.seats < self.seats {
+            return Some(format!(
                 "it has {} seats, the other server {}; allow as many players there",
                 self.seats, other.seats
-            )
-        })
+            ));
+        }
+        let (ours, theirs) = (self.delays.as_ref()?, other.delays.as_ref()?);
+        let misfit = ours.iter().find(|delay| !theirs.contains(delay))?;
+        Some(format!(
+            "its command delay is {misfit} turns, and the other server's policies fit {theirs:?}; start that with policies \
+             for such a match"
+        ))
     }
 }
 
 /// Asks the process whose admin port is at `admin` to hand over its matches to a server at `to`, which must run already
 /// (or be a [`Server`](super::Server) that takes over). `token` is the file that both processes have:
-/// [`HostConfig::admin_token`](super::HostConfig::admin_token).
+/// [`HostConfig::admin_token`](super::HostConfig::admin_token). The journals of these matches are opened before anything
+/// is stopped, to see that they can be. Waits up to 30 s.
 ///
 /// # Errors
-/// It cannot be reached, or does not.
+/// It cannot be reached, or does not; or a journal cannot be read and written here. Then its matches play on.
 pub fn take_over(
     admin: SocketAddr,
     to: &[SocketAddr],
@@ -142,16 +183,29 @@ pub fn take_over(
         source,
     };
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
-    let path = format!("/drain?to={}", to.join(","));
     let said = serde_json::to_string(taker).map_err(|error| failed(error.into()))?;
-    let (status, body) = ask(admin, &path, &said, &token).map_err(failed)?;
-    if status != 200 {
-        return Err(AdminError::Refused {
-            address: admin,
-            said: body.trim().to_owned(),
-        });
+    let answer = |what: &str| {
+        let path = format!("/{what}?to={}", to.join(","));
+        match ask(admin, &path, &said, &token).map_err(failed)? {
+            (200, body) => Ok(body),
+            (_, body) => Err(AdminError::Refused {
+                address: admin,
+                said: body.trim().to_owned(),
+            }),
+        }
+    };
+    let ready = answer("ready")?;
+    let ready: Ready = serde_json::from_str(&ready).map_err(|error| failed(error.into()))?;
+    for ReadyMatch { journal, .. } in ready.ready {
+        // As it will be opened; the other process has the lock.
+        let opened = OpenOptions::new().read(true).append(true).open(&journal);
+        opened.map_err(|source| AdminError::Journal {
+            path: journal,
+            source,
+        })?;
     }
-    serde_json::from_str(&body).map_err(|error| failed(error.into()))
+    let drained = answer("drain")?;
+    serde_json::from_str(&drained).map_err(|error| failed(error.into()))
 }
 
 /// One request, as small as HTTP can be; its answer's status and body.
@@ -177,4 +231,44 @@ fn ask(
         Some((status, body.to_owned()))
     });
     parsed.ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+
+    /// What the journal's command delay makes of the policies was found out only when the old match was over.
+    #[test]
+    fn a_match_whose_command_delay_does_not_fit_the_other_servers_policies_stays() {
+        let (action, strategy) = (MatchConfig::action(), MatchConfig::strategy());
+        let delayed = MatchConfig {
+            delay_ticks: 3,
+            ..action.clone()
+        };
+        let hello = Hello::of::<Counter>(&(), "").unwrap();
+        let taker = |config: &MatchConfig| Taker::new(&hello, config);
+        let refusal = |delay: u8, other: &Taker| {
+            let ours = taker(&action).with_delay(delay);
+            ours.refusal(other)
+        };
+        for (delay, config, fits) in [
+            (0, &action, true),
+            (2, &action, true),
+            (0, &strategy, false),
+            (1, &strategy, true),
+            (0, &delayed, true),
+            (2, &delayed, false),
+        ] {
+            let why = refusal(delay, &taker(config));
+            assert_eq!(why.is_none(), fits, "{delay} {config:?}: {why:?}");
+        }
+        // One of another version says nothing of it.
+        let silent = Taker {
+            delays: None,
+            ..taker(&strategy)
+        };
+        assert_eq!(refusal(0, &silent), None);
+    }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::PACKET_MAX;
+use crate::serials::SerialOf;
 use crate::words::SendError;
+use crate::{PACKET_MAX, SERIAL_END};
 use twinstep_core::simnet::{Link, LinkProfile};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -289,6 +290,78 @@ fn copies_of_an_old_ticket_do_not_keep_out_who_has_a_newer_one() {
     world.join(9_999, &newer);
     world.run(SECOND);
     assert!(world.players[0].connected);
+}
+
+/// A ticket that is out of date, an old invite or one that was revoked, took a session and a dial each time it was shown.
+#[test]
+fn a_ticket_that_is_known_to_be_out_of_date_is_refused_in_words_and_takes_no_place() {
+    let mut world = World::new();
+    world.server = server_of(&[world.key.clone()], world.now, 1);
+    let old = world.ticket();
+    let servers = [server_address()];
+    let spec = TicketSpec {
+        servers: &servers,
+        ..spec_at(EPOCH)
+    };
+    let issue =
+        |spec: &TicketSpec<'_>| Ticket::issue_after(&world.key, spec, Some(old.serial())).unwrap();
+    let newer = issue(&spec);
+    let watcher = Ticket::issue(&world.key, &TicketSpec { seats: 0, ..spec }).unwrap();
+    let anna = SerialOf {
+        match_id: 4,
+        watches: false,
+        identity: "anna".to_owned(),
+    };
+    world.server.note_safe(anna.clone(), newer.serial());
+    // What only rises does not fall by what is told late.
+    world.server.note_safe(anna.clone(), old.serial());
+    world.join(0, &old);
+    world.run(SECOND);
+    assert_eq!(world.players[0].closed, Some(CloseReason::Superseded));
+    assert!(world.connected.is_empty());
+    for n in 1..3_000 {
+        let mut dial = ClientEndpoint::new(&old, world.now);
+        dial.advance(world.now);
+        while let Some((_, knock)) = dial.poll_transmit() {
+            world.server.handle(world.now, player_address(n), knock);
+        }
+    }
+    while world.server.poll_transmit().is_some() {}
+    assert!(world.server.counters().denied_superseded >= 3_000);
+    assert_eq!(world.server.remembered_peers(), 0);
+    world.join(9_999, &newer);
+    world.run(SECOND);
+    assert!(world.players[1].connected);
+    assert_eq!(world.connected.len(), 1);
+    world.players[1].endpoint.disconnect();
+    world.step();
+
+    // Another place of hers, and what is forgotten, is not touched by it.
+    world.join(10_000, &watcher);
+    world.run(SECOND);
+    assert!(world.players[2].connected);
+    world.players[2].endpoint.disconnect();
+    world.step();
+    world.server.forget_match(4);
+    world.join(10_001, &old);
+    world.run(SECOND);
+    assert!(world.players[3].connected);
+}
+
+/// Whoever is revoked for good is refused by whatever it shows.
+#[test]
+fn who_is_revoked_for_good_is_refused_at_the_door() {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    let anna = SerialOf {
+        match_id: 4,
+        watches: false,
+        identity: "anna".to_owned(),
+    };
+    world.server.note_safe(anna, SERIAL_END);
+    world.join(0, &ticket);
+    world.run(SECOND);
+    assert_eq!(world.players[0].closed, Some(CloseReason::Superseded));
 }
 
 #[test]

@@ -155,7 +155,18 @@ fn a_ticket_is_newer_than_the_one_that_it_is_issued_after_whatever_the_clock_say
     assert_eq!(at(1_000, None), 1_000_000);
     assert_eq!(at(1_000, Some(5)), 1_000_000);
     assert_eq!(at(400, Some(1_000_000)), 1_000_001);
-    assert_eq!(at(400, Some(u64::MAX)), u64::MAX);
+    assert_eq!(at(400, Some(SERIAL_END - 2)), SERIAL_END - 1);
+}
+
+/// A revocation by the highest number made a ticket with that very number, which nothing could supersede any more.
+#[test]
+fn no_ticket_is_made_for_whoever_is_revoked_for_good() {
+    let (key, servers) = (Key::generate(), server());
+    for after in [SERIAL_END - 1, SERIAL_END] {
+        let error = Ticket::issue_after(&key, &spec(&servers), Some(after)).unwrap_err();
+        assert!(matches!(error, TicketError::Revoked { .. }), "{error}");
+        assert!(error.to_string().contains("revoked for good"), "{error}");
+    }
 }
 
 #[test]

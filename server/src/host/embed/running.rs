@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
-use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Key, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{Key, Ticket, TicketError};
 
-use super::MATCH;
+use super::issuer::{TicketIssuer, inspect};
 use crate::game::{Match, Report};
-use crate::host::{Host, MatchEnded, MatchHandle, StopSignal, unix_now};
+use crate::host::{Host, MatchEnded, MatchHandle, StopSignal};
 use crate::incident::Incident;
 
 /// A ticket can be used for so long.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// A session is over after so long a silence.
-const TIMEOUT: Duration = Duration::from_secs(5);
 /// Whether a server is done is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -63,11 +60,12 @@ impl<S: Simulation> Running<S> {
         self.host().public_addresses()
     }
 
-    /// A ticket for one player, good for an hour, until a newer one of that name is safe. The same name later gets the
-    /// same seat.
+    /// A ticket for one player, good for an hour, until a newer one of that name is safe: newer than all that are, whatever
+    /// the clock says. The same name later gets the same seat. The match is asked, so it takes as long as
+    /// [`inspect`](Running::inspect).
     ///
     /// # Errors
-    /// A name that is empty, too long or has control characters.
+    /// A name that is empty, too long or has control characters, or one that is revoked for good.
     pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 1)
     }
@@ -75,7 +73,7 @@ impl<S: Simulation> Running<S> {
     /// A ticket for someone who watches; there must be room for [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
-    /// A name out of range.
+    /// A name out of range, or revoked for good.
     pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 0)
     }
@@ -83,25 +81,26 @@ impl<S: Simulation> Running<S> {
     /// A ticket for one screen with several local players.
     ///
     /// # Errors
-    /// A name or a number of seats out of range.
+    /// A name or a number of seats out of range, or a name that is revoked for good.
     pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
-        Ticket::issue(
-            &self.key,
-            &TicketSpec {
-                game: S::NAME,
-                wire_version: u32::from(WIRE_VERSION),
-                identity,
-                match_id: MATCH,
-                seats,
-                servers: self.host().public_addresses(),
-                life: TICKET_LIFE,
-                timeout: TIMEOUT,
-                now_unix: unix_now(),
-            },
-        )
+        self.issuer().issue(identity, seats, TICKET_LIFE)
     }
 
-    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`].
+    /// What makes tickets of any life, and goes on doing so from any thread while the server
+    /// [runs](Running::run_until_stopped).
+    #[must_use]
+    pub fn issuer(&self) -> TicketIssuer<S> {
+        TicketIssuer {
+            key: self.key.clone(),
+            servers: self.host().public_addresses().to_vec(),
+            serials: self.host().serials.clone(),
+            game: self.game.clone(),
+            runtime: self.runtime().handle().clone(),
+        }
+    }
+
+    /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`]. Waits for that, also within another tokio
+    /// runtime; not for use within such a look.
     ///
     /// # Errors
     /// The match is over.
@@ -109,7 +108,7 @@ impl<S: Simulation> Running<S> {
         &self,
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
     ) -> Result<R, MatchEnded> {
-        self.runtime().block_on(self.game.inspect(look))
+        inspect(self.runtime().handle(), &self.game, look)
     }
 
     /// Takes what went wrong in the match since the last call, over or not: see [`MatchHandle::take_incidents`].

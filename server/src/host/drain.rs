@@ -1,0 +1,269 @@
+//! A match handed over to another process, as the one that has it sees that.
+//!
+//! ```text
+//!  POST /ready?to=ADDR   { ready: [{ id, journal }], stays: [{ id, why }] }
+//!  POST /drain?to=ADDR   { moved: [{ id, journal, tick, stopped_unix_ms }], stays: [{ id, why }] }
+//!                        409: why nothing moves. A server says in the body what it can take over: { wire, game, version,
+//!                        rules, seats, delays, only, door }. Both need the token.
+//! ```
+//!
+//! The hand-over, seen from both processes and a client:
+//!
+//! ```text
+//!  old   play ──▶ fits? is it there? ──────────────▶ tickets for the new address ──heard──▶ seal, "moved" into the journal ──▶ done
+//!  new   bind ──▶ POST /ready ──▶ opens the journal ──▶ POST /drain ── waits ───────────────▶ take the journal up ──▶ play
+//!  client                                                                       "moved" ──▶ dials with the new ticket ──▶ play
+//! ```
+//!
+//! First all are asked, then all move, each time at once. If one of them refuses, none moves; one that stands still and
+//! does not answer stays, alone. Each step has its time, whatever a match does and however many there are, so the answer
+//! comes within 12 s: 1 s to knock, 1 s to ask, 8 s to move.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::admin::{Admin, Known};
+use super::knock::{self, Found};
+use super::taker::{Drained, HandedOver, Kept, Ready, ReadyMatch, Taker};
+
+/// A match says within so long whether it can move. One that does not stands still.
+const ASK_PATIENCE: Duration = Duration::from_secs(1);
+/// A match that said so has moved within so long: its clients get their tickets, and its journal its end.
+const MOVE_PATIENCE: Duration = Duration::from_secs(8);
+
+/// What a match is asked on its way to another process.
+pub(super) enum Move {
+    /// Whether it can: its journal, or why not.
+    Can(oneshot::Sender<Result<PathBuf, &'static str>>),
+    /// To go.
+    Go(MoveOrder),
+}
+
+/// A match is to be handed over.
+pub(super) struct MoveOrder {
+    /// What its clients shall dial.
+    pub(super) to: Vec<SocketAddr>,
+    /// Where the answer goes: the journal and the tick at which it ended, or why not.
+    pub(super) done: oneshot::Sender<Result<Moved, &'static str>>,
+}
+
+/// A match was handed over.
+pub(super) struct Moved {
+    pub(super) journal: PathBuf,
+    pub(super) tick: u32,
+    pub(super) stopped_unix_ms: u64,
+}
+
+/// Where players are to go.
+#[derive(Deserialize)]
+pub(super) struct To {
+    to: String,
+}
+
+/// What a hand-over would come to.
+struct Plan {
+    to: Vec<SocketAddr>,
+    ready: Vec<(u64, Known, PathBuf)>,
+    stays: Vec<Kept>,
+}
+
+/// Why nothing is handed over.
+type Refusal = (StatusCode, String);
+
+/// Says what a hand-over would come to.
+pub(super) async fn ready(
+    State(admin): State<Admin>,
+    Query(to): Query<To>,
+    body: String,
+) -> Response {
+    match plan(&admin, &to, &body).await {
+        Ok(plan) => {
+            let ready = plan
+                .ready
+                .into_iter()
+                .map(|(id, _, journal)| ReadyMatch { id, journal });
+            let ready = ready.collect();
+            let stays = plan.stays;
+            Json(Ready { ready, stays }).into_response()
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Hands the matches over.
+pub(super) async fn drain(
+    State(admin): State<Admin>,
+    Query(to): Query<To>,
+    body: String,
+) -> Response {
+    let plan = match plan(&admin, &to, &body).await {
+        Ok(plan) => plan,
+        Err(refusal) => return refusal.into_response(),
+    };
+    tracing::info!(to = ?plan.to, "asked to hand over");
+    let mut drained = Drained {
+        moved: Vec::new(),
+        stays: plan.stays,
+    };
+    let mut moving = Vec::new();
+    for (id, known, _) in plan.ready {
+        let (done, moved) = oneshot::channel();
+        let order = Move::Go(MoveOrder {
+            to: plan.to.clone(),
+            done,
+        });
+        if known.moves.try_send(order).is_ok() {
+            moving.push((id, moved));
+        }
+    }
+    let by = Instant::now() + MOVE_PATIENCE;
+    for (id, moved) in moving {
+        match timeout_at(by, moved).await {
+            Ok(Ok(Ok(moved))) => drained.moved.push(HandedOver {
+                id,
+                journal: moved.journal,
+                tick: moved.tick,
+                stopped_unix_ms: moved.stopped_unix_ms,
+            }),
+            Ok(Ok(Err(why))) => drained.stays.push(Kept {
+                id,
+                why: why.to_owned(),
+            }),
+            // Its thread was given up.
+            Ok(Err(_)) => drained.stays.push(Kept {
+                id,
+                why: "it ended meanwhile".to_owned(),
+            }),
+            Err(_) => drained.stays.push(stands_still(id)),
+        }
+    }
+    Json(drained).into_response()
+}
+
+/// Asks all that can be asked before anything is stopped.
+async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, Refusal> {
+    let to = addresses(&to.to)?;
+    let taker = match body {
+        // An operator who asks says nothing of what that server is; a server does.
+        "" => None,
+        body => Some(serde_json::from_str::<Taker>(body).map_err(|error| {
+            let said = format!("expected no body, or what a server can take over: {error}\n");
+            (StatusCode::BAD_REQUEST, said)
+        })?),
+    };
+    let only = taker.as_ref().and_then(|taker| taker.only);
+    let (wanted, others): (Vec<_>, Vec<_>) = admin
+        .known()
+        .into_iter()
+        .partition(|(id, _)| only.is_none_or(|only| only == *id));
+    for (id, known) in &wanted {
+        let refusal = taker.as_ref().and_then(|taker| known.needs.refusal(taker));
+        if let Some(why) = refusal {
+            return Err(stays_here(*id, &why));
+        }
+    }
+    if let Some(why) = nobody_at(admin, &to, taker.and_then(|taker| taker.door)).await {
+        tracing::warn!(?to, %why, "not handed over");
+        return Err((StatusCode::CONFLICT, why));
+    }
+    let mut stays: Vec<Kept> = others
+        .into_iter()
+        .map(|(id, _)| Kept {
+            id,
+            why: "the other server does not take it".to_owned(),
+        })
+        .collect();
+    // All of them at once, or many that stand still would take longer than whoever asked waits.
+    let asked: Vec<_> = wanted
+        .into_iter()
+        .map(|(id, known)| {
+            let (answer, answered) = oneshot::channel();
+            // If there is no room, nobody answers.
+            let _ = known.moves.try_send(Move::Can(answer));
+            (id, known, answered)
+        })
+        .collect();
+    let by = Instant::now() + ASK_PATIENCE;
+    let mut ready = Vec::new();
+    for (id, known, answered) in asked {
+        match timeout_at(by, answered).await {
+            Ok(Ok(Ok(journal))) => ready.push((id, known, journal)),
+            Ok(Ok(Err(why))) => return Err(stays_here(id, why)),
+            Ok(Err(_)) | Err(_) => stays.push(stands_still(id)),
+        }
+    }
+    Ok(Plan { to, ready, stays })
+}
+
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, Refusal> {
+    let to: Result<Vec<SocketAddr>, _> = text.split(',').map(str::parse).collect();
+    match to {
+        Ok(to) if (1..=twinstep_udp::SERVERS_MAX).contains(&to.len()) => Ok(to),
+        _ => {
+            let said =
+                format!("expected ?to=ADDR[,ADDR], such as 203.0.113.7:7777, got {text:?}\n");
+            Err((StatusCode::BAD_REQUEST, said))
+        }
+    }
+}
+
+fn stays_here(id: u64, why: &str) -> Refusal {
+    tracing::warn!(id, %why, "not handed over");
+    let said = format!("match {id} stays here: {why}\n");
+    (StatusCode::CONFLICT, said)
+}
+
+fn stands_still(id: u64) -> Kept {
+    Kept {
+        id,
+        why: "it stands still".to_owned(),
+    }
+}
+
+/// Why players are not sent to these addresses: another server of this game must answer at one of them, or at its `door`,
+/// and those that do not answer must lead to the machine on which this very server is dialled, but not to itself.
+async fn nobody_at(admin: &Admin, to: &[SocketAddr], door: Option<SocketAddr>) -> Option<String> {
+    let asked: Vec<_> = to
+        .iter()
+        .copied()
+        .chain(door)
+        .map(|at| {
+            let (game, own) = (admin.game.clone(), admin.own_knocks.clone());
+            let knock = tokio::task::spawn_blocking(move || knock::who_is(at, &game, &own));
+            (at, knock)
+        })
+        .collect();
+    let mut there = Vec::new();
+    for (at, knock) in asked {
+        let found = match knock.await.unwrap_or(Found::Nobody) {
+            // Behind NAT it may not be reached from here at the address that it has itself.
+            Found::Nobody if admin.public.contains(&at) => Found::Ourselves,
+            found => found,
+        };
+        match found {
+            Found::Ourselves => {
+                return Some(format!(
+                    "{at} leads to this very server: start the other one at another port, and give its address\n"
+                ));
+            }
+            Found::Other => there.push(at),
+            Found::Nobody => {}
+        }
+    }
+    let is_ours = |at: &SocketAddr| admin.public.iter().any(|ours| ours.ip() == at.ip());
+    let known = |at: &&SocketAddr| there.contains(at) || (!there.is_empty() && is_ours(at));
+    let stranger = to.iter().find(|at| !known(at))?;
+    Some(format!(
+        "expected a server of {:?} at {stranger} before players are sent there, but none answers; start it first\n",
+        admin.game
+    ))
+}

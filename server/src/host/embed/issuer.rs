@@ -1,0 +1,85 @@
+//! Tickets for a server's match, each newer than what is safe, whatever the clock says.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use twinstep_core::Simulation;
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_udp::{Key, SerialOf, Ticket, TicketError, TicketSpec};
+
+use super::MATCH;
+use crate::game::Match;
+use crate::host::serials::SerialKeeper;
+use crate::host::{MatchEnded, MatchHandle, unix_now};
+
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
+pub struct TicketIssuer<S: Simulation> {
+    pub(super) key: Key,
+    pub(super) servers: Vec<SocketAddr>,
+    pub(super) serials: SerialKeeper,
+    pub(super) game: MatchHandle<S>,
+    pub(super) runtime: Handle,
+}
+
+impl<S: Simulation> Clone for TicketIssuer<S> {
+    fn clone(&self) -> Self {
+        TicketIssuer {
+            key: self.key.clone(),
+            servers: self.servers.clone(),
+            serials: self.serials.clone(),
+            game: self.game.clone(),
+            runtime: self.runtime.clone(),
+        }
+    }
+}
+
+impl<S: Simulation> TicketIssuer<S> {
+    /// A ticket for a screen with so many local players (0: for someone who watches), good for `life`, and newer than
+    /// whatever is safe of this identity: also after the clock was set back. The match is asked, between two of its steps, so
+    /// this is not for a look at the match itself; one that is over is not asked.
+    ///
+    /// # Errors
+    /// A name, a number of seats or a life out of range, or an identity that is revoked for good.
+    pub fn issue(&self, identity: &str, seats: u8, life: Duration) -> Result<Ticket, TicketError> {
+        let of = SerialOf {
+            match_id: MATCH,
+            watches: seats == 0,
+            identity: identity.to_owned(),
+        };
+        let written = self.serials.safe(&of);
+        let ask = move |game: &mut Match<S>| game.safe_serial(&of.identity, of.watches);
+        let safe = inspect(&self.runtime, &self.game, ask);
+        let spec = TicketSpec {
+            game: S::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id: MATCH,
+            seats,
+            servers: &self.servers,
+            life,
+            timeout: TIMEOUT,
+            now_unix: unix_now(),
+        };
+        Ticket::issue_after(&self.key, &spec, safe.ok().flatten().max(written))
+    }
+}
+
+/// Looks at a match from any thread, also from one of another runtime's: see [`MatchHandle::inspect`].
+pub(super) fn inspect<S: Simulation, R: Send + 'static>(
+    runtime: &Handle,
+    game: &MatchHandle<S>,
+    look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
+) -> Result<R, MatchEnded> {
+    let (answer, answered) = mpsc::sync_channel(1);
+    let game = game.clone();
+    runtime.spawn(async move {
+        let _ = answer.send(game.inspect(look).await);
+    });
+    // A runtime that ends drops the question.
+    answered.recv().unwrap_or(Err(MatchEnded))
+}

@@ -1,0 +1,142 @@
+//! Where the sessions of the I/O task are led: to their match, to a bench where they wait for it, or out.
+//!
+//! Invariant: of one identity at most [`IDLE_MAX`] sessions hold a place without playing, however often it dials. So a
+//! ticket of a match that does not run takes nobody else's place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_udp::{SessionId, TicketClaims};
+
+/// Sessions of one identity that wait for a match or are told why they are over: one path for each of a ticket's
+/// addresses.
+const IDLE_MAX: usize = twinstep_udp::SERVERS_MAX;
+
+/// What becomes of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Its match does not run yet, or has no room: until then.
+    Waiting(Duration),
+    /// Its match hears it.
+    Playing,
+    /// It is told why it is over, until then.
+    Leaving(CloseCode, Duration),
+}
+
+/// A session, and the ticket that it came by.
+pub(super) struct Guest {
+    pub(super) ticket: TicketClaims,
+    pub(super) route: Route,
+    /// The later it came, the higher.
+    number: u64,
+}
+
+impl Guest {
+    fn is_of(&self, ticket: &TicketClaims) -> bool {
+        let ours = &self.ticket;
+        (ours.match_id, ours.seats == 0) == (ticket.match_id, ticket.seats == 0)
+            && ours.identity == ticket.identity
+    }
+}
+
+/// All sessions of the I/O task.
+#[derive(Default)]
+pub(super) struct Routes {
+    guests: BTreeMap<SessionId, Guest>,
+    came: u64,
+}
+
+impl Routes {
+    /// Somebody is here who waits for its match until then.
+    pub(super) fn come(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
+        self.came += 1;
+        let guest = Guest {
+            ticket,
+            route: Route::Waiting(until),
+            number: self.came,
+        };
+        self.guests.insert(session, guest);
+    }
+
+    /// The session that has to give its place up, if there are too many of this session's identity: one that is over
+    /// already, else one with the oldest ticket, else the one that came first.
+    pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
+        let newest = self.guests.get(&newest)?;
+        let idle = |guest: &Guest| guest.route != Route::Playing && guest.is_of(&newest.ticket);
+        let idle = || self.guests.iter().filter(|(_, guest)| idle(guest));
+        let rank = |guest: &Guest| {
+            let waits = matches!(guest.route, Route::Waiting(_));
+            (waits, guest.ticket.serial, guest.number)
+        };
+        let first = idle().min_by_key(|(_, guest)| rank(guest));
+        first
+            .filter(|_| idle().count() > IDLE_MAX)
+            .map(|(session, _)| *session)
+    }
+
+    pub(super) fn get(&self, session: SessionId) -> Option<&Guest> {
+        self.guests.get(&session)
+    }
+
+    /// From now on a session goes this way.
+    pub(super) fn turn(&mut self, session: SessionId, route: Route) {
+        if let Some(guest) = self.guests.get_mut(&session) {
+            guest.route = route;
+        }
+    }
+
+    pub(super) fn remove(&mut self, session: SessionId) -> Option<Guest> {
+        self.guests.remove(&session)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.guests.is_empty()
+    }
+
+    /// The sessions of which this is true.
+    pub(super) fn those(&self, is: impl Fn(&Guest) -> bool) -> Vec<SessionId> {
+        let those = self.guests.iter().filter(|(_, guest)| is(guest));
+        those.map(|(session, _)| *session).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNTIL: Duration = Duration::from_secs(10);
+
+    fn ticket(identity: &str, serial: u64) -> TicketClaims {
+        TicketClaims {
+            ticket_id: 7,
+            serial,
+            identity: identity.to_owned(),
+            match_id: 1,
+            seats: 1,
+            expires_unix_s: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn who_waits_too_often_gives_up_the_oldest_and_takes_no_place_of_others() {
+        let mut routes = Routes::default();
+        for n in 0..IDLE_MAX as u64 {
+            routes.come(SessionId(n), ticket("anna", 5), UNTIL);
+            routes.come(SessionId(100 + n), ticket("bob", 5), UNTIL);
+            assert_eq!(routes.one_too_many(SessionId(n)), None);
+        }
+        routes.come(SessionId(50), ticket("anna", 5), UNTIL);
+        assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
+        // One that plays does not count; one that is over goes first.
+        routes.turn(SessionId(1), Route::Playing);
+        assert_eq!(routes.one_too_many(SessionId(50)), None);
+        routes.come(SessionId(51), ticket("anna", 5), UNTIL);
+        routes.turn(SessionId(3), Route::Leaving(CloseCode::NoMatch, UNTIL));
+        assert_eq!(routes.one_too_many(SessionId(51)), Some(SessionId(3)));
+        routes.remove(SessionId(3));
+        // A copy of an older ticket puts nobody out who has a newer one.
+        routes.come(SessionId(52), ticket("anna", 4), UNTIL);
+        assert_eq!(routes.one_too_many(SessionId(52)), Some(SessionId(52)));
+    }
+}
