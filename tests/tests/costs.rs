@@ -237,7 +237,7 @@ fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
     config.policies.players_max = 16;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
-    let slow = rig.join("slow").unwrap();
+    let slow = rig.join("slow");
     // Its hello and the first chunks arrive; then nothing does for six seconds.
     rig.run(MS(3));
     rig.relink(slow, LinkProfile::both(LegProfile::BLACKOUT));

@@ -206,7 +206,7 @@ fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
     ] {
         let mut rig = Rig::<Edges>::new(crowded(hz, 6, link));
         rig.observe(false);
-        rig.run(SECOND * 4);
+        rig.run(SECOND * 8);
         assert!(rig.all_play(), "{hz} Hz over {link}");
         // A way there and back is what nobody can mend, and a lost packet is said again.
         let most = hz * 3 / 4;
