@@ -131,7 +131,7 @@ fn a_long_line_is_predicted_over_at_any_rate() {
 fn a_match_that_holds_for_laggards_runs_at_its_rate() {
     for hz in RATES {
         let mut config = at(hz, 7, LinkProfile::LAN);
-        config.fps = 60;
+        config.fps = 30;
         config.policies.turn = TurnLength::Fixed(1);
         config.policies.laggards = Laggards::Hold {
             at_once: MS(250),
