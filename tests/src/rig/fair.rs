@@ -137,7 +137,11 @@ impl<S: Play> Rig<S> {
         let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
         let longer = 1.0 - asked.as_secs_f64() / tick.as_secs_f64();
         let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
-        let lies = |client: &RigClient<S>| client.role == Role::Lies;
+        let slowing = self.game.slowing();
+        let lies = |client: &RigClient<S>| {
+            let mut seats = client.session.seats().iter();
+            client.role == Role::Lies && seats.any(|player| slowing.contains(*player))
+        };
         let lags =
             |client: &RigClient<S>| client.role == Role::Lags && self.now < client.frozen_until;
         if self.clients.iter().any(lies) {
