@@ -191,6 +191,11 @@ impl Peer {
         self.players.is_empty()
     }
 
+    /// Whether it is the session by which an identity plays.
+    pub(crate) fn plays_as(&self, identity: &str) -> bool {
+        !self.is_spectator() && self.identity == identity
+    }
+
     pub(crate) fn own(&self) -> PlayerSet {
         self.players.iter().copied().collect()
     }

@@ -12,7 +12,7 @@ use twinstep_core::packet::UpKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
-use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation};
+use twinstep_core::{Effects, Frame, Never, PlayerId, Presence, Simulation};
 use twinstep_server::config::{Laggards, Sealing, Spectators, TickLength, TurnLength};
 use twinstep_server::peer::Stage;
 use twinstep_server::{MatchConfig, PeerId};
@@ -541,4 +541,37 @@ fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
             "{played:?} in {minute} minutes"
         );
     }
+}
+
+/// The identity of two seats had two accounts once it was back with one, and was barred for the seat that it had left
+/// empty while it played in the other one.
+#[test]
+fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
+    let mut config = RigConfig::strategy(12, LinkProfile::LAN);
+    config.clients = 2;
+    config.policies.players_max = 4;
+    config.policies.sealing = Sealing::WaitForAll {
+        kick_after: SECOND * 3,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 2);
+    let pair = rig.join_with("a pair", 2).unwrap();
+    rig.run(SECOND * 4);
+    let [stays, goes] = rig.clients[pair].session.seats()[..] else {
+        panic!("two seats");
+    };
+    rig.clients.remove(pair);
+    let single = rig.join_with("a pair", 1).unwrap();
+    rig.run(SECOND * 12);
+    let client = &rig.clients[single];
+    assert_eq!(client.session.seats(), [stays]);
+    assert_eq!(rig.game.stage(client.peer), Some(Stage::Playing));
+    assert_eq!(rig.game.world().presence(goes), Presence::Absent);
+    // It is cut, and comes back at once: nothing keeps it out.
+    rig.cut(single);
+    rig.run(MS(500));
+    rig.redial(single);
+    rig.run(SECOND * 3);
+    let peer = rig.clients[single].peer;
+    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
 }

@@ -7,11 +7,12 @@ use powderkeg::game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
 use twinstep_server::config::Sealing;
 use twinstep_server::peer::Stage;
 use twinstep_server::{MatchConfig, PeerId};
+use twinstep_tests::edges::Edges;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
 
@@ -481,4 +482,36 @@ fn kind(delay: u8) -> MatchConfig {
             ..MatchConfig::strategy()
         },
     }
+}
+
+/// A heal whose world was on its way for longer than inputs reach ahead let the client sample ticks a second time whose
+/// first inputs the server had: each led to the next difference.
+#[test]
+fn a_heal_that_takes_long_samples_no_tick_twice() {
+    let mut config = RigConfig::new(13, "rtt=50".parse().unwrap());
+    config.clients = 2;
+    config.load.world_bytes = 220 << 10;
+    let mut rig = Rig::<Edges>::new(config);
+    rig.observe(false);
+    rig.run(6 * SECOND);
+    assert!(rig.all_play());
+    let mut narrow: LinkProfile = "rtt=50".parse().unwrap();
+    narrow.down.bandwidth = Some(Bandwidth::new(40_000));
+    rig.relink(1, narrow);
+    rig.flip(1);
+    rig.run(2 * SECOND);
+    assert!(rig.clients[1].session.differs().is_some());
+    let mut healing = 0;
+    while rig.stats(1).heals == 0 {
+        // Its world is about to be here: the server stands still, so that inputs run far ahead of it.
+        healing += 1;
+        if healing == 40 {
+            rig.stall(rig.now + 600 * MS);
+        }
+        assert!(healing < 200, "no heal");
+        rig.run(100 * MS);
+    }
+    rig.run(5 * SECOND);
+    assert_eq!(rig.stats(1).heals, 1);
+    assert_eq!(rig.clients[1].session.differs(), None);
 }

@@ -100,7 +100,7 @@ impl<S: Simulation> Match<S> {
 
     /// The standing of a player's identity, with or without a session.
     fn standing_of(&mut self, now: Duration, player: PlayerId) -> Option<&mut Standing> {
-        if let Some(at) = self.peers.iter().position(|p| p.players.contains(&player)) {
+        if let Some(at) = self.session_behind(player) {
             return Some(&mut self.peers[at].standing);
         }
         let (identity, _) = self.identities.iter().find(|(_, p)| *p == player)?;

@@ -212,9 +212,22 @@ impl<S: Simulation> Match<S> {
         if let Some(at) = self.peers.iter().position(|p| p.players.contains(&player)) {
             return self.leave(at, code);
         }
-        if let Some(identity) = self.free(player) {
+        let plays_on = self.session_behind(player).is_some();
+        if let Some(identity) = self.free(player)
+            && !plays_on
+        {
             self.standings.bar(self.now, &identity, code);
         }
+    }
+
+    /// The session that answers for a player: its own, or that of its identity, which may have come back with fewer
+    /// seats than it has.
+    pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
+        let own = |p: &Peer| p.players.contains(&player);
+        self.peers.iter().position(own).or_else(|| {
+            let (identity, _) = self.identities.iter().find(|(_, p)| *p == player)?;
+            self.peers.iter().position(|p| p.plays_as(identity))
+        })
     }
 
     /// Frees the seat of a player who is away: it leaves with the next tick. Whose it was; what it had ordered and did
@@ -224,8 +237,11 @@ impl<S: Simulation> Match<S> {
         let refused = self.seats[player.index()].purge();
         let at = self.identities.iter().position(|(_, p)| *p == player)?;
         let (identity, _) = self.identities.remove(at);
-        for refused in &refused {
-            self.standings.refuse(self.now, &identity, refused);
+        // Who plays on without this seat has nobody there who could hear of it.
+        if !self.peers.iter().any(|p| p.plays_as(&identity)) {
+            for refused in &refused {
+                self.standings.refuse(self.now, &identity, refused);
+            }
         }
         Some(identity)
     }

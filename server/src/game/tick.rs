@@ -84,6 +84,7 @@ impl<S: Simulation> Match<S> {
                 peer.refuse(refused.player, refused.claim, refused.seq);
             } else if let Some((identity, _)) =
                 self.identities.iter().find(|(_, p)| *p == refused.player)
+                && !self.peers.iter().any(|p| p.plays_as(identity))
             {
                 self.standings.refuse(self.now, identity, &refused);
             }
@@ -93,8 +94,8 @@ impl<S: Simulation> Match<S> {
     /// A strike for each of these, who may be named more than once; whoever has too many is out.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
-            let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
-            if let Some(peer) = owner {
+            if let Some(at) = self.session_behind(player) {
+                let peer = &mut self.peers[at];
                 if peer.standing.strike(self.now) {
                     let peer = peer.id;
                     self.kick(peer, CloseCode::Strikes);

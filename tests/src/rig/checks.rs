@@ -91,7 +91,7 @@ impl<S: Play> Rig<S> {
             let tick = self.game.world().turn().cadence.tick();
             let frame = client.frame.as_secs_f64() / tick.as_secs_f64();
             assert!(
-                off <= (frame / 2.0).max(1.000_001) || self.config.policies.command_delay > 0,
+                off <= (frame / 2.0).max(1.0) + 1e-6 || self.config.policies.command_delay > 0,
                 "{who}: margin {} of {}",
                 stats.margin_ticks_now,
                 stats.margin_ticks_target
