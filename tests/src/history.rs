@@ -319,11 +319,12 @@ impl Play for History {
     }
 
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
+        Some((self.asked, self.answers.len() as u32))
+    }
+
+    fn is_answered_twice(&self) -> bool {
         let mut keys: Vec<Key> = self.answers.iter().map(|(_, key, _)| *key).collect();
         keys.sort_unstable();
-        let answers = keys.len();
-        keys.dedup();
-        assert_eq!(keys.len(), answers, "a query was answered twice");
-        Some((self.asked, answers as u32))
+        keys.windows(2).any(|two| two[0] == two[1])
     }
 }

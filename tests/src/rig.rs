@@ -216,8 +216,11 @@ impl<S: Play> Rig<S> {
                         _ => luck.fork(Key::new(peer.0, seat as u32)),
                     };
                     let mut driver = S::driver(self.config.sticks, luck);
-                    self.players_so_far += 1;
-                    S::number(&mut driver, self.players_so_far);
+                    // What many processes draw by chance is the same now and then.
+                    if self.config.fair {
+                        self.players_so_far += 1;
+                        S::number(&mut driver, self.players_so_far);
+                    }
                     driver
                 })
                 .collect(),

@@ -133,6 +133,10 @@ pub trait Play: Simulation {
     fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
         None
     }
+    /// Whether one key has two answers.
+    fn is_answered_twice(&self) -> bool {
+        false
+    }
     /// How many queries were asked and answered so far, if the state remembers them.
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
         None
