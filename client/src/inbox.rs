@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{FRAMES_AHEAD_MAX, ticks_in};
 use twinstep_core::frame::FrameData;
+use twinstep_core::packet::frames::RUN_MAX;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
 
-/// Frames that wait at most: about 8 s at 60 Hz, after which the server's repeats must serve.
+/// Frames that wait without a gap at most: about 8 s at 60 Hz, after which the server's repeats must serve.
 const FRAMES_MAX: usize = 512;
 /// Frames are remembered that were stepped while the world was known to differ: those of so long, which is longer than
 /// between two heals, and at least so many. They are stepped once more after the heal.
@@ -21,7 +22,7 @@ const PASSED_MIN: u32 = 1_024;
 const DIGESTS: usize = 256;
 
 /// Frames that are kept beyond a gap: those that a server tells of, and what it wrote behind these into one packet.
-const BEYOND_MAX: u32 = 2 * FRAMES_AHEAD_MAX;
+const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 
 /// Frames `next - len .. next`, and some beyond.
 pub(crate) struct Inbox<S: Simulation> {

@@ -258,7 +258,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let tick = self.timeline.authority().turn().cadence.tick();
         let passed = (self.passed.as_nanos() / tick.as_nanos()).min(u128::from(BURST_TICKS));
         let free = passed as u32 + 1;
-        let more = match self.is_catching_up() {
+        let more = match self.is_catching_up() || self.is_far_behind() {
             true => budget.saturating_mul(CATCH_UP),
             false => budget,
         };
@@ -477,5 +477,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Whether the frames up to now are still being stepped, after a world came.
     pub(crate) fn is_catching_up(&self) -> bool {
         !self.takes_orders()
+    }
+
+    /// Whether inputs are sampled so far ahead of the authority that nothing can be sampled before it has come closer:
+    /// a world came that was on its way for long.
+    fn is_far_behind(&self) -> bool {
+        let authority = self.timeline.authority();
+        let reach = self.timeline.orders().next() - authority.tick();
+        reach > input_window(authority.turn().cadence.tick())
     }
 }

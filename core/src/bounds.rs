@@ -92,12 +92,11 @@ pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 pub const REFUSALS_PER_PACKET: usize = 32;
 /// Datagrams that one send may be split over; each is decodable alone.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
-/// Datagrams down that one send may be split over where so much was never told: a turn of 20 frames of [`FRAME_BYTES`],
-/// beside what is said again.
+/// Datagrams down that one send may be split over where so much was never told: a turn of 20 frames of [`FRAME_BYTES`]
+/// and the first that the client lacks. One more says something again.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// Frames beyond the first one that a client lacks that it is told of before it has that one: more than a second at
-/// 240 Hz.
-pub const FRAMES_AHEAD_MAX: u32 = 256;
+/// Frames beyond the first one that a client lacks that it is told of before it has that one: four seconds at 240 Hz.
+pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// A snapshot of a world, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
 /// A client's desync report, in bytes.

@@ -102,17 +102,46 @@ impl Views {
 }
 
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends what the session has not acknowledged, see the [module](self).
-    pub(crate) fn tell(&mut self, peer: &mut Peer, out: &mut Outbox<S::Outcome>) {
+    /// Sends what the session has not acknowledged, see the [module](self); `spare`: a line that seems to carry nothing is
+    /// spared all but the first packet.
+    pub(crate) fn tell(&mut self, peer: &mut Peer, spare: bool, out: &mut Outbox<S::Outcome>) {
         peer.forget_heard();
         let first = peer.wanted.max(self.history.first());
         let head = self.packet(peer, first, true, out);
-        let mut packets = 1;
+        if head > first && !spare {
+            match peer.reach.fits() {
+                true => self.tell_all(peer, head, out),
+                false => self.tell_in_turns(peer, first, head, out),
+            }
+        }
+        peer.sent_at = self.now;
+    }
+
+    /// Says all that is not acknowledged, as long as so many packets hold it.
+    fn tell_all(&mut self, peer: &mut Peer, head: Tick, out: &mut Outbox<S::Outcome>) {
+        let mut reached = head;
+        for _ in 1..PACKETS_PER_SEND_MAX {
+            if reached == self.next {
+                break;
+            }
+            reached = self.packet(peer, reached, false, out);
+        }
+        peer.reach.note(reached, head, reached == self.next);
+    }
+
+    /// Says what was never told, and a part of what was.
+    fn tell_in_turns(
+        &mut self,
+        peer: &mut Peer,
+        first: Tick,
+        head: Tick,
+        out: &mut Outbox<S::Outcome>,
+    ) {
         let rtt = peer.link.rtt().unwrap_or(RTT_GUESS) + 2 * peer.link.jitter();
         let told = peer.reach.told(self.now, first, rtt).max(head);
         let end = self.next.min(first + FRAMES_AHEAD_MAX);
-        let mut news = told;
-        while head > first && news < end && packets < NEWS_PER_SEND_MAX {
+        let (mut news, mut packets) = (told, 1);
+        while news < end && packets < NEWS_PER_SEND_MAX {
             let reached = self.packet(peer, news, false, out);
             if reached == news {
                 break;
@@ -122,14 +151,16 @@ impl<S: Simulation> Telling<'_, S> {
         let mut again = peer.reach.again(head, told);
         let mut left = told - head;
         let most = packets.max(PACKETS_PER_SEND_MAX - 1) + 1;
+        let next = std::mem::replace(&mut self.next, told);
         while left > 0 && packets < most {
-            let reached = self.packet(peer, again, false, out).min(told);
+            let reached = self.packet(peer, again, false, out);
             left = left.saturating_sub((reached - again).max(1));
             again = if reached < told { reached } else { head };
             packets += 1;
         }
-        peer.reach.note(news, again);
-        peer.sent_at = self.now;
+        self.next = next;
+        let all = left == 0 && news == next && packets <= PACKETS_PER_SEND_MAX;
+        peer.reach.note(news, again, all);
     }
 
     /// Sends one packet with the frames from `from` on; the tick after its last one.

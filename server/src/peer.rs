@@ -85,6 +85,8 @@ pub(crate) struct Peer {
     slacks: ArrayVec<i16, SLACKS>,
     /// When it was last seen to be late, by this server's own clock.
     late_at: Option<Duration>,
+    /// When it last asked for longer ticks or turns, and was heeded.
+    pub(crate) slow_at: Option<Duration>,
     /// Since when it trails.
     pub(crate) trails_since: Option<Duration>,
     /// The first tick whose input came from this very session, per seat.
@@ -105,9 +107,6 @@ pub(crate) struct Peer {
     pub(crate) step_impure: bool,
     /// It begins with a world that is sent, not by frames from what it has.
     pub(crate) needs_world: bool,
-    /// Its world gets on so slowly that another one has its place. It goes on beside the others, and its seats are free
-    /// for whoever wants them.
-    pub(crate) gave_way: bool,
     /// Which names it was told last, and which state of the connections.
     pub(crate) names_told: u32,
     pub(crate) company_told: u32,
@@ -153,6 +152,7 @@ impl Peer {
             load: 0,
             slacks: ArrayVec::new(),
             late_at: None,
+            slow_at: None,
             trails_since: None,
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
@@ -164,7 +164,6 @@ impl Peer {
             server_at_fault: false,
             step_impure: false,
             needs_world: true,
-            gave_way: false,
             names_told: 0,
             company_told: 0,
             ticket_due: None,
@@ -208,7 +207,7 @@ impl Peer {
 
     /// Whether its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
-        self.stage == Stage::Loading && !self.has_loaded() && !self.gave_way
+        self.stage == Stage::Loading && !self.has_loaded() && !self.standing.gave_way()
     }
 
     /// Whether it has the world that it begins with, or needed none.
@@ -228,9 +227,14 @@ impl Peer {
         self.lane_out.progress().acked_bytes <= due
     }
 
-    /// Whether it waits for its world longer than whoever may have its seats must bear.
-    pub(crate) fn is_overdue(&self) -> bool {
-        self.gave_way && self.stage == Stage::Loading && !self.has_loaded()
+    /// Whether its world does not come on, or did not and it asks for another one: whoever wants its seats may have them.
+    pub(crate) fn is_overdue(&self, now: Duration) -> bool {
+        let gave_way = self.standing.gave_way();
+        match self.stage {
+            Stage::Greeting => gave_way,
+            Stage::Loading => !self.has_loaded() && (gave_way || self.is_stalled(now)),
+            Stage::CatchingUp | Stage::Playing => false,
+        }
     }
 
     /// The client counts its pauses in half a byte that wraps, and tells its load in the other.
@@ -252,6 +256,12 @@ impl Peer {
     pub(crate) fn is_late(&self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) <= LATE_FOR;
         self.late_at.is_some_and(lately)
+    }
+
+    /// Whether it has asked lately for longer ticks or turns.
+    pub(crate) fn insists(&self, now: Duration) -> bool {
+        self.slow_at
+            .is_some_and(|at| now.saturating_sub(at) <= LATE_FOR)
     }
 
     /// Notes how early a batch came, in milliseconds; late ones are below 0.

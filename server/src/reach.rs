@@ -15,13 +15,15 @@ pub(crate) struct Reach {
     told: Tick,
     /// From where on what was told is said again next.
     again: Tick,
+    /// Whether the last send did not hold all.
+    exceeds: bool,
     /// The first frame that is not acknowledged, and since when it is that, or all that was told counts as lost.
     first: Tick,
     since: Duration,
 }
 
 impl Reach {
-    /// The first tick that was never told, or whose telling counts as lost: `first` is not acknowledged, and an ack
+    /// Where not all fits: the first tick that was never told, or whose telling counts as lost: `first` is not acknowledged, and an ack
     /// takes so long.
     pub(crate) fn told(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
@@ -40,9 +42,14 @@ impl Reach {
         }
     }
 
-    /// All before `told` were told; `again` is next to be said again.
-    pub(crate) fn note(&mut self, told: Tick, again: Tick) {
-        (self.told, self.again) = (told, again);
+    /// Whether a send holds all that is not acknowledged, as the last one did.
+    pub(crate) fn fits(&self) -> bool {
+        !self.exceeds
+    }
+
+    /// All before `told` were told; `again` is next to be said again. Whether the send held `all`.
+    pub(crate) fn note(&mut self, told: Tick, again: Tick, all: bool) {
+        (self.told, self.again, self.exceeds) = (told, again, !all);
     }
 }
 
@@ -56,14 +63,14 @@ mod tests {
     fn what_is_not_acknowledged_in_time_counts_as_lost() {
         let mut reach = Reach::default();
         assert_eq!(reach.told(MS(0), Tick(4), MS(100)), Tick(4));
-        reach.note(Tick(40), Tick(4));
+        reach.note(Tick(40), Tick(4), false);
         assert_eq!(reach.told(MS(300), Tick(4), MS(100)), Tick(40));
         // Something was: the rest is on its way.
         assert_eq!(reach.told(MS(301), Tick(5), MS(100)), Tick(40));
         assert_eq!(reach.told(MS(601), Tick(5), MS(100)), Tick(40));
         assert_eq!(reach.told(MS(602), Tick(5), MS(100)), Tick(5));
         // Once for each way there and back.
-        reach.note(Tick(41), Tick(5));
+        reach.note(Tick(41), Tick(5), false);
         assert_eq!(reach.told(MS(902), Tick(5), MS(100)), Tick(41));
         assert_eq!(reach.told(MS(903), Tick(5), MS(100)), Tick(5));
     }
@@ -71,7 +78,7 @@ mod tests {
     #[test]
     fn what_was_acknowledged_is_not_said_again() {
         let mut reach = Reach::default();
-        reach.note(Tick(40), Tick(12));
+        reach.note(Tick(40), Tick(12), false);
         assert_eq!(reach.again(Tick(8), Tick(40)), Tick(12));
         assert_eq!(reach.again(Tick(12), Tick(40)), Tick(12));
         assert_eq!(reach.again(Tick(16), Tick(40)), Tick(16));

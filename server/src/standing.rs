@@ -40,6 +40,8 @@ pub(crate) struct Standing {
     strikes_since: Duration,
     /// No world to join with before.
     joins_from: Duration,
+    /// It made no use of the last place that it had to get a world.
+    gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
     /// For how long others waited for it.
@@ -100,6 +102,17 @@ impl Standing {
     /// It made no use of the place that it had to get a world: the next one comes later.
     pub(crate) fn give_way(&mut self, now: Duration) {
         self.joins_from = now + BAR_JOIN;
+        self.gave_way = true;
+    }
+
+    /// It has its world.
+    pub(crate) fn note_loaded(&mut self) {
+        self.gave_way = false;
+    }
+
+    /// Whether it made no use of the last place that it had.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.gave_way
     }
 
     /// Whether this identity's return counts as a sign of life: the first one in a minute. If so, that counts.

@@ -180,6 +180,7 @@ fn heed<S: Simulation>(
         heed_progress(peer, standing, newest, said.wanted, said.view);
     } else if peer.has_loaded() && said.wanted >= peer.wanted {
         // Whoever has not acknowledged its world has none to play on from, whatever it says.
+        peer.standing.note_loaded();
         peer.enter(Stage::CatchingUp, now);
         peer.wanted = said.wanted;
     }

@@ -192,13 +192,16 @@ pub struct Edges {
     answered: u32,
 }
 
-/// A long list of small numbers: a byte each on the wire, four in memory. Clones share it.
+/// A long list of small numbers: a byte each on the wire, four in memory while it is read. Clones share it.
+///
+/// Numbers below 251 are on the wire what they are as bytes, so it is written as bytes: worlds of megabytes are digested
+/// in each turn by everybody, and would be little else than that.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ballast(Arc<Vec<u32>>);
+pub struct Ballast(Arc<Vec<u8>>);
 
 impl Ballast {
     fn of(bytes: usize) -> Self {
-        Ballast(Arc::new((0..bytes as u32).map(|n| n % 199).collect()))
+        Ballast(Arc::new((0..bytes).map(|n| (n % 199) as u8).collect()))
     }
 
     /// Its bytes on the wire.
@@ -210,13 +213,14 @@ impl Ballast {
 
 impl Serialize for Ballast {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.0.as_slice().serialize(to)
+        to.serialize_bytes(&self.0)
     }
 }
 
 impl<'de> Deserialize<'de> for Ballast {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Vec::deserialize(from).map(|list| Ballast(Arc::new(list)))
+        let list = Vec::<u32>::deserialize(from)?;
+        Ok(Ballast(Arc::new(list.iter().map(|n| *n as u8).collect())))
     }
 }
 

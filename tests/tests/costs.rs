@@ -258,13 +258,19 @@ fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
 fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
-    config.policies.players_max = 4;
+    config.policies.players_max = 3;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
-    let mut stallers: Vec<_> = (1..=3).map(|n| Staller::new(n, 1)).collect();
+    let mut stallers: Vec<_> = (1..=2).map(|n| Staller::new(n, 1)).collect();
     for _ in 0..80 {
         stallers.iter_mut().for_each(|s| s.insist(&mut rig));
         rig.run(MS(100));
+    }
+    // Nobody is put out for who gets nothing by it.
+    let many = rig.join_with("too many", 4);
+    assert_eq!(many, Err(CloseCode::Full));
+    for staller in &stallers {
+        assert_eq!(rig.game.stage(staller.peer), Some(Stage::Loading));
     }
     let honest = rig.join_with("honest", 1).expect("a seat");
     rig.run(SECOND * 5);
@@ -272,6 +278,30 @@ fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
         rig.game.stage(rig.clients[honest].peer),
         Some(Stage::Playing)
     );
+}
+
+/// A stranger at a full match put out, one after the other, players who were about to come back.
+#[test]
+fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 3;
+    config.policies.players_max = 3;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 3);
+    for client in [1, 2] {
+        rig.restart(client);
+        while rig.game.stage(rig.clients[client].peer) != Some(Stage::Loading) {
+            rig.run(MS(1));
+        }
+        rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
+    }
+    rig.run(SECOND * 6);
+    assert_eq!(rig.join_with("stranger", 1), Err(CloseCode::Full));
+    for client in [1, 2] {
+        rig.relink(client, LinkProfile::LAN);
+    }
+    rig.run(SECOND * 3);
+    assert!(rig.all_play());
 }
 
 /// Finding K17: one Play packet made room for the next world before the last one was there.

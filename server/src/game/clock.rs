@@ -391,15 +391,15 @@ impl<S: Simulation> Match<S> {
                 continue;
             }
             let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
+            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
             if delay == 0 || !peer.is_spectator() {
-                let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
                 let quiet = slow || again && peer.wanted >= newest;
                 if !quiet || silent {
                     telling.next = newest;
                     telling.sealing = sealing;
                     telling.waiting = waiting;
                     telling.company = company;
-                    telling.tell(peer, &mut self.outbox);
+                    telling.tell(peer, slow, &mut self.outbox);
                 }
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
@@ -407,7 +407,7 @@ impl<S: Simulation> Match<S> {
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
                 telling.company = self.company.block(telling.next);
-                telling.tell(peer, &mut self.outbox);
+                telling.tell(peer, slow, &mut self.outbox);
             }
         }
     }

@@ -122,18 +122,23 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each the whole: who
-    /// lies must not pass half of it on to whoever is slow indeed.
+    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each its share: of
+    /// those who are named, who has asked lately, so that nobody pays for who asks for more.
     fn charge_slowness(&mut self, now: Duration) {
         let cadence = self.world.turn().cadence;
         let (least, _) = self.config.turn_bounds();
         let longer = (cadence.tick() * u32::from(cadence.turn_ticks))
             .saturating_sub(self.config.tick * u32::from(least));
         let slowing = self.slowing;
-        let is_slow = |peer: &&mut Peer| peer.players.iter().any(|p| slowing.contains(*p));
+        let is_slow = |peer: &Peer| peer.players.iter().any(|p| slowing.contains(*p));
+        let insists = |peer: &Peer| is_slow(peer) && peer.insists(now);
+        let someone_insists = self.peers.iter().any(insists);
+        let pays = |peer: &Peer| is_slow(peer) && (peer.insists(now) || !someone_insists);
+        let count = self.peers.iter().filter(|peer| pays(peer)).count();
+        let share = longer / count.max(1) as u32;
         let window = self.patience().window;
-        for peer in self.peers.iter_mut().filter(is_slow) {
-            peer.standing.slowed.add(now, longer, window);
+        for peer in self.peers.iter_mut().filter(|peer| pays(peer)) {
+            peer.standing.slowed.add(now, share, window);
         }
     }
 
@@ -174,6 +179,7 @@ impl<S: Simulation> Match<S> {
             seen.roomy &= peer.load <= LOAD_ROOMY;
             if pauses > 0 || peer.load >= LOAD_SLOW {
                 self.slowing.0 |= peer.own().0;
+                peer.slow_at = Some(now);
             }
         }
         let cadence = self.world.turn().cadence;

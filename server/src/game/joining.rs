@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Two have a place at once (of those who watch, eight): worlds are large. A world that gets on more slowly than
-//! 16 KiB/s loses its place as soon as somebody waits for one, and its client stays out for 30 s. Frames need no place.
+//! 16 KiB/s loses its place as soon as somebody waits for one. It goes on beside the others, more slowly than they, until
+//! somebody wants its seats too; then its client, like a spectator at once, stays out for 30 s. Frames need no place.
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
@@ -20,6 +21,8 @@ use crate::config::Resolves;
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
+/// Bytes a second of a world that has no place any more.
+const BULK_BESIDE: u32 = 128 << 10;
 /// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
 /// have a world for less gets that.
 const FRAME_BYTES: usize = 64;
@@ -238,8 +241,8 @@ impl<S: Simulation> Match<S> {
                 self.put_out(now, stalled);
             } else {
                 let stalled = &mut self.peers[stalled];
-                stalled.gave_way = true;
                 stalled.standing.give_way(now);
+                stalled.lane_out.set_rate(BULK_BESIDE);
             }
         }
         let at = self.peers.iter().position(|p| p.id == id)?;
@@ -253,13 +256,46 @@ impl<S: Simulation> Match<S> {
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 
-    /// Frees the seats of a session whose world does not come on, for somebody who wants them; whether there was one.
-    pub(super) fn free_overdue(&mut self, now: Duration) -> bool {
-        let Some(at) = self.peers.iter().position(Peer::is_overdue) else {
-            return false;
+    /// Frees as many seats as an identity lacks, of sessions that are not in the match and whose worlds do not come on.
+    ///
+    /// # Errors
+    /// [`CloseCode::Full`]: there are not so many of these; nothing was changed.
+    pub(super) fn free_overdue(
+        &mut self,
+        now: Duration,
+        identity: &str,
+        seats: usize,
+    ) -> Result<(), CloseCode> {
+        let has = self.identities.iter().filter(|(name, _)| name == identity);
+        let free = self.seats.len().saturating_sub(self.identities.len());
+        let mut lacks = seats.saturating_sub(has.count() + free);
+        let never_played = |player: &PlayerId| {
+            self.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
         };
-        self.put_out(now, at);
-        true
+        let mut overdue: Vec<&Peer> = self
+            .peers
+            .iter()
+            .filter(|p| !p.is_spectator() && p.is_overdue(now))
+            .filter(|p| p.players.iter().all(never_played))
+            .collect();
+        overdue.sort_by_key(|p| p.since);
+        let mut out = Vec::new();
+        for peer in overdue {
+            if lacks == 0 {
+                break;
+            }
+            lacks = lacks.saturating_sub(peer.players.len());
+            out.push(peer.id);
+        }
+        if lacks > 0 {
+            return Err(CloseCode::Full);
+        }
+        for id in out {
+            if let Some(at) = self.peers.iter().position(|p| p.id == id) {
+                self.put_out(now, at);
+            }
+        }
+        Ok(())
     }
 
     /// The world that a session joins with, and its tick; `None`: there is none yet.

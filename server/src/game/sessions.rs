@@ -35,11 +35,12 @@ impl<S: Simulation> Match<S> {
         let players = if seats == 0 {
             self.assign_view(identity)?
         } else {
-            loop {
-                match self.assign(identity, seats) {
-                    Err(CloseCode::Full) if self.free_overdue(now) => {}
-                    assigned => break assigned?,
+            match self.assign(identity, seats) {
+                Err(CloseCode::Full) => {
+                    self.free_overdue(now, identity, seats)?;
+                    self.assign(identity, seats)?
                 }
+                assigned => assigned?,
             }
         };
         if let Some(at) = self.session_of(identity, seats == 0) {

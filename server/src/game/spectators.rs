@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  live      the world as it is, and every turn, like a player
-//!  delayed   a world of long ago, and the frames since, up to `delay` ticks ago; 10 packets a second
+//!  delayed   a world of long ago, and the frames since, up to `delay` ticks ago; ten times a second
 //!
 //!            worlds kept: one each WORLD_EVERY         sealed
 //!     ──┬────────┬────────┬────────┬───────────────────┤
