@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Closed, Session, SessionConfig};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Look, MatchConfig, PeerId, Resolution, Trouble};
+use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution, Trouble};
 
 mod table;
 
@@ -83,6 +85,47 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
     table.run(SECOND * 6);
     let refused = Closed::Server(CloseCode::WorldTooLarge);
     assert_eq!(table.sessions[1].closed(), Some(refused));
+}
+
+// A match whose world no record of the journal holds could not be taken up after a crash, and was lost.
+#[test]
+fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
+    let set = |_| SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let mut table = Table::new(MatchConfig::action(), Large::default(), nothing, 1, set);
+    table.game.keep_journal().unwrap();
+    table.gather();
+    table.sessions[0].command(0, 9).unwrap();
+    // Whoever reads on behind a crash must not take what was held before for known.
+    let play = |table: &mut Table<Large>| (0..120).for_each(|_| table.frame(|_| 3));
+    play(&mut table);
+    for crash in 1..=2u8 {
+        let (journal, rules) = (&table.journal, Arc::new(()));
+        let taken = Match::<Large>::resume(MatchConfig::action(), journal, rules, nothing);
+        let taken = taken.unwrap_or_else(|error| panic!("crash {crash}: {error}"));
+        assert_eq!(taken.keep_bytes as usize, table.journal.len());
+        let digest = table.game.digest_at(taken.game.world().tick());
+        assert_eq!(Some(taken.game.digest()), digest, "crash {crash}");
+        table.game = taken.game;
+        // Its player returns by the frames that it misses, and plays on in a world of another size.
+        let (now, peer) = (table.now, PeerId(0));
+        table
+            .game
+            .connect(now, peer, "player 0", 1)
+            .expect("its seat");
+        table.sessions[0].reconnect(now);
+        play(&mut table);
+        table.sessions[0].command(0, 9 + crash).unwrap();
+        play(&mut table);
+        let bytes = table.game.world().sim().rubble.len();
+        assert_eq!(bytes, usize::from(9 + crash) << 20);
+    }
+    let hello = Hello::of::<Large>(&(), "").unwrap();
+    let mut replay = Replay::<Large>::open(&table.journal, &(), &hello).unwrap();
+    let verified = replay.verify();
+    assert!(verified.fault.is_none(), "{:?}", verified.fault);
 }
 
 static STEPS: AtomicU32 = AtomicU32::new(0);

@@ -79,7 +79,8 @@ pub enum Record<'a> {
         /// Why, in words; at most [`REASON_BYTES_MAX`] bytes.
         reason: &'a str,
     },
-    /// Another process goes on with the match, after a crash or because it was handed over; a world follows.
+    /// Another process goes on with the match, after a crash or because it was handed over; a world follows, unless it is
+    /// too large.
     Resumed {
         /// When, in seconds since 1970, as the caller says.
         at_unix_s: u64,

@@ -69,7 +69,7 @@ pub(super) struct Cursor<S: Simulation> {
     frame: FrameData<S>,
     /// The next tick; `None`: no world was met yet.
     next: Option<Tick>,
-    /// No frame was read since the last world: the next is coded against neutral.
+    /// No frame was read since the last world, or since another process went on: the next is coded against neutral.
     fresh: bool,
     /// The turn, how much of it is read, and where its record stands.
     turn: Vec<u8>,
@@ -170,6 +170,11 @@ impl<S: Simulation> Cursor<S> {
                         return Err(ReplayError::Misplaced { offset });
                     }
                     self.next = Some(tick);
+                    self.fresh = true;
+                    return Ok(Some(Found::Record(entry)));
+                }
+                Record::Resumed { .. } => {
+                    // A world follows, unless it is too large for a record.
                     self.fresh = true;
                     return Ok(Some(Found::Record(entry)));
                 }

@@ -1,7 +1,7 @@
 //! Writes a journal: worlds, turns, digests, seats, used tickets. The other end of [`Frames`](super::Frames).
 //!
-//! Frames are coded as on the wire, each against its predecessor; after a world, against neutral. So reading
-//! may begin at any world. Memory: one turn and one world, whatever the match's length.
+//! Frames are coded as on the wire, each against its predecessor; after a world, and where another process goes on,
+//! against neutral. So reading may begin at any world. Memory: one turn and one world, whatever the match's length.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::packet::hello::Hello;
 use crate::packet::{ByteCounts, frames};
 use crate::wire::Writer;
 use crate::world::World;
-use crate::{PlayerId, Simulation};
+use crate::{PlayerId, Simulation, Tick};
 
 /// A world is written at the latest after so much match time: what a replay steps at most to seek, and a
 /// repair, beyond its backlog.
@@ -33,7 +33,7 @@ pub struct Recorder<S: Simulation> {
     previous: FrameData<S>,
     /// The ticks of the turn before, which an idle turn repeats.
     previous_ticks: usize,
-    /// No frame was written since the last world: the next is coded against neutral.
+    /// No frame was written since the last world, or by this process: the next is coded against neutral.
     fresh: bool,
     world: Vec<u8>,
     since_world: Duration,
@@ -63,10 +63,13 @@ impl<S: Simulation> Recorder<S> {
             command_delay,
             by,
         };
-        Recorder::with(JournalWriter::start(&start, out)?, world, out)
+        let mut recorder = Recorder::with(JournalWriter::start(&start, out)?, world.tick());
+        recorder.write_world(world, out)?;
+        Ok(recorder)
     }
 
-    /// Goes on with the journal of `index`, cut to what is sound of it; `world` is where its frames led.
+    /// Goes on with the journal of `index`, cut to what is sound of it; `world` is where its frames led. One that is too
+    /// large for a record is left out, and counted.
     ///
     /// # Errors
     /// A build in `hello` whose name is too long.
@@ -83,29 +86,25 @@ impl<S: Simulation> Recorder<S> {
             build: &hello.build,
         };
         writer.append(&resumed, out)?;
-        Recorder::with(writer, world, out)
+        let mut recorder = Recorder::with(writer, world.tick());
+        recorder.try_world(world, out)?;
+        Ok(recorder)
     }
 
-    fn with(
-        writer: JournalWriter,
-        world: &World<S>,
-        out: &mut Vec<u8>,
-    ) -> Result<Self, WriteError> {
-        let mut recorder = Recorder {
+    fn with(writer: JournalWriter, next: Tick) -> Self {
+        Recorder {
             writer,
             turn: Vec::with_capacity(64 << 10),
             ticks: 0,
             idle: true,
-            previous: FrameData::roomy(world.tick()),
+            previous: FrameData::roomy(next),
             previous_ticks: 0,
             fresh: true,
             world: Vec::with_capacity(64 << 10),
             since_world: Duration::ZERO,
             since_digest: Duration::ZERO,
             worlds_skipped: 0,
-        };
-        recorder.write_world(world, out)?;
-        Ok(recorder)
+        }
     }
 
     /// Notes who has a seat.
@@ -239,22 +238,28 @@ impl<S: Simulation> Recorder<S> {
             self.writer.append(&Record::Digest { tick, digest }, out)?;
             self.since_digest = Duration::ZERO;
         }
-        if world_due && let Err(error) = self.write_world(world, out) {
-            match error {
-                WriteError::TooLong { .. } => {
-                    self.worlds_skipped += 1;
-                    self.since_world = Duration::ZERO;
-                }
-                error => return Err(error),
-            }
+        match world_due {
+            true => self.try_world(world, out),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Worlds that were too large for a record.
     #[must_use]
     pub fn worlds_skipped(&self) -> u32 {
         self.worlds_skipped
+    }
+
+    /// Writes the world, if a record holds it.
+    fn try_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        match self.write_world(world, out) {
+            Err(WriteError::TooLong { .. }) => {
+                self.worlds_skipped += 1;
+                self.since_world = Duration::ZERO;
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     fn write_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
