@@ -43,7 +43,6 @@ use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
 use crate::serials::Serials;
 use crate::standing::{Standing, Standings};
-use crate::tempo::Tempo;
 use crate::up::{self, Asked, Said};
 
 mod answers;
@@ -56,6 +55,7 @@ mod costs;
 mod evidence;
 mod healing;
 mod joining;
+mod pace;
 mod resume;
 mod sessions;
 mod spectators;
@@ -192,13 +192,6 @@ pub struct Match<S: Simulation> {
     excused_until: Duration,
     /// After a crash: the command delay that was asked for, whatever the journal's is.
     asked_delay: Option<u8>,
-    tempo: Tempo,
-    /// Pauses of the match itself that the tempo has not seen.
-    paused: u32,
-    /// Whether a player joined since the tempo looked.
-    joined: bool,
-    /// For whose sake ticks or turns are longer.
-    slowing: PlayerSet,
     /// How the last sealed tick was clocked.
     last_cadence: Cadence,
     now: Duration,
@@ -275,10 +268,6 @@ impl<S: Simulation> Match<S> {
             returning: None,
             excused_until: Duration::ZERO,
             asked_delay: None,
-            tempo: Tempo::new(&config, world.turn().cadence),
-            paused: 0,
-            joined: false,
-            slowing: PlayerSet::default(),
             last_cadence: world.turn().cadence,
             now: Duration::ZERO,
             digest: world.digest()?,

@@ -16,6 +16,7 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::reach::Reach;
 use crate::standing::Standing;
+use crate::tempo::Tempo;
 
 /// Tickets that a session was handed and may still say to have stored: they come one in 10 s.
 pub(crate) const HANDED_MAX: usize = 16;
@@ -85,8 +86,8 @@ pub(crate) struct Peer {
     slacks: ArrayVec<i16, SLACKS>,
     /// When it was last seen to be late, by this server's own clock.
     late_at: Option<Duration>,
-    /// When it last asked for longer ticks or turns, and was heeded.
-    pub(crate) slow_at: Option<Duration>,
+    /// What its machine and its line ask for.
+    pub(crate) tempo: Tempo,
     /// Since when it trails.
     pub(crate) trails_since: Option<Duration>,
     /// The first tick whose input came from this very session, per seat.
@@ -152,7 +153,7 @@ impl Peer {
             load: 0,
             slacks: ArrayVec::new(),
             late_at: None,
-            slow_at: None,
+            tempo: Tempo::default(),
             trails_since: None,
             first_input: [Tick::MAX; SEATS_MAX],
             refusals: Vec::with_capacity(COMMANDS_OPEN_MAX),
@@ -256,12 +257,6 @@ impl Peer {
     pub(crate) fn is_late(&self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) <= LATE_FOR;
         self.late_at.is_some_and(lately)
-    }
-
-    /// Whether it has asked lately for longer ticks or turns.
-    pub(crate) fn insists(&self, now: Duration) -> bool {
-        self.slow_at
-            .is_some_and(|at| now.saturating_sub(at) <= LATE_FOR)
     }
 
     /// Notes how early a batch came, in milliseconds; late ones are below 0.

@@ -1,4 +1,4 @@
-//! How long turns and ticks should be, from what is seen of the clients: the adaptive policies.
+//! How long turns and ticks should be for one client, from what is seen of it: the adaptive policies.
 //!
 //! ```text
 //!  turn   raised   after 3 pauses within 5 s, by a quarter
@@ -30,24 +30,26 @@ const PATIENCE_MAX: Duration = Duration::from_secs(160);
 /// Ticks get longer at most so often: a machine's load is measured over two seconds.
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
-/// What was seen of the clients since the last turn.
+/// What was seen of a client since the last turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Pauses that clients told of, or that the match itself had to wait.
+    /// Pauses that it told of, or for which the match had to wait.
     pub(crate) pauses: u32,
-    /// The largest round trip of a player.
+    /// Its round trip.
     pub(crate) rtt: Duration,
-    /// Whether a player joined.
-    pub(crate) joined: bool,
-    /// Whether a machine cannot keep up.
+    /// Whether its machine cannot keep up.
     pub(crate) slow: bool,
-    /// Whether all machines could do with shorter ticks.
+    /// Whether its machine could do with shorter ticks.
     pub(crate) roomy: bool,
 }
 
-/// Decides at each turn's beginning how it is clocked.
+/// What a client asks for at each turn's beginning.
+#[derive(Default)]
 pub(crate) struct Tempo {
+    /// 0 before its first turn.
     turn_ticks: u8,
+    /// What its round trip needs.
+    floor: u8,
     tick: Duration,
     pauses: u32,
     window_began: Duration,
@@ -64,15 +66,17 @@ struct Trial {
     patience: Duration,
 }
 
-impl Trial {
-    fn new() -> Self {
+impl Default for Trial {
+    fn default() -> Self {
         Trial {
             quiet_since: Duration::ZERO,
             lowered_at: None,
             patience: PATIENCE_MIN,
         }
     }
+}
 
+impl Trial {
     /// There was trouble: a trial that is under way has failed.
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
@@ -102,22 +106,17 @@ impl Trial {
 }
 
 impl Tempo {
-    pub(crate) fn new(config: &MatchConfig, cadence: Cadence) -> Self {
-        Tempo {
-            turn_ticks: cadence.turn_ticks,
-            tick: cadence.tick().max(config.tick),
-            pauses: 0,
-            window_began: Duration::ZERO,
-            turns: Trial::new(),
-            ticks: Trial::new(),
-            slowed_at: Duration::ZERO,
-        }
-    }
-
-    /// How the turn that begins now is clocked.
-    pub(crate) fn decide(&mut self, now: Duration, config: &MatchConfig, seen: Seen) -> Cadence {
-        self.decide_tick(now, config, seen);
-        self.decide_turn(now, config, seen);
+    /// How it would have the turn that begins now clocked; `last` is how the turn before was, and what was seen is seen of
+    /// that.
+    pub(crate) fn decide(
+        &mut self,
+        now: Duration,
+        config: &MatchConfig,
+        last: Cadence,
+        seen: Seen,
+    ) -> Cadence {
+        self.decide_tick(now, config, last, seen);
+        self.decide_turn(now, config, last, seen);
         Cadence {
             turn_ticks: self.turn_ticks,
             tick_ns: self.tick.as_nanos() as u32,
@@ -125,15 +124,21 @@ impl Tempo {
         }
     }
 
-    /// Whoever could not keep up is gone: all begins anew from what is normal.
-    pub(crate) fn relax(&mut self, config: &MatchConfig) {
-        *self = Tempo::new(config, config.cadence());
+    /// It is not given way to any more: all begins anew from what is normal.
+    pub(crate) fn relax(&mut self) {
+        *self = Tempo::default();
     }
 
-    fn decide_turn(&mut self, now: Duration, config: &MatchConfig, seen: Seen) {
+    /// By how much a turn is longer for its sake, beyond what its round trip needs.
+    pub(crate) fn excess(&self, config: &MatchConfig) -> Duration {
+        let asked = self.tick * u32::from(self.turn_ticks);
+        asked.saturating_sub(config.tick * u32::from(self.floor))
+    }
+
+    fn decide_turn(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
         let (min, max) = match config.turn {
             TurnLength::Fixed(ticks) => {
-                self.turn_ticks = ticks;
+                (self.turn_ticks, self.floor) = (ticks, ticks);
                 return;
             }
             TurnLength::Adaptive { min, max } => (min, max),
@@ -141,9 +146,10 @@ impl Tempo {
         let floor = if config.command_delay == 0 {
             min
         } else {
-            turn_of(seen.rtt, self.tick).clamp(min, max)
+            turn_of(seen.rtt, last.tick()).clamp(min, max)
         };
-        if seen.joined && floor > self.turn_ticks {
+        self.floor = floor;
+        if self.turn_ticks == 0 {
             self.turn_ticks = floor;
             self.settle(now);
         }
@@ -158,7 +164,8 @@ impl Tempo {
         let wished = if self.pauses >= PAUSES_MAX {
             self.turns.fail(now);
             self.settle(now);
-            self.turn_ticks + (self.turn_ticks / 4).max(1)
+            let short = self.turn_ticks.max(last.turn_ticks);
+            short.saturating_add((short / 4).max(1))
         } else if self.turn_ticks > floor && self.turns.try_less(now) {
             self.turn_ticks - 1
         } else {
@@ -176,7 +183,7 @@ impl Tempo {
         self.window_began = now + SETTLE;
     }
 
-    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, seen: Seen) {
+    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
         let max = match config.tick_length {
             TickLength::Fixed => {
                 self.tick = config.tick;
@@ -188,7 +195,7 @@ impl Tempo {
             self.ticks.fail(now);
             if now.saturating_sub(self.slowed_at) >= SLOW_EVERY {
                 self.slowed_at = now;
-                self.tick = self.tick.mul_f64(1.1);
+                self.tick = self.tick.max(last.tick()).mul_f64(1.1);
             }
         } else if !seen.roomy {
             self.ticks.quiet_since = now;
@@ -234,15 +241,13 @@ mod tests {
         let mut all = Vec::new();
         while now < to {
             let (pauses, slow) = seen(now, cadence);
-            let joined = now == from;
             let seen = Seen {
                 pauses,
                 rtt,
-                joined,
                 slow,
                 roomy: !slow,
             };
-            cadence = tempo.decide(now, &config, seen);
+            cadence = tempo.decide(now, &config, cadence, seen);
             all.push(cadence);
             now += cadence.turn();
         }
@@ -257,20 +262,20 @@ mod tests {
         assert_eq!(turn_of(largest, MS(10)), 16);
         assert_eq!(turn_of(largest, MS(50)), 4);
         let config = config();
-        let mut tempo = Tempo::new(&config, config.cadence());
         let seen = Seen {
             rtt: largest,
-            joined: true,
             ..Seen::default()
         };
-        let first = tempo.decide(MS(0), &config, seen);
+        let mut tempo = Tempo::default();
+        let first = tempo.decide(MS(0), &config, config.cadence(), seen);
         assert_eq!(first.turn_ticks, 4);
+        assert_eq!(tempo.excess(&config), MS(0), "the line needs it");
     }
 
     #[test]
     fn pauses_lengthen_turns_and_quiet_shortens_them() {
         // Rows 47 and 48: turns shorter than 6 ticks pause while the net is bad, for 30 s.
-        let mut tempo = Tempo::new(&config(), config().cadence());
+        let mut tempo = Tempo::default();
         let bad = play(&mut tempo, MS(0), MS(30_000), MS(100), |_, c| {
             (u32::from(c.turn_ticks < 6), false)
         });
@@ -291,7 +296,7 @@ mod tests {
     #[test]
     fn trials_that_fail_become_rare() {
         // Row 48: no swinging.
-        let mut tempo = Tempo::new(&config(), config().cadence());
+        let mut tempo = Tempo::default();
         let all = play(&mut tempo, MS(0), MS(600_000), MS(100), |_, c| {
             (u32::from(c.turn_ticks < 5), false)
         });
@@ -303,7 +308,7 @@ mod tests {
     #[test]
     fn a_slow_machine_slows_the_game_evenly() {
         // Row 49: a machine that needs 70 ms for a tick of 50.
-        let mut tempo = Tempo::new(&config(), config().cadence());
+        let mut tempo = Tempo::default();
         let all = play(&mut tempo, MS(0), MS(120_000), MS(100), |_, c| {
             (0, c.tick() < MS(70))
         });

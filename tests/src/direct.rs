@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
-use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_server::{Look, Match, MatchConfig, Output, PeerId, Resolution, Resolver};
 
 /// A match, and sessions that draw in step with each other.
@@ -30,6 +31,39 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The journal so far, if the match keeps one.
     pub journal: Vec<u8>,
     frame: Duration,
+}
+
+/// A game whose world has as many bytes as one likes; players count in the first ones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Heavy {
+    bytes: Vec<u8>,
+}
+
+impl Heavy {
+    /// Of so many bytes.
+    #[must_use]
+    pub fn of(bytes: usize) -> Self {
+        Heavy {
+            bytes: vec![7; bytes],
+        }
+    }
+}
+
+impl Simulation for Heavy {
+    const NAME: &'static str = "heavy";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, input) in frame.inputs() {
+            self.bytes[player.index()] = self.bytes[player.index()].wrapping_add(*input);
+        }
+    }
 }
 
 /// A resolver for games that ask nothing.

@@ -292,10 +292,10 @@ impl<S: Simulation> Match<S> {
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
             self.pay(now, wait);
+            self.note_paused(wait);
         }
         self.clock.paid = Duration::ZERO;
-        let waited = self.clock.waiting_since.take();
-        self.paused += u32::from(waited.is_some());
+        self.clock.waiting_since = None;
         self.forgive_laggards();
         let m = usize::from(self.config.command_delay);
         let due = self.clock.due.unwrap_or(now);

@@ -3,7 +3,7 @@
 //! ```text
 //!  batch missing ─┐  of the time that others waited,
 //!  authority trails ├─▶ each identity that was missing pays its share ─▶ its standing ─▶ spent: TooSlow, or not heard
-//!  load, pauses ──┘     (ticks that were longer for its sake are summed up apart)
+//!                          (what longer ticks and turns cost is summed up apart: `pace.rs`)
 //! ```
 //!
 //! Invariant: time in which nobody else could have gone on is nobody's debt: a match whose lines are all alike removes
@@ -11,13 +11,7 @@
 
 use super::*;
 use crate::config::Sealing;
-use crate::tempo::Seen;
-use twinstep_core::packet::LOAD_UNITS;
 
-/// A machine cannot keep up if it is busy with the game for this share of its time.
-const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// It has room for shorter ticks up to this share; between the two nothing changes.
-const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 /// Over this time costs are summed up.
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -107,91 +101,11 @@ impl<S: Simulation> Match<S> {
         Some(self.standings.away(now, identity))
     }
 
-    /// The players to whose machines and lines the adaptive policies gave way: because of them ticks or turns are longer
-    /// now than they need be for the others.
-    #[must_use]
-    pub fn slowing(&self) -> PlayerSet {
-        self.slowing
-    }
-
     /// What a machine or a line may cost the others, in one way or another.
-    fn patience(&self) -> Budget {
+    pub(super) fn patience(&self) -> Budget {
         Budget::of(match self.config.sealing {
             Sealing::WaitForAll { kick_after } => kick_after,
             Sealing::Deadline => Duration::ZERO,
         })
-    }
-
-    /// Those for whose sake the last turn was longer, by its ticks or by their length, pay for that, each its share: of
-    /// those who are named, who has asked lately, so that nobody pays for who asks for more.
-    fn charge_slowness(&mut self, now: Duration) {
-        let cadence = self.world.turn().cadence;
-        let (least, _) = self.config.turn_bounds();
-        let longer = (cadence.tick() * u32::from(cadence.turn_ticks))
-            .saturating_sub(self.config.tick * u32::from(least));
-        let slowing = self.slowing;
-        let is_slow = |peer: &Peer| peer.players.iter().any(|p| slowing.contains(*p));
-        let insists = |peer: &Peer| is_slow(peer) && peer.insists(now);
-        let someone_insists = self.peers.iter().any(insists);
-        let pays = |peer: &Peer| is_slow(peer) && (peer.insists(now) || !someone_insists);
-        let count = self.peers.iter().filter(|peer| pays(peer)).count();
-        let share = longer / count.max(1) as u32;
-        let window = self.patience().window;
-        for peer in self.peers.iter_mut().filter(|peer| pays(peer)) {
-            peer.standing.slowed.add(now, share, window);
-        }
-    }
-
-    /// What the adaptive policies must know of the last turn. What a client tells of its load and its pauses counts only
-    /// where this server has seen lately that it is late, and only until it has cost the others what one may.
-    pub(super) fn seen(&mut self) -> Seen {
-        let now = self.now;
-        let next = self.world.tick();
-        let mut seen = Seen {
-            joined: std::mem::take(&mut self.joined),
-            pauses: std::mem::take(&mut self.paused),
-            roomy: true,
-            ..Seen::default()
-        };
-        let mut here = PlayerSet::default();
-        self.charge_slowness(now);
-        let budget = self.patience();
-        for peer in &mut self.peers {
-            let pauses = std::mem::take(&mut peer.pauses);
-            if peer.stage != Stage::Playing || peer.players.is_empty() {
-                continue;
-            }
-            let rtt = peer.link.rtt().unwrap_or_default().min(RTT_MAX);
-            seen.rtt = seen.rtt.max(rtt);
-            let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
-            if self.config.command_delay == 0 && peer.players.iter().any(fills) {
-                peer.note_late(now);
-            }
-            if peer.standing.slowed.spent(now, budget.window) >= budget.spent_max {
-                continue;
-            }
-            here.0 |= peer.own().0;
-            if !peer.is_late(now) {
-                continue;
-            }
-            seen.pauses = seen.pauses.max(pauses);
-            seen.slow |= peer.load >= LOAD_SLOW;
-            seen.roomy &= peer.load <= LOAD_ROOMY;
-            if pauses > 0 || peer.load >= LOAD_SLOW {
-                self.slowing.0 |= peer.own().0;
-                peer.slow_at = Some(now);
-            }
-        }
-        let cadence = self.world.turn().cadence;
-        if self.slowing.iter().any(|player| !here.contains(player)) {
-            // What was slow for its sake need not be any more.
-            self.tempo.relax(&self.config);
-            self.slowing = PlayerSet::default();
-        } else if cadence.tick() <= self.config.tick
-            && cadence.turn_ticks <= self.config.turn_bounds().0
-        {
-            self.slowing = PlayerSet::default();
-        }
-        seen
     }
 }

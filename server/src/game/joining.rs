@@ -340,7 +340,6 @@ impl<S: Simulation> Match<S> {
             seat.given = seat.given.max(next);
             // Seed row 21: the turns until then are sealed without it.
             seat.awaited_from = turn + u32::from(self.config.command_delay);
-            self.joined = true;
         }
     }
 }

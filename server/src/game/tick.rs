@@ -23,8 +23,7 @@ impl<S: Simulation> Match<S> {
         self.weigh();
         let turn = self.world.turn();
         let cadence = if tick == turn.began {
-            let seen = self.seen();
-            Some(self.tempo.decide(self.now, &self.config, seen))
+            Some(self.pace())
         } else {
             None
         };

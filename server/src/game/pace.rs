@@ -1,0 +1,85 @@
+//! How turns are clocked: as the one asks for it whose machine or line needs the most, within what each may cost.
+//!
+//! ```text
+//!  load, pauses, round trip ─▶ each session's tempo ─▶ asks for ticks, turns ─┬▶ the longest of each ─▶ cadence
+//!  (heeded where it is late)         ▲                                        └▶ its own standing pays for what it asks
+//!                                    ╰──── spent: asks for what its round trip needs alone
+//! ```
+//!
+//! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
+//! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
+
+use super::clock::Wait;
+use super::*;
+use crate::tempo::Seen;
+use twinstep_core::packet::LOAD_UNITS;
+
+/// A machine cannot keep up if it is busy with the game for this share of its time.
+const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
+/// It has room for shorter ticks up to this share; between the two nothing changes.
+const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
+
+impl<S: Simulation> Match<S> {
+    /// The players whose machines or lines ask for longer ticks or turns than the others need: while there are any, the
+    /// match is slower, or answers later, for their sake. With them goes what it cost.
+    #[must_use]
+    pub fn slowing(&self) -> PlayerSet {
+        let asking = self.peers.iter().filter(|peer| self.asks_for_more(peer));
+        asking
+            .flat_map(|peer| peer.players.iter().copied())
+            .collect()
+    }
+
+    fn asks_for_more(&self, peer: &Peer) -> bool {
+        peer.stage == Stage::Playing && !peer.tempo.excess(&self.config).is_zero()
+    }
+
+    /// How the turn that begins now is clocked.
+    pub(super) fn pace(&mut self) -> Cadence {
+        let (now, next) = (self.now, self.world.tick());
+        let last = self.world.turn().cadence;
+        let budget = self.patience();
+        let mut cadence = self.config.cadence();
+        for peer in &mut self.peers {
+            let pauses = std::mem::take(&mut peer.pauses);
+            if peer.stage != Stage::Playing || peer.is_spectator() {
+                continue;
+            }
+            let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
+            if self.config.command_delay == 0 && peer.players.iter().any(fills) {
+                peer.note_late(now);
+            }
+            let excess = peer.tempo.excess(&self.config);
+            peer.standing.slowed.add(now, excess, budget.window);
+            let is_spent = peer.standing.slowed.spent(now, budget.window) >= budget.spent_max;
+            if is_spent {
+                peer.tempo.relax();
+            }
+            // What a client tells of itself counts only where this server has seen lately that it is late.
+            let is_heeded = !is_spent && peer.is_late(now);
+            let seen = Seen {
+                pauses: if is_heeded { pauses } else { 0 },
+                rtt: peer.link.rtt().unwrap_or_default().min(RTT_MAX),
+                slow: is_heeded && peer.load >= LOAD_SLOW,
+                roomy: !is_heeded || peer.load <= LOAD_ROOMY,
+            };
+            let asked = peer.tempo.decide(now, &self.config, last, seen);
+            cadence.turn_ticks = cadence.turn_ticks.max(asked.turn_ticks);
+            cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
+        }
+        cadence
+    }
+
+    /// The match has waited, and does not any more: that was a pause for the sessions that were missing.
+    pub(super) fn note_paused(&mut self, wait: Wait) {
+        let players = match wait {
+            Wait::Batches(players) | Wait::Laggards(players) => players,
+            // Nobody is to blame for the server's own restart.
+            Wait::Return(_) => return,
+        };
+        let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
+        for peer in self.peers.iter_mut().filter(is_missing) {
+            peer.pauses = peer.pauses.max(1);
+        }
+    }
+}

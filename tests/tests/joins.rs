@@ -1,0 +1,249 @@
+//! Places to join by: who takes one, keeps it, or must give it away. Attackers here are raw sessions that say what they
+//! like; coming back never helps them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg::game::Game;
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::link::Link;
+use twinstep_core::packet::UpKind;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::wire::Writer;
+use twinstep_server::config::Spectators;
+use twinstep_server::peer::Stage;
+use twinstep_server::{MatchConfig, PeerId};
+use twinstep_tests::direct::{Direct, Heavy, unasked};
+use twinstep_tests::rig::{Play, Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A session that says hello, and nothing after that.
+struct Staller {
+    identity: String,
+    seats: usize,
+    peer: PeerId,
+    session: Session<Game>,
+    refused: u32,
+}
+
+impl Staller {
+    fn new(n: u64, seats: usize) -> Self {
+        Staller {
+            identity: format!("mallory {n}"),
+            seats,
+            peer: PeerId(1_000_000 * n),
+            session: Session::new(SessionConfig::new(Arc::new(Game::rules(0)))).unwrap(),
+            refused: 0,
+        }
+    }
+
+    /// Dials again if it is out, and asks for a world while it has none.
+    fn insist(&mut self, rig: &mut Rig<Game>) {
+        if rig.game.stage(self.peer).is_none() {
+            self.peer.0 += 1;
+            self.session = Staller::new(0, self.seats).session;
+            let dialled = rig
+                .game
+                .connect(rig.now, self.peer, &self.identity, self.seats);
+            self.refused += u32::from(dialled.is_err());
+        }
+        if rig.game.stage(self.peer) == Some(Stage::Greeting) {
+            let mut buffer = [0; PACKET_BYTES_MAX];
+            while let Some(len) = self.session.poll_transmit(rig.now, &mut buffer) {
+                rig.game.handle(rig.now, self.peer, &buffer[..len]);
+            }
+        }
+    }
+}
+
+/// Honest joiners come one after the other, while stallers insist; how long each took.
+fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 1;
+    config.policies.players_max = 16;
+    config.policies.spectators = Spectators {
+        max: 16,
+        delay_ticks: 0,
+    };
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 2);
+    let mut stallers: Vec<_> = (1..=stallers).map(|n| Staller::new(n, seats)).collect();
+    let mut took = Vec::new();
+    for n in 0..4 {
+        for _ in 0..30 {
+            stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+            rig.run(MS(100));
+        }
+        let joiner = rig.join_with(&format!("honest {n}"), seats).unwrap();
+        let began = rig.now;
+        while rig.game.stage(rig.clients[joiner].peer) != Some(Stage::Playing) {
+            stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+            rig.run(MS(50));
+            let waited = rig.now - began;
+            assert!(
+                waited < SECOND * 60,
+                "honest {n} is not in after {waited:?}"
+            );
+        }
+        took.push(rig.now - began);
+    }
+    (took, stallers.iter().map(|s| s.refused).sum())
+}
+
+/// Finding C2: two joiners that never acknowledged their world kept everybody out.
+#[test]
+fn who_joins_gets_in_while_others_stall_and_dial_again_and_again() {
+    for (stallers, seats) in [(2, 1), (4, 1), (8, 0)] {
+        let (took, refused) = joins_beside(stallers, seats);
+        assert!(
+            took.iter().all(|took| *took < SECOND * 5),
+            "{stallers} stallers: {took:?}"
+        );
+        assert!(refused > 0 || seats > 0, "no spectator was ever barred");
+    }
+}
+
+/// Who joins over a bad line was put out after three seconds, and for good, because others wanted to join too.
+#[test]
+fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 1;
+    config.policies.players_max = 16;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 2);
+    let slow = rig.join("slow");
+    // Its hello arrives; then nothing does for six seconds.
+    while rig.game.stage(rig.clients[slow].peer) != Some(Stage::Loading) {
+        rig.run(MS(1));
+    }
+    rig.relink(slow, LinkProfile::both(LegProfile::BLACKOUT));
+    for n in 0..6 {
+        rig.run(SECOND);
+        rig.join(&format!("quick {n}"));
+        rig.join(&format!("quicker {n}"));
+    }
+    rig.relink(slow, LinkProfile::LAN);
+    rig.run(SECOND * 3);
+    assert!(rig.all_play(), "{:?}", rig.clients[slow].session.closed());
+}
+
+/// Who stalls must not keep the seats of a full match from others.
+#[test]
+fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 1;
+    config.policies.players_max = 3;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 2);
+    let mut stallers: Vec<_> = (1..=2).map(|n| Staller::new(n, 1)).collect();
+    for _ in 0..80 {
+        stallers.iter_mut().for_each(|s| s.insist(&mut rig));
+        rig.run(MS(100));
+    }
+    // Nobody is put out for who gets nothing by it.
+    let many = rig.join_with("too many", 4);
+    assert_eq!(many, Err(CloseCode::Full));
+    for staller in &stallers {
+        assert_eq!(rig.game.stage(staller.peer), Some(Stage::Loading));
+    }
+    let honest = rig.join_with("honest", 1).expect("a seat");
+    rig.run(SECOND * 5);
+    assert_eq!(
+        rig.game.stage(rig.clients[honest].peer),
+        Some(Stage::Playing)
+    );
+}
+
+/// A stranger at a full match put out, one after the other, players who were about to come back.
+#[test]
+fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    config.clients = 3;
+    config.policies.players_max = 3;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 3);
+    for client in [1, 2] {
+        rig.restart(client);
+        while rig.game.stage(rig.clients[client].peer) != Some(Stage::Loading) {
+            rig.run(MS(1));
+        }
+        rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
+    }
+    rig.run(SECOND * 6);
+    assert_eq!(rig.join_with("stranger", 1), Err(CloseCode::Full));
+    for client in [1, 2] {
+        rig.relink(client, LinkProfile::LAN);
+    }
+    rig.run(SECOND * 3);
+    assert!(rig.all_play());
+}
+
+/// Finding K17: one Play packet made room for the next world before the last one was there.
+#[test]
+fn who_plays_before_its_world_is_there_keeps_its_place() {
+    let mut config = RigConfig::new(5, LinkProfile::LAN);
+    config.clients = 1;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 2);
+    let mut liar = Staller::new(1, 1);
+    liar.insist(&mut rig);
+    rig.run(MS(50));
+    assert_eq!(rig.game.stage(liar.peer), Some(Stage::Loading));
+    let mut link = Link::default();
+    for _ in 0..4 {
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        let mut packet = Writer::new(&mut buffer);
+        packet.u8(UpKind::Play.alone()).unwrap();
+        link.write(rig.now, &mut packet).unwrap();
+        packet.tick16(rig.game.world().tick()).unwrap();
+        packet.bytes(&[0, 0]).unwrap();
+        let len = packet.len();
+        rig.game.handle(rig.now, liar.peer, &buffer[..len]);
+        rig.run(MS(10));
+    }
+    assert_eq!(rig.game.stage(liar.peer), Some(Stage::Loading));
+    assert_eq!(
+        rig.game.stats().malformed,
+        0,
+        "no packet was refused as such"
+    );
+}
+
+/// Finding K11: worlds go to two at a time, and who waited for its turn waited within its own 30 s.
+#[test]
+fn sixteen_players_get_into_a_match_with_a_large_world() {
+    let policies = MatchConfig {
+        tick: MS(500),
+        players_max: 16,
+        ..MatchConfig::action()
+    };
+    let sim = Heavy::of(5 << 19);
+    let sessions = (0..16).map(|_| {
+        let mut config = SessionConfig::new(Arc::new(()));
+        config.verify = false;
+        config
+    });
+    let mut all = Direct::new(
+        policies,
+        sim,
+        Arc::new(()),
+        unasked(),
+        sessions.collect(),
+        60,
+    );
+    for second in 0..90 {
+        all.run(60, |_, _| 1);
+        if all.game.playing().len() == 16 {
+            println!("all play after {second} s");
+            return;
+        }
+        for (i, session) in all.sessions.iter().enumerate() {
+            assert_eq!(session.closed(), None, "player {i} after {second} s");
+        }
+    }
+    panic!("{} of 16 play", all.game.playing().len());
+}

@@ -1,0 +1,114 @@
+//! Whose word makes ticks and turns longer, for how long, and at whose cost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::SessionConfig;
+use twinstep_core::link::LINK_BYTES;
+use twinstep_core::packet::UpKind;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{TickLength, TurnLength};
+use twinstep_tests::direct::{Direct, Heavy, unasked};
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig, Role};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+/// Where a Play packet tells of load and pauses: behind its kind, its link, and what it has.
+const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
+
+/// Finding C3: one client's word made ticks and turns as long as they can be, for everybody.
+#[test]
+fn what_a_client_tells_of_its_machine_counts_only_where_it_is_seen_to_be_late() {
+    let normal = MS(50);
+    let policies = MatchConfig {
+        turn: TurnLength::Adaptive { min: 3, max: 20 },
+        tick_length: TickLength::Adaptive { max: MS(500) },
+        ..MatchConfig::strategy()
+    };
+    let sim = Heavy::of(64);
+    let sessions = (0..3).map(|_| SessionConfig::new(Arc::new(()))).collect();
+    let mut all = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, 60);
+    let mut pauses = 0u8;
+    for _ in 0..60 * 60 {
+        all.frame(|_, _| 1);
+        for (_, packet) in all.up.iter_mut().filter(|(client, _)| *client == 2) {
+            if matches!(UpKind::read(packet[0]), Ok((UpKind::Play, _))) {
+                // Busy all of the time, and three more pauses.
+                pauses = pauses.wrapping_add(3);
+                packet[LOAD_AT] = 0xf0 | pauses & 15;
+            }
+        }
+        all.serve();
+    }
+    let cadence = all.game.world().turn().cadence;
+    assert_eq!((cadence.tick(), cadence.turn_ticks), (normal, 3));
+    assert!(all.game.slowing().is_empty());
+    assert_eq!(all.game.playing().len(), 3);
+}
+
+/// Finding C3: who slows the match is named; with it goes what it cost.
+#[test]
+fn who_slows_the_match_is_named_and_takes_its_slowness_along() {
+    let mut config = RigConfig::strategy(10, LinkProfile::LAN);
+    config.policies.tick_length = TickLength::Adaptive { max: MS(200) };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let slow = rig.clients[3].session.seats()[0];
+    rig.clients[3].step_cost = MS(70);
+    rig.run(SECOND * 20);
+    assert!(rig.game.world().turn().cadence.tick() > MS(60));
+    assert_eq!(rig.game.slowing(), [slow].into_iter().collect());
+    rig.leave(3);
+    rig.run(SECOND * 2);
+    assert_eq!(rig.game.world().turn().cadence.tick(), MS(50));
+    assert!(rig.game.slowing().is_empty());
+    rig.converge();
+}
+
+/// Finding C3: a client that is late, and says that its machine is busy, made ticks as long as they may be for as long as
+/// it stayed.
+#[test]
+fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
+    let mut config = RigConfig::strategy(11, LinkProfile::LAN);
+    config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    rig.clients[3].step_cost = MS(400);
+    let began = rig.game.world().tick();
+    for minute in 1..=3 {
+        rig.run(SECOND * 60);
+        let played = MS(50) * (rig.game.world().tick() - began);
+        assert!(
+            played >= SECOND * 35 * minute,
+            "{played:?} in {minute} minutes"
+        );
+    }
+}
+
+/// Each of two paid only half of what it asked for, and both together slowed everybody for twice as long as one may.
+#[test]
+fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
+    let mut config = RigConfig::strategy(13, LinkProfile::LAN);
+    config.policies.tick_length = TickLength::Adaptive { max: MS(500) };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let began = rig.game.world().tick();
+    for liar in [2, 3] {
+        rig.clients[liar].role = Role::Lies;
+    }
+    for minute in 1..=3 {
+        for _ in 0..20 {
+            // They are late for a moment, again and again, and say that they are busy.
+            let until = rig.now + MS(400);
+            (2..4).for_each(|liar| rig.freeze(liar, until));
+            rig.run(SECOND * 3);
+        }
+        let played = MS(50) * (rig.game.world().tick() - began);
+        assert!(
+            played >= SECOND * 35 * minute,
+            "{played:?} in {minute} minutes"
+        );
+    }
+}
