@@ -97,6 +97,8 @@ pub struct Rig<S: Play> {
     spoiled: bool,
     /// For how long ticks were longer than they should be, up to when that was looked at.
     slowed: Duration,
+    /// Who has left, with so many seats.
+    left: Vec<(String, usize)>,
     looked_at: Duration,
     /// The match's next tick, and when it became that.
     moved: (Tick, Duration),
@@ -148,6 +150,7 @@ impl<S: Play> Rig<S> {
             hostile: hostile::Hostile::new(config.seed),
             spoiled: false,
             slowed: Duration::ZERO,
+            left: Vec::new(),
             looked_at: Duration::ZERO,
             moved: (Tick(0), Duration::ZERO),
             incidents: Vec::new(),
@@ -233,6 +236,7 @@ impl<S: Play> Rig<S> {
             given_at: VecDeque::new(),
             settled: 0,
             compared: None,
+            gone_to: (0, 0),
             arrived_at: self.now,
             said: 0,
             is_doubtful: client::is_doubtful(&self.config.link),
@@ -303,6 +307,7 @@ impl<S: Play> Rig<S> {
     /// A client says goodbye and is gone once the server heard it.
     pub fn leave(&mut self, client: usize) -> RigClient<S> {
         let mut gone = self.clients.remove(client);
+        self.left.push((gone.identity.clone(), gone.seats));
         gone.session.leave();
         let theirs = gone.time(self.now);
         while let Some(len) = gone.session.poll_transmit(theirs, &mut *self.buffer) {

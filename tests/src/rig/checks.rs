@@ -20,12 +20,17 @@ impl<S: Play> Rig<S> {
         let tick = authority.tick();
         let lead = stats.prediction_tick - tick.0;
         let length = authority.turn().cadence.tick();
-        assert!(lead <= lead_max(length), "{who}: the lead is {lead} ticks");
-        let reach = stats.input_tick.saturating_sub(tick.0);
-        // What was sampled while ticks were shorter stays sampled.
+        // What was played while ticks were shorter stays played; what was sampled then, or before a world came that was on
+        // its way for long, stays sampled.
+        let (played, sampled) = client.gone_to;
         assert!(
-            reach <= input_window(length.min(self.config.policies.tick)),
-            "{who}: the reach is {reach} ticks"
+            lead <= lead_max(length) || stats.prediction_tick <= played,
+            "{who}: plays on though the lead is {lead} ticks"
+        );
+        let reach = stats.input_tick.saturating_sub(tick.0);
+        assert!(
+            reach <= input_window(length) || stats.input_tick <= sampled,
+            "{who}: samples though the reach is {reach} ticks"
         );
         assert_eq!(
             stats.cues_started,
@@ -34,6 +39,7 @@ impl<S: Play> Rig<S> {
         );
         let excused = client.flipped && stats.heals <= client.healed;
         let compared = Some((tick, stats.heals));
+        let gone_to = (stats.prediction_tick, stats.input_tick);
         if !excused && client.compared != compared {
             let truth = self.digests.get(tick.0 as usize);
             let ours = authority.digest().expect("no NaN");
@@ -44,6 +50,7 @@ impl<S: Play> Rig<S> {
             );
             self.clients[i].compared = compared;
         }
+        self.clients[i].gone_to = gone_to;
     }
 
     /// The world's checks at the end, after the network has healed: all live, equal, and on target.

@@ -46,6 +46,8 @@ pub struct RigClient<S: Play> {
     pub(super) settled: u64,
     /// The authority that was compared last: its tick, and how often it had been healed.
     pub(super) compared: Option<(Tick, u64)>,
+    /// The prediction's next tick, and the first one without an input, when they were last looked at.
+    pub(super) gone_to: (u32, u32),
     /// When its present session began.
     pub(super) arrived_at: Duration,
     /// Packets that it sent since.

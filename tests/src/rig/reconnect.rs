@@ -53,6 +53,7 @@ impl<S: Play> Rig<S> {
         client.settled = 0;
         client.open_cues.clear();
         client.compared = None;
+        client.gone_to = (0, 0);
         client.decided = None;
         client.flipped = false;
         client.restarted = true;
@@ -106,7 +107,11 @@ impl<S: Play> Rig<S> {
     /// Over a new transport, with a ticket to return with. Who keeps the rules is let in; others may be barred.
     fn dial_again(&mut self, client: usize) -> Option<PeerId> {
         let (identity, seats) = self.ticket_of(client);
-        let dialled = self.dial(&identity, seats);
+        let mut dialled = self.dial(&identity, seats);
+        if dialled == Err(CloseCode::Full) {
+            self.leave_again();
+            dialled = self.dial(&identity, seats);
+        }
         self.clients[client].arrived_at = self.now;
         self.clients[client].said = 0;
         if self.clients[client].role.is_honest() {
@@ -117,6 +122,17 @@ impl<S: Play> Rig<S> {
         } else {
             dialled.ok()
         }
+    }
+
+    /// Those who have left do so once more: what was not in the journal yet when the server was killed did not happen, so
+    /// a seat may be kept for somebody who will not come back.
+    fn leave_again(&mut self) {
+        for (identity, seats) in self.left.clone() {
+            if let Ok(peer) = self.dial(&identity, seats) {
+                self.game.kick(peer, CloseCode::Left);
+            }
+        }
+        self.drain();
     }
 
     /// What the ticket of a client says: its identity, and how many seats it has.
