@@ -160,7 +160,8 @@ pub const SPECTATOR_DELAY_MAX: u32 = 900;
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every state.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// Without progress of a client's acks for so long, it is sent 10 packets/s only.
+/// Without progress of a client's acks for so long, it is sent something at most 10 times a second, and no frames but the
+/// first ones that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 /// Without progress of a client's acks for so long, its session is closed.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
@@ -170,7 +171,8 @@ pub const JOIN_TIME_MAX: Duration = Duration::from_secs(30);
 pub const JOIN_START: Duration = Duration::from_secs(3);
 /// ...and from then on comes at least so fast, in bytes per second.
 pub const JOIN_BYTES_PER_SECOND: u32 = 16 << 10;
-/// Snapshots on their way to joiners at once, per match.
+/// Snapshots on their way to joiners at once, per match; those that came on too slowly, and gave their place away, go on
+/// beside them at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
 /// A player is healed at most once in so long.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);

@@ -30,11 +30,11 @@ pub(super) struct Caller {
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before. If it has a session
     /// already, that one goes on until this one says hello, and is taken over then. Who was removed stays out for a
-    /// while: 30 s for being too slow, in play or with a world that others waited behind, 60 s for strikes, and for the match
-    /// if it was kicked.
+    /// while: 30 s for being too slow, in play or with a world that did not come on while others wanted its seats, 60 s for
+    /// strikes, and for the match if it was kicked.
     ///
     /// # Errors
-    /// Why not; nothing was changed then.
+    /// Why not. Whoever is in the match, or on its way into it, is as before.
     pub fn connect(
         &mut self,
         now: Duration,
