@@ -11,6 +11,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,11 +67,12 @@ impl Match {
         self.server = serve(&self.folder, &self.address);
     }
 
-    fn bot(&self, n: usize) -> BotClient {
+    fn bot(&self, n: usize, line: &str) -> BotClient {
         let ticket = self.folder.ticket(&self.address, &format!("bot-{n}"));
         let ticket = Ticket::load(ticket).unwrap();
         let rules = wiring::rules(None);
-        let client = wiring::client(&ticket, &rules, None).unwrap();
+        let line = line.parse().ok().map(|link| (link, n as u64));
+        let client = wiring::client(&ticket, &rules, line).unwrap();
         BotClient::new(client, rules, Sticks::Keys, Mwc::seed(n as u64))
     }
 }
@@ -137,7 +140,7 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     let seconds = number("TWINSTEP_SECONDS", 15);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
     let mut game = Match::start();
-    let mut bots: Vec<BotClient> = (1..=PLAYERS).map(|n| game.bot(n)).collect();
+    let mut bots: Vec<BotClient> = (1..=PLAYERS).map(|n| game.bot(n, "")).collect();
     play(&mut bots, Hands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)
     });
@@ -219,8 +222,8 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
 }
 
 /// A client that keeps its newest ticket in a file, like the command `join`, over a line of 100 ms each way that loses
-/// one datagram in fifty.
-fn keeping_client(ticket: &str, seed: u64) -> BotClient {
+/// one datagram in fifty; and whether it was handed a newer one. It may die just before it has stored that.
+fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<AtomicBool>) {
     let kept = format!("{ticket}.rejoin");
     let newest = if PathBuf::from(&kept).exists() {
         kept.as_str()
@@ -231,8 +234,14 @@ fn keeping_client(ticket: &str, seed: u64) -> BotClient {
     let rules = wiring::rules(None);
     let link = "rtt=200,jitter=0,loss=2".parse().unwrap();
     let client = wiring::client(&newest, &rules, Some((link, seed))).unwrap();
-    let client = client.keeping(move |newer| newer.save(&kept).is_ok());
-    BotClient::new(client, rules, Sticks::Keys, Mwc::seed(seed))
+    let handed = Arc::new(AtomicBool::new(false));
+    let got = handed.clone();
+    let client = client.keeping(move |newer| {
+        got.store(true, Ordering::Relaxed);
+        stores && newer.save(&kept).is_ok()
+    });
+    let bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(seed));
+    (bot, handed)
 }
 
 /// Finding O1: seven of seven who were killed within 2.5 s of a return were locked out for ever.
@@ -245,20 +254,26 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
         .map(|n| game.folder.ticket(&game.address, &format!("bot-{n}")))
         .collect();
     // One stays, so that the match goes on, with the other one in it.
-    let mut stays = vec![keeping_client(&tickets[0], 1)];
+    let mut stays = vec![keeping_client(&tickets[0], 1, true).0];
     play(&mut stays, Hands::On, |bots| {
         bots[0].stats().authority_tick > 0
     });
     for kill in 0..=kills {
-        stays.push(keeping_client(&tickets[1], u64::from(kill) + 2));
+        // Every third one as it is handed a newer ticket, the others before that and at any time.
+        let at_once = kill % 3 == 1;
+        let (comes, handed) = keeping_client(&tickets[1], u64::from(kill) + 2, !at_once);
+        stays.push(comes);
         let took = play(&mut stays, Hands::On, |bots| {
             bots[1].stats().authority_tick > 0
         });
-        // Every second one before a newer ticket can have come.
-        let most_ms = if kill % 2 == 0 { 100 } else { 3_000 };
-        let wait = Duration::from_millis(u64::from(luck.below(most_ms)));
-        println!("back within {} ms, killed after {wait:?}", took.as_millis());
-        play_for(&mut stays, Hands::On, wait);
+        println!("back within {} ms", took.as_millis());
+        if at_once {
+            play(&mut stays, Hands::On, |_| handed.load(Ordering::Relaxed));
+        } else {
+            let most_ms = if kill % 3 == 0 { 100 } else { 3_000 };
+            let wait = Duration::from_millis(u64::from(luck.below(most_ms)));
+            play_for(&mut stays, Hands::On, wait);
+        }
         assert!(stays.iter().all(|bot| bot.ended().is_none()));
         // Its process is gone, and nothing was said.
         drop(stays.pop());
@@ -271,17 +286,19 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
 fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
     let kills = number("TWINSTEP_RETURN_KILLS", 4);
     let mut game = Match::start();
-    let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n)).collect();
+    // What it tells at a return is on its way for 50 ms.
+    let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n, "rtt=100")).collect();
     play(&mut bots, Hands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)
     });
     for kill in 1..=kills {
-        let at = newest(&bots);
         game.kill_and_restart();
-        let back = |bot: &BotClient| bot.stats().authority_tick > at;
+        let back = |bot: &BotClient| bot.stats().returns >= u64::from(kill);
         let took = play(&mut bots, Hands::On, |bots| bots.iter().all(back));
-        println!("kill {kill}: all play after {} ms", took.as_millis());
-        play_for(&mut bots, Hands::On, Duration::from_millis(50));
+        println!("kill {kill}: all are back after {} ms", took.as_millis());
+        // Before it knows that they play, before they have newer tickets, and after that.
+        let wait = Duration::from_millis([20, 60, 110, 160][kill as usize % 4]);
+        play_for(&mut bots, Hands::On, wait);
     }
     assert!(bots.iter().all(|bot| bot.ended().is_none()));
     println!("{kills} kills right after a return: 0 locked out");
