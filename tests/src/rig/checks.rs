@@ -119,10 +119,9 @@ impl<S: Play> Rig<S> {
         );
         if let Some((asked, answered)) = self.game.world().sim().asked_and_answered() {
             let open = self.game.world().open_queries().len() as u32;
-            assert_eq!(
-                asked,
-                answered + open,
-                "a query was answered twice or never"
+            assert!(
+                self.spoiled || asked == answered + open,
+                "a query was answered twice or never: {asked} asked, {answered} answered, {open} open"
             );
             assert_eq!(open, 0, "queries stay open");
         }
