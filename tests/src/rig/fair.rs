@@ -76,8 +76,13 @@ impl<S: Play> Rig<S> {
     pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
-            // Its author said how patient the match is; after a restart it is more patient.
-            (Sealing::WaitForAll { kick_after }, _) => WAIT_PATIENCE.max(kick_after + EXCUSED),
+            // Its author said how patient the match is with each who does not speak, one after the other; after a restart
+            // it is more patient, and waits for those too of whose leaving the journal does not know.
+            (Sealing::WaitForAll { kick_after }, _) => {
+                let misbehave = self.clients.iter().filter(|c| !c.role.is_honest());
+                let silent = (misbehave.count() + self.left.len()).max(1) as u32;
+                WAIT_PATIENCE.max(kick_after * silent + EXCUSED)
+            }
             _ => WAIT_PATIENCE,
         }
     }
