@@ -140,12 +140,14 @@ impl<S: Play> Rig<S> {
     /// Runs until all clocks are where they should be, for some turns: each measures its margin anew all the time, and
     /// is off for a moment now and then.
     fn run_until_clocks_are_on_target(&mut self) {
-        for _ in 0..24 {
+        let turn = self.game.world().turn().cadence.turn();
+        let end = self.now + (turn * 24).max(Duration::from_secs(2));
+        while self.now < end {
             let mut honest = self.clients.iter().filter(|c| c.role.is_honest());
             if honest.all(|client| self.is_on_target(client)) {
                 break;
             }
-            self.run(self.game.world().turn().cadence.turn());
+            self.run(turn);
         }
     }
 
