@@ -306,6 +306,12 @@ impl Pace {
         self.leap();
     }
 
+    /// The server told at some moment that it holds no input of this session.
+    pub fn report_nothing(&mut self, now: Duration, rtt: Duration) {
+        self.rtt = rtt;
+        self.note_late(now, i32::MIN);
+    }
+
     /// The margin told, less the offset with which its input was sampled; `None` if that says nothing.
     fn base(&self, now: Duration, margin: i32, newest_held: Tick) -> Option<f64> {
         let sampled =
@@ -314,8 +320,8 @@ impl Pace {
         (newest_held >= self.unbroken_from && !frozen).then(|| f64::from(margin) - sampled.offset)
     }
 
-    /// After a freeze or at a start, the inputs may be too late for the server to tell more: then the
-    /// known end of the turns is the best that there is to go by.
+    /// After a freeze or at a start, the inputs may be too late for the server to tell more, or not even be sent, because
+    /// their ticks are known to be sealed: then the known end of the turns is the best that there is to go by.
     fn note_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || !self.hold.is_zero() {
             self.late_since = None;

@@ -161,10 +161,16 @@ fn heed_pace<S: Simulation, V: Show<S>>(
             meter.margins.add(margin);
         }
     }
-    if let (Some(pace), Some(margin)) = (&mut playing.pace, margin) {
-        meter.margins.add(margin);
-        let newest_held = Tick(told.next_seal.0.saturating_add_signed(margin));
-        pace.report(now, margin, newest_held, rtt);
+    let Some(pace) = &mut playing.pace else {
+        return;
+    };
+    match margin {
+        Some(margin) => {
+            meter.margins.add(margin);
+            let newest_held = Tick(told.next_seal.0.saturating_add_signed(margin));
+            pace.report(now, margin, newest_held, rtt);
+        }
+        None => pace.report_nothing(now, rtt),
     }
 }
 

@@ -296,16 +296,17 @@ impl<S: Simulation> Telling<'_, S> {
         Ok(!rare.is_empty())
     }
 
-    /// Newest input held minus the next tick to seal (−128: none is held), and how many are held without
-    /// a gap; of the worst seat.
+    /// Newest input held minus the next tick to seal, and how many are held without a gap; of the worst seat. −127 means
+    /// this late or more, −128 that none is held: a client that takes the one for the other never sets its clock right.
     fn held(&self, peer: &Peer) -> (i8, u8) {
         let mut worst = (i8::MAX, u8::MAX);
         for player in &peer.players {
             let seat = &self.seats[player.index()];
-            let margin = seat.newest().map_or(i64::from(i8::MIN), |newest| {
-                i64::from(newest.0) - i64::from(self.sealing.0)
+            let margin = seat.newest().map_or(i8::MIN, |newest| {
+                let margin = i64::from(newest.0) - i64::from(self.sealing.0);
+                margin.clamp(-127, 127) as i8
             });
-            worst.0 = worst.0.min(margin.clamp(-128, 127) as i8);
+            worst.0 = worst.0.min(margin);
             worst.1 = worst.1.min(seat.unbroken(self.sealing) as u8);
         }
         worst

@@ -284,6 +284,19 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
     }
 }
 
+/// A client that had stood still for seconds could go on exactly where its server was: what it sampled was known to be
+/// sealed, so nothing was sent and nothing told of it, and its controls were dead for good.
+#[test]
+fn a_clock_that_samples_only_what_is_sealed_is_set_ahead() {
+    let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
+    let ahead = pace.input_tick();
+    for n in 1..60 {
+        let _ = pace.advance(TICK * n, ahead + n, ahead + n);
+        pace.report_nothing(TICK * n, ms(2));
+    }
+    assert!(pace.input_tick() > ahead + 60, "{}", pace.input_tick());
+}
+
 #[test]
 fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
     for (jitter, loss) in [(0, 0.0), (20, 0.02)] {
