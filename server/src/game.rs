@@ -47,6 +47,7 @@ use crate::up::{self, Asked, Said};
 
 mod answers;
 mod blame;
+mod cadence;
 mod callers;
 mod care;
 mod clock;
@@ -55,7 +56,7 @@ mod costs;
 mod evidence;
 mod healing;
 mod joining;
-mod pace;
+
 mod resume;
 mod sessions;
 mod spectators;

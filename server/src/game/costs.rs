@@ -3,7 +3,7 @@
 //! ```text
 //!  batch missing ─┐  of the time that others waited,
 //!  authority trails ├─▶ each identity that was missing pays its share ─▶ its standing ─▶ spent: TooSlow, or not heard
-//!                          (what longer ticks and turns cost is summed up apart: `pace.rs`)
+//!                          (what longer ticks and turns cost is summed up apart: `cadence.rs`)
 //! ```
 //!
 //! Invariant: time in which nobody else could have gone on is nobody's debt: a match whose lines are all alike removes

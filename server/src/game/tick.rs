@@ -23,7 +23,7 @@ impl<S: Simulation> Match<S> {
         self.weigh();
         let turn = self.world.turn();
         let cadence = if tick == turn.began {
-            Some(self.pace())
+            Some(self.next_cadence())
         } else {
             None
         };

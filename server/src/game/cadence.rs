@@ -35,7 +35,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// How the turn that begins now is clocked.
-    pub(super) fn pace(&mut self) -> Cadence {
+    pub(super) fn next_cadence(&mut self) -> Cadence {
         let (now, next) = (self.now, self.world.tick());
         let last = self.world.turn().cadence;
         let budget = self.patience();
