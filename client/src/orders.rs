@@ -206,15 +206,15 @@ impl<S: Simulation> Orders<S> {
 
     /// Commands that the server has not got yet, in the order given.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
-        let heard = |player| {
-            self.seats
-                .iter()
-                .position(|p| *p == player)
-                .map_or(0, |seat| self.heard_seq[seat])
-        };
         self.commands
             .iter()
-            .filter(move |p| p.order.seq >= heard(p.order.player))
+            .filter(|p| p.order.seq >= self.heard_seq[self.seat_of(p.order.player)])
+    }
+
+    /// The seat of an own player; 0 for anybody else.
+    pub(crate) fn seat_of(&self, player: PlayerId) -> usize {
+        let seat = self.seats.iter().position(|p| *p == player);
+        seat.unwrap_or(0)
     }
 
     /// The server says which command it expects next of a seat.

@@ -83,6 +83,8 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) told: Told<S>,
     /// What is left of a send that takes several datagrams.
     pub(crate) older: Older,
+    /// The next packet goes on with this command, where one does not hold all: each has its turn.
+    pub(crate) commands_from: Option<(PlayerId, u32)>,
     pub(crate) next_seal: Tick,
     /// The players that the match waits for.
     pub(crate) waiting: PlayerSet,
@@ -177,6 +179,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
             told: Told::default(),
             older: Older::default(),
+            commands_from: None,
             next_seal: Tick(0),
             waiting: PlayerSet::default(),
             load: 0.0,

@@ -28,7 +28,7 @@ pub mod inputs;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 5;
+pub const WIRE_VERSION: u16 = 6;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 
@@ -38,6 +38,10 @@ pub const SLACK_UNIT_MS: i16 = 4;
 /// Clients tell in one byte their late turns (the low half, wrapping) and for what share of its time their
 /// machine is busy with the game, in units of one of so many.
 pub const LOAD_UNITS: f32 = 15.0;
+
+/// A command names its seat in one byte. With this bit it is the oldest of its seat whose fate the client does not know:
+/// the server need not wait for an earlier one, whatever it knows itself.
+pub const OLDEST_OPEN: u8 = 0x80;
 
 /// Kinds of whole messages down the lane.
 pub mod message {

@@ -1,7 +1,7 @@
 //! What the server holds of one player for ticks that are not sealed yet.
 //!
 //! Invariant: the first accepted input for a tick is final, and is sealed as it is, or its player is
-//! absent. Commands leave in their sequence; none is lost without a word. With a command delay, inputs come
+//! absent. Commands leave in their sequence, whatever order they come in; none is lost without a word. With a command delay, inputs come
 //! in batches, one for each turn.
 
 use std::collections::VecDeque;
@@ -21,6 +21,18 @@ const SKIP_MAX: u32 = 1 << 16;
 
 /// A claim may be said again for so many ticks.
 pub(crate) const CLAIM_AGE_MAX: u32 = 384;
+
+/// A command or claim as its client says it.
+pub(crate) struct Given<C> {
+    pub(crate) player: PlayerId,
+    /// The tick or turn from which on a command may run.
+    pub(crate) stamp: Tick,
+    /// Of a claim: the tick that emitted it.
+    pub(crate) seq: u32,
+    /// No earlier command of this player is open at its client.
+    pub(crate) is_oldest: bool,
+    pub(crate) command: C,
+}
 
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
@@ -78,6 +90,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// Claims of earlier ticks are from before a restart.
     claims_from: u32,
     next_claim: u32,
+    /// Commands that came before an earlier one did: they wait for it.
+    early: Vec<Held<S::Command>>,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
     /// Answers to what this player asked, to be looked at.
@@ -124,6 +138,7 @@ impl<S: Simulation> Seat<S> {
             gaps_until: 0,
             claims_from: 0,
             next_claim: 0,
+            early: Vec::with_capacity(COMMANDS_OPEN_MAX),
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             answers: Vec::with_capacity(ANSWERS_MAX),
@@ -157,6 +172,7 @@ impl<S: Simulation> Seat<S> {
     /// A session begins. Its client may know the fate of commands that this server has never seen: a journal knows
     /// nothing of refused ones, and a match that begins anew of none.
     pub(crate) fn expect_gaps(&mut self) {
+        self.early.clear();
         self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
     }
 
@@ -185,6 +201,7 @@ impl<S: Simulation> Seat<S> {
         self.forget_inputs();
         self.spoke = None;
         self.awaited_from = u32::MAX;
+        self.early.clear();
         self.answers.clear();
         self.stats.refused += self.commands.len() as u64;
         let refused = |claim: bool| {
@@ -291,40 +308,51 @@ impl<S: Simulation> Seat<S> {
             .unwrap_or(INPUT_WINDOW)
     }
 
-    /// Takes a command of this player if it is the next of its sequence.
-    pub(crate) fn offer_command(
-        &mut self,
-        now: Duration,
-        player: PlayerId,
-        stamp: Tick,
-        seq: u32,
-        command: S::Command,
-    ) -> Arrival {
-        let skips = seq > self.next_seq && seq < self.gaps_until;
-        if seq != self.next_seq && !skips {
-            return Arrival::Known;
+    /// Keeps a command of this player until those before it are [taken](Seat::take_command), if it may have been given
+    /// by now: no client has more open than [`COMMANDS_OPEN_MAX`].
+    pub(crate) fn offer_command(&mut self, given: Given<S::Command>) {
+        let Given {
+            player,
+            stamp,
+            seq,
+            is_oldest,
+            command,
+        } = given;
+        if is_oldest && seq > self.next_seq && seq < self.gaps_until {
+            self.next_seq = seq;
+            self.early.retain(|held| held.order.seq >= seq);
         }
+        let is_open =
+            (self.next_seq..self.next_seq.saturating_add(COMMANDS_OPEN_MAX as u32)).contains(&seq);
+        if is_open && self.early.iter().all(|held| held.order.seq != seq) {
+            let order = Order {
+                player,
+                seq,
+                command,
+            };
+            self.early.push(Held { stamp, order });
+        }
+    }
+
+    /// Takes the next command of the sequence, if it is here; which one, and whether it may wait for its tick.
+    pub(crate) fn take_command(&mut self, now: Duration) -> Option<(u32, Arrival)> {
+        let seq = self.next_seq;
+        let next = self.early.iter().position(|held| held.order.seq == seq)?;
+        let held = self.early.swap_remove(next);
         if seq >= COUNT_MAX {
             // No world takes a later one; nobody who plays comes so far.
-            return Arrival::Refused;
+            return Some((seq, Arrival::Refused));
         }
         self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX
             || !self.command_rate.take(now)
-            || !self.is_sealable(&command)
+            || !self.is_sealable(&held.order.command)
         {
             self.stats.refused += 1;
-            return Arrival::Refused;
+            return Some((seq, Arrival::Refused));
         }
-        self.commands.push_back(Held {
-            stamp,
-            order: Order {
-                player,
-                seq,
-                command,
-            },
-        });
-        Arrival::Held
+        self.commands.push_back(held);
+        Some((seq, Arrival::Held))
     }
 
     /// Takes a claim that this player's prediction emitted at `seq`, at most once for each tick, in order.
@@ -407,22 +435,22 @@ mod tests {
             let mut seat = Seat::<Counter>::new();
             let next = 100;
             for turn in next..next + u32::from(m) {
-                assert_eq!(offer(&mut seat, next, m, turn, &pad(1)), Ok(true));
-                assert_eq!(offer(&mut seat, next, m, turn, &pad(1)), Ok(false));
-                let changed = offer(&mut seat, next, m, turn, &pad(2));
+                assert_eq!(offer_batch(&mut seat, next, m, turn, &pad(1)), Ok(true));
+                assert_eq!(offer_batch(&mut seat, next, m, turn, &pad(1)), Ok(false));
+                let changed = offer_batch(&mut seat, next, m, turn, &pad(2));
                 assert_eq!(changed, Err(BatchError::Changed));
             }
-            let beyond = offer(&mut seat, next, m, next + u32::from(m), &pad(1));
+            let beyond = offer_batch(&mut seat, next, m, next + u32::from(m), &pad(1));
             assert_eq!(beyond, Err(BatchError::TooFar), "m = {m}");
             seat.forget_batches(next + 1);
             assert!(seat.batch(next).is_none());
-            let sealed = offer(&mut seat, next + 1, m, next + u32::from(m), &pad(1));
+            let sealed = offer_batch(&mut seat, next + 1, m, next + u32::from(m), &pad(1));
             assert_eq!(sealed, Ok(true), "a turn was sealed: there is room again");
         }
     }
 
     /// Checks a batch, and takes it.
-    fn offer(
+    fn offer_batch(
         seat: &mut Seat<Counter>,
         next: u32,
         m: u8,
@@ -453,24 +481,61 @@ mod tests {
     #[test]
     fn who_comes_back_may_go_on_with_a_later_command_but_not_with_any() {
         let mut seat = Seat::<Ordered>::new();
-        let offer = |seat: &mut Seat<Ordered>, seq| {
-            seat.offer_command(Duration::ZERO, PlayerId(0), Tick(0), seq, 7)
-        };
-        assert_eq!(offer(&mut seat, 1), Arrival::Known, "one is missing");
+        assert!(offer(&mut seat, 1, true).is_empty(), "it did not come back");
         seat.expect_commands_from(10);
         seat.expect_gaps();
-        assert_eq!(offer(&mut seat, 14), Arrival::Held);
-        assert_eq!(offer(&mut seat, 13), Arrival::Known, "it is too late");
+        assert!(
+            offer(&mut seat, 14, false).is_empty(),
+            "earlier ones may come"
+        );
+        assert_eq!(offer(&mut seat, 13, true), [13, 14]);
+        assert!(offer(&mut seat, 12, true).is_empty(), "it is too late");
         let last = 10 + SKIP_MAX - 1;
-        assert_eq!(offer(&mut seat, last), Arrival::Held);
-        assert_eq!(offer(&mut seat, last + 2), Arrival::Known);
-        assert_eq!(offer(&mut seat, last + 1), Arrival::Held, "the next one");
+        assert_eq!(offer(&mut seat, last, true), [last]);
+        assert!(offer(&mut seat, last + 2, true).is_empty());
+        let both = [last + 1, last + 2];
+        assert_eq!(offer(&mut seat, last + 1, true), both, "the next one");
         seat.expect_commands_from(COUNT_MAX);
         seat.expect_gaps();
-        for seq in [COUNT_MAX, COUNT_MAX + 1] {
-            assert_eq!(offer(&mut seat, seq), Arrival::Refused);
+        assert!(offer(&mut seat, COUNT_MAX + 1, false).is_empty());
+        for _ in 0..2 {
+            assert_eq!(offer(&mut seat, COUNT_MAX, true), [COUNT_MAX]);
             assert_eq!(seat.next_seq, COUNT_MAX);
+            assert_eq!(seat.stats.accepted, 0);
         }
+    }
+
+    /// Says command `seq`; which ones were taken by that, in which order.
+    fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
+        seat.offer_command(Given {
+            player: PlayerId(0),
+            stamp: Tick(0),
+            seq,
+            is_oldest,
+            command: 7,
+        });
+        let mut taken = Vec::new();
+        while let Some((seq, _)) = seat.take_command(Duration::ZERO) {
+            taken.push(seq);
+        }
+        taken
+    }
+
+    #[test]
+    fn commands_that_overtake_others_wait_for_them() {
+        let mut seat = Seat::<Ordered>::new();
+        for seq in [3, 1, 3, 2, 1, 63, 64, 65] {
+            assert!(offer(&mut seat, seq, false).is_empty());
+        }
+        assert_eq!(seat.early.len(), 4, "each once, and none beyond 64 open");
+        assert_eq!(offer(&mut seat, 0, true), [0, 1, 2, 3]);
+        let held: Vec<u32> = seat.commands.iter().map(|held| held.order.seq).collect();
+        assert_eq!(held, [0, 1, 2, 3]);
+        // Another client of the same player may mean something else by the same numbers.
+        seat.expect_gaps();
+        assert_eq!(offer(&mut seat, 4, true), [4]);
+        assert_eq!(seat.next_seq, 5);
+        assert!(seat.early.is_empty());
     }
 
     #[test]

@@ -193,14 +193,16 @@ fn heed<S: Simulation>(
         }
     }
     for given in said.commands.drain(..) {
-        let (player, seq) = (given.player, given.seq);
+        let player = given.player;
         let seat = &mut seats[player.index()];
-        let arrival = seat.offer_command(now, player, given.stamp, seq, given.command);
-        // Said again even if known: the telling may have been lost.
-        peer.acks_told_in = Some(0);
-        if arrival == Arrival::Refused {
-            peer.refuse(player, false, seq);
+        seat.offer_command(given);
+        while let Some((seq, arrival)) = seat.take_command(now) {
+            if arrival == Arrival::Refused {
+                peer.refuse(player, false, seq);
+            }
         }
+        // Said again even if nothing is new: the telling may have been lost.
+        peer.acks_told_in = Some(0);
     }
     for given in said.claims.drain(..) {
         let (player, seq) = (given.player, given.seq);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::Presence;
-use twinstep_core::bounds::INPUT_BYTES_MAX;
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_BYTES_MAX};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
@@ -232,4 +232,42 @@ fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
         }
         rig.converge();
     }
+}
+
+/// A packet holds two or three of the largest orders. These were said again and again until they were acknowledged, and
+/// all others waited: of orders that came faster the last waited for 14 seconds.
+#[test]
+fn orders_of_several_seats_reach_the_server_over_a_long_line() {
+    let link = "rtt=300,jitter=100,loss=10";
+    let crowded = crowded(60, 8, link);
+    let mut rig = Rig::<Edges>::new(RigConfig {
+        clients: 1,
+        fair: true,
+        load: Load {
+            command_bytes: COMMAND_BYTES_MAX as u8,
+            claim_bytes: COMMAND_BYTES_MAX as u8,
+            commands_in_10_s: 60,
+            claims_in_10_s: 10,
+            ..crowded.load
+        },
+        ..crowded
+    });
+    let several = rig.join_with("several", 3).unwrap();
+    rig.run(SECOND * 3);
+    assert!(rig.all_play());
+    let mut worst = Duration::ZERO;
+    for _ in 0..100 {
+        rig.run(MS(200));
+        if let Some((given, _)) = rig.clients[several].given_at.front() {
+            worst = worst.max(rig.now - *given);
+        }
+    }
+    let stats = rig.stats(several);
+    println!(
+        "{} commands ran, {} were refused; the longest was open for {worst:?}",
+        stats.commands_executed, stats.commands_refused
+    );
+    assert!(stats.commands_executed > 300, "{}", stats.commands_executed);
+    assert!(worst < SECOND * 3, "an order was open for {worst:?}");
+    rig.converge();
 }

@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{INPUT_WINDOW, PACKETS_PER_SEND_MAX};
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, PACKETS_PER_SEND_MAX, SEATS_MAX};
+use twinstep_core::frame::Order;
 use twinstep_core::lane::{self, LaneAck};
 use twinstep_core::packet::batches::{self, BATCHES_MAX};
 use twinstep_core::packet::{
-    ByteCounts, LOAD_UNITS, OUTER_BYTES, Parts, RareUp, UpKind, UpPart, inputs,
+    ByteCounts, LOAD_UNITS, OLDEST_OPEN, OUTER_BYTES, Parts, RareUp, UpKind, UpPart, inputs,
 };
 use twinstep_core::wire::{WireError, Writer};
-use twinstep_core::{Simulation, Tick};
+use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::orders::{Orders, Pending};
 use crate::picture::Show;
@@ -189,15 +190,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 .begin((first < written).then_some((first, written)));
         }
         count(out, &mut bytes.inputs);
-        let (commands, left) = write_orders(playing, out, false);
+        let (commands, left) = write_commands(playing, self.commands_from, out);
+        self.commands_from = left.map(|left| (left.player, left.seq));
         if commands {
             parts.add(UpPart::Commands);
         }
-        if write_orders(playing, out, true).0 {
+        if write_claims(playing.timeline.orders(), out) {
             parts.add(UpPart::Claims);
         }
         count(out, &mut bytes.commands);
-        if write_batches(playing, left, out) {
+        if write_batches(playing, left.map(|left| left.stamp), out) {
             parts.add(UpPart::Inputs);
         }
         count(out, &mut bytes.inputs);
@@ -275,8 +277,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
 /// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
-/// Room that inputs leave for what follows them in a packet.
-const ORDERS_ROOM: usize = 300;
+/// The largest command in a packet up, in bytes: seat, sequence, stamp.
+const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_BYTES_MAX;
+/// Room that commands leave for a claim, if one is open: their count, and the largest.
+const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_BYTES_MAX;
+/// Room that inputs leave for what follows them in a packet: a command and a claim, however large.
+const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM + TAIL_ROOM;
 
 /// Writes the newest of the inputs `first..end`, as many as leave `room` bytes; the first tick written, or `end`.
 fn write_newest<S: Simulation>(
@@ -381,54 +387,90 @@ fn write_batches<S: Simulation, V: Show<S>>(
 /// Room that commands leave for closed batches.
 const BATCHES_ROOM: usize = 300;
 
-/// Writes commands (or claims) whose fate is open, oldest first, as many as fit; whether there were any,
-/// and the stamp of the first one that is left.
-fn write_orders<S: Simulation, V: Show<S>>(
+/// The first command that found no room in a packet.
+#[derive(Clone, Copy)]
+struct Left {
+    player: PlayerId,
+    seq: u32,
+    stamp: Tick,
+}
+
+/// Writes commands that the server may lack, as many as fit, and says which is the first one left. They begin with
+/// `from`, if the server lacks that still, or else with the oldest; in lockstep always with the oldest, since batches
+/// wait for them.
+fn write_commands<S: Simulation, V: Show<S>>(
     playing: &Playing<S, V>,
+    from: Option<(PlayerId, u32)>,
     out: &mut Writer<'_>,
-    claims: bool,
-) -> (bool, Option<Tick>) {
+) -> (bool, Option<Left>) {
     let orders = playing.timeline.orders();
-    let start = out.len();
-    if out.u8(0).is_err() {
-        return (false, Some(Tick(0)));
+    let mut room = TAIL_ROOM;
+    if orders.claims().next().is_some() {
+        room += CLAIM_ROOM;
     }
-    let room = match playing.lockstep {
-        None => TAIL_ROOM,
-        Some(_) => TAIL_ROOM + BATCHES_ROOM,
-    };
-    let mut left = None;
-    let mut count = 0u8;
-    let mut write = |pending: &Pending<S::Command>| {
-        let end = out.len();
-        let seat = orders
-            .seats()
-            .iter()
-            .position(|p| *p == pending.order.player)
-            .unwrap_or(0);
-        let written = (|| {
-            out.u8(seat as u8)?;
-            if claims {
-                out.tick16(Tick(pending.order.seq))?;
-            } else {
-                out.varint(pending.order.seq)?;
-                out.tick16(pending.stamp)?;
-            }
-            out.value(&pending.order.command)
-        })();
-        let fits = written.is_ok() && out.room() >= room && count < 64;
-        if fits {
-            count += 1;
-        } else {
-            out.truncate(end);
-            left = Some(pending.stamp);
+    if playing.lockstep.is_some() {
+        room += BATCHES_ROOM;
+    }
+    let mut oldest = [u32::MAX; SEATS_MAX];
+    let mut begin = 0;
+    for (at, pending) in orders.unacknowledged().enumerate() {
+        let Order { player, seq, .. } = pending.order;
+        let oldest = &mut oldest[orders.seat_of(player)];
+        *oldest = seq.min(*oldest);
+        if from == Some((player, seq)) && playing.lockstep.is_none() {
+            begin = at;
         }
-        fits
-    };
-    if claims {
-        let _ = orders.claims().all(&mut write);
-    } else {
-        let _ = orders.unacknowledged().all(&mut write);
+    }
+    let all = || orders.unacknowledged();
+    write_list(
+        all().skip(begin).chain(all().take(begin)),
+        out,
+        |pending, out| {
+            let Order { player, seq, .. } = pending.order;
+            let seat = orders.seat_of(player);
+            let mark = if seq == oldest[seat] { OLDEST_OPEN } else { 0 };
+            out.u8(seat as u8 | mark)?;
+            out.varint(seq)?;
+            out.tick16(pending.stamp)?;
+            out.value(&pending.order.command)?;
+            Ok(out.room() >= room)
+        },
+    )
+}
+
+/// Writes claims whose fate is open, oldest first, as many as fit; whether there were any.
+fn write_claims<S: Simulation>(orders: &Orders<S>, out: &mut Writer<'_>) -> bool {
+    let (any, _) = write_list(orders.claims(), out, |pending, out| {
+        out.u8(orders.seat_of(pending.order.player) as u8)?;
+        out.tick16(Tick(pending.order.seq))?;
+        out.value(&pending.order.command)?;
+        Ok(out.room() >= TAIL_ROOM)
+    });
+    any
+}
+
+/// Writes a count and as many of `list` as `write` says there is room for; whether there were any, and the first that
+/// is left.
+fn write_list<'a, C: 'a>(
+    list: impl Iterator<Item = &'a Pending<C>>,
+    out: &mut Writer<'_>,
+    write: impl Fn(&Pending<C>, &mut Writer<'_>) -> Result<bool, WireError>,
+) -> (bool, Option<Left>) {
+    let start = out.len();
+    let mut count = 0u8;
+    let mut has_room = out.u8(0).is_ok();
+    let mut left = None;
+    for pending in list {
+        let end = out.len();
+        has_room = has_room && write(pending, out).unwrap_or(false);
+        if !has_room {
+            out.truncate(end);
+            let Order { player, seq, .. } = pending.order;
+            let stamp = pending.stamp;
+            left = Some(Left { player, seq, stamp });
+            break;
+        }
+        count += 1;
     }
     if count == 0 {
         out.truncate(start);

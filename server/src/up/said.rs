@@ -9,9 +9,13 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::Answer;
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::packet::{Parts, RareUp, UpKind, UpPart, WIRE_VERSION, batches, inputs};
+use twinstep_core::packet::{
+    OLDEST_OPEN, Parts, RareUp, UpKind, UpPart, WIRE_VERSION, batches, inputs,
+};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
+
+use crate::seat::Given;
 
 /// What kind of packet it is, and what the short ones hold.
 pub(crate) enum Packet<'a> {
@@ -39,16 +43,6 @@ pub(crate) struct Near<'a> {
     pub(crate) command_delay: u8,
     /// The session's players, by seat.
     pub(crate) players: &'a [PlayerId],
-}
-
-/// A command or claim.
-pub(crate) struct Given<C> {
-    pub(crate) player: PlayerId,
-    /// The tick or turn from which on a command may run.
-    pub(crate) stamp: Tick,
-    /// Of a claim: the tick that emitted it.
-    pub(crate) seq: u32,
-    pub(crate) command: C,
 }
 
 /// See the [module](self).
@@ -204,7 +198,8 @@ fn read_command<C: serde::de::DeserializeOwned>(
     packet: &mut Reader<'_>,
     near: &Near<'_>,
 ) -> Result<Given<C>, WireError> {
-    let (seat, seq) = (usize::from(packet.u8()?), packet.varint()?);
+    let head = packet.u8()?;
+    let (seat, seq) = (usize::from(head & !OLDEST_OPEN), packet.varint()?);
     let stamp = match near.command_delay {
         0 => packet.tick16(near.next)?.min(near.next + INPUT_WINDOW),
         m => packet
@@ -223,6 +218,7 @@ fn read_command<C: serde::de::DeserializeOwned>(
         player,
         stamp,
         seq,
+        is_oldest: head & OLDEST_OPEN != 0,
         command,
     })
 }
@@ -245,6 +241,7 @@ fn read_claim<C: serde::de::DeserializeOwned>(
         player,
         stamp: tick,
         seq: tick.0,
+        is_oldest: false,
         command,
     })
 }

@@ -42,7 +42,7 @@ pub struct RigClient<S: Play> {
     /// When the server heard it last, for the last seconds.
     pub(super) heard_at: VecDeque<Duration>,
     /// When each order was given whose fate is open, what was excused by then, and how many fates are known.
-    pub(super) given_at: VecDeque<(Duration, Duration)>,
+    pub given_at: VecDeque<(Duration, Duration)>,
     pub(super) settled: u64,
     /// The authority that was compared last: its tick, and how often it had been healed.
     pub(super) compared: Option<(Tick, u64)>,
