@@ -9,6 +9,7 @@ use std::time::Duration;
 use twinstep_core::bounds::{FRAMES_AHEAD_MAX, ticks_in};
 use twinstep_core::frame::FrameData;
 use twinstep_core::packet::frames::RUN_MAX;
+use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
 
@@ -51,6 +52,22 @@ impl<S: Simulation> Inbox<S> {
     /// The first tick that no frame here covers: what the server is told that we want.
     pub(crate) fn next(&self) -> Tick {
         self.next
+    }
+
+    /// The first gaps before what is kept beyond them.
+    pub(crate) fn gaps(&self) -> Gaps {
+        let mut gaps = Gaps::new();
+        let mut last = self.next;
+        for frame in &self.beyond {
+            if frame.tick > last {
+                gaps.push((last, frame.tick));
+                if gaps.is_full() {
+                    break;
+                }
+            }
+            last = frame.tick + 1;
+        }
+        gaps
     }
 
     /// Keeps a frame that is not here yet, if there is room for it.
@@ -193,6 +210,10 @@ mod tests {
             inbox.push(&FrameData::empty(Tick(tick)));
         }
         assert_eq!((inbox.next(), taken(&inbox)), (Tick(1), vec![0]));
+        let gaps: Gaps = [(Tick(1), Tick(3)), (Tick(4), Tick(5))]
+            .into_iter()
+            .collect();
+        assert_eq!(inbox.gaps(), gaps);
         inbox.push(&FrameData::empty(Tick(2)));
         inbox.push(&FrameData::empty(Tick(1)));
         assert_eq!((inbox.next(), taken(&inbox)), (Tick(4), vec![0, 1, 2, 3]));
@@ -201,6 +222,7 @@ mod tests {
         inbox.push(&FrameData::empty(Tick(4)));
         assert_eq!(inbox.next(), Tick(7));
         assert!(inbox.beyond.is_empty(), "too far ahead");
+        assert!(inbox.gaps().is_empty());
     }
 
     /// Another world may stand in the gap, or beyond it.

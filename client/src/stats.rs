@@ -294,6 +294,8 @@ pub struct SessionStats {
     pub margin_ticks_target: f64,
     /// The margin that an input sampled now is expected to have, in ticks.
     pub margin_ticks_now: f64,
+    /// The input delay in use, in ticks: it comes to the match's one in steps.
+    pub delay_ticks: u32,
     /// The clock's rate: 1 is nominal.
     pub rate: f64,
     /// The smoothed round trip now, in ms.

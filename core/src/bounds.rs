@@ -95,8 +95,11 @@ pub const REFUSALS_PER_PACKET: usize = 32;
 /// Datagrams that one send may be split over; each is decodable alone.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
 /// Datagrams down that one send may be split over where so much was never told: a turn of 20 frames of [`FRAME_BYTES`]
-/// and the first that the client lacks. One more says something again.
+/// and the first that the client lacks. One more says something again, where the client
+/// does not say what it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
+/// Datagrams down of one send that say again what the client says it lacks.
+pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 /// Frames beyond the first one that a client lacks that it is told of before it has that one: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// A snapshot of a world, in bytes.

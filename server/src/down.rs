@@ -7,19 +7,20 @@
 //!
 //! Every send says again all that is unacknowledged, where [`PACKETS_PER_SEND_MAX`] packets hold that. Where they do not
 //! (many players with large inputs, over a long way), each send still begins with what the client lacks first, goes
-//! on with all that it was never told, and says as much of what lies between as there is room for, in turns; so a long
-//! way costs nobody the frames that are sealed meanwhile. Each packet is decodable alone, and the client keeps what
-//! comes beyond a gap.
+//! on with all that it was never told, and says of what lies between the gaps that the client tells of; while it tells
+//! of none, as much as there is room for, in turns. So a long way costs nobody the frames that are sealed meanwhile. Each
+//! packet is decodable alone, and the client keeps what comes beyond a gap.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    ANNOUNCE_TICKS, FRAMES_AHEAD_MAX, NEWS_PER_SEND_MAX, PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX,
-    REFUSALS_PER_PACKET,
+    ANNOUNCE_TICKS, FRAMES_AHEAD_MAX, GAP_PACKETS_PER_SEND_MAX, NEWS_PER_SEND_MAX,
+    PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX, REFUSALS_PER_PACKET,
 };
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
+use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::packet::{
     ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
 };
@@ -107,7 +108,7 @@ impl<S: Simulation> Telling<'_, S> {
     pub(crate) fn tell(&mut self, peer: &mut Peer, spare: bool, out: &mut Outbox<S::Outcome>) {
         peer.forget_heard();
         let first = peer.wanted.max(self.history.first());
-        let head = self.packet(peer, first, true, out);
+        let head = self.packet(peer, (first, self.next), true, out);
         if head > first && !spare {
             match peer.reach.fits() {
                 true => self.tell_all(peer, head, out),
@@ -124,7 +125,7 @@ impl<S: Simulation> Telling<'_, S> {
             if reached == self.next {
                 break;
             }
-            reached = self.packet(peer, reached, false, out);
+            reached = self.packet(peer, (reached, self.next), false, out);
         }
         peer.reach.note(reached, head, reached == self.next);
     }
@@ -142,50 +143,58 @@ impl<S: Simulation> Telling<'_, S> {
         let end = self.next.min(first + FRAMES_AHEAD_MAX);
         let (mut news, mut packets) = (told, 1);
         while news < end && packets < NEWS_PER_SEND_MAX {
-            let reached = self.packet(peer, news, false, out);
+            let reached = self.packet(peer, (news, self.next), false, out);
             if reached == news {
                 break;
             }
             (news, packets) = (reached, packets + 1);
         }
+        let most = packets.max(PACKETS_PER_SEND_MAX - 1);
         let mut again = peer.reach.again(head, told);
         let mut left = told - head;
-        let most = packets.max(PACKETS_PER_SEND_MAX - 1) + 1;
-        let next = std::mem::replace(&mut self.next, told);
-        while left > 0 && packets < most {
-            let reached = self.packet(peer, again, false, out);
+        let lacking = std::mem::take(&mut peer.gaps);
+        for (from, to) in in_turn(&lacking, again, head, told) {
+            let mut from = from;
+            while from < to && packets < most + GAP_PACKETS_PER_SEND_MAX {
+                from = self.packet(peer, (from, to), false, out);
+                (again, packets) = (from, packets + 1);
+            }
+        }
+        while lacking.is_empty() && left > 0 && packets <= most {
+            let reached = self.packet(peer, (again, told), false, out);
             left = left.saturating_sub((reached - again).max(1));
             again = if reached < told { reached } else { head };
             packets += 1;
         }
-        self.next = next;
-        let all = left == 0 && news == next && packets <= PACKETS_PER_SEND_MAX;
+        peer.gaps = lacking;
+        let all = left == 0 && news == self.next && packets <= PACKETS_PER_SEND_MAX;
         peer.reach.note(news, again, all);
     }
 
-    /// Sends one packet with the frames from `from` on; the tick after its last one.
+    /// Sends one packet with the frames from the one tick on and before the other, as far as they fit; the tick after its
+    /// last one.
     fn packet(
         &mut self,
         peer: &mut Peer,
-        from: Tick,
+        (from, end): (Tick, Tick),
         first: bool,
         out: &mut Outbox<S::Outcome>,
     ) -> Tick {
         let mut reached = from;
         out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
             let mut packet = Writer::new(buffer);
-            reached = self.play(peer, &mut packet, from, first).ok()?;
+            reached = self.play(peer, &mut packet, (from, end), first).ok()?;
             Some(packet.len())
         });
         reached
     }
 
-    /// Writes one packet with the frames from `from` on; the tick after its last one.
+    /// As [`packet`](Telling::packet), into `out`.
     fn play(
         &mut self,
         peer: &mut Peer,
         out: &mut Writer<'_>,
-        from: Tick,
+        (from, end): (Tick, Tick),
         first: bool,
     ) -> Result<Tick, WireError> {
         let mut bytes = ByteCounts {
@@ -228,11 +237,11 @@ impl<S: Simulation> Telling<'_, S> {
         }
         count(out, &mut bytes.commands);
         let mut reached = from;
-        if from < self.next {
+        if from < end {
             parts.add(DownPart::Frames);
             reached = match peer.is_spectator() {
-                true => self.view(peer, out, from, &mut bytes)?,
-                false => self.frames(peer, out, from, &mut bytes)?,
+                true => self.view(peer, out, (from, end), &mut bytes)?,
+                false => self.frames(peer, out, (from, end), &mut bytes)?,
             };
             at = out.len();
             if reached == self.next
@@ -331,10 +340,10 @@ impl<S: Simulation> Telling<'_, S> {
         &mut self,
         peer: &Peer,
         out: &mut Writer<'_>,
-        from: Tick,
+        (from, end): (Tick, Tick),
         bytes: &mut ByteCounts,
     ) -> Result<Tick, WireError> {
-        if let Some(view) = self.views.find(from, self.next)
+        if let Some(view) = self.views.find(from, end)
             && view.at.len() <= out.room()
         {
             out.bytes(&self.views.bytes[view.at.clone()])?;
@@ -343,9 +352,8 @@ impl<S: Simulation> Telling<'_, S> {
         }
         let start = out.len();
         let mut spent = ByteCounts::default();
-        let reached = self.frames(peer, out, from, &mut spent)?;
-        self.views
-            .keep(from, self.next, reached, out.since(start), spent);
+        let reached = self.frames(peer, out, (from, end), &mut spent)?;
+        self.views.keep(from, end, reached, out.since(start), spent);
         *bytes += spent;
         Ok(reached)
     }
@@ -354,7 +362,7 @@ impl<S: Simulation> Telling<'_, S> {
         &mut self,
         peer: &Peer,
         out: &mut Writer<'_>,
-        from: Tick,
+        (from, end): (Tick, Tick),
         bytes: &mut ByteCounts,
     ) -> Result<Tick, WireError> {
         let own = peer.own();
@@ -364,7 +372,7 @@ impl<S: Simulation> Telling<'_, S> {
         let start = out.len();
         let mut spent = ByteCounts::default();
         // Some are not shown all that is sealed.
-        let most = frames::RUN_MAX.min((self.next - from) as usize);
+        let most = frames::RUN_MAX.min((end - from) as usize);
         while count < most && walk.next(self.frame) {
             if run.is_none() {
                 run = Some(frames::begin(out, self.frame)?);
@@ -457,6 +465,22 @@ impl<S: Simulation> Telling<'_, S> {
         };
         Ok(frames::announce(out, last, own, ticks, input, commands).is_ok())
     }
+}
+
+/// The parts of `gaps` between `head` and `told`: those from `again` on first, then those before it.
+fn in_turn(
+    gaps: &Gaps,
+    again: Tick,
+    head: Tick,
+    told: Tick,
+) -> impl Iterator<Item = (Tick, Tick)> + '_ {
+    let within = move |low: Tick, high: Tick| {
+        let gaps = gaps.iter();
+        gaps.map(move |(first, end)| ((*first).max(low), (*end).min(high)))
+    };
+    within(again.max(head), told)
+        .chain(within(head, again.min(told)))
+        .filter(|(first, end)| first < end)
 }
 
 fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {

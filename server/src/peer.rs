@@ -12,6 +12,7 @@ use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::Link;
 use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::reach::Reach;
@@ -73,6 +74,8 @@ pub(crate) struct Peer {
     /// The next frame that the client wants: all before it are acknowledged.
     pub(crate) wanted: Tick,
     pub(crate) reach: Reach,
+    /// What its client lacked of the frames that it was told, as it said last.
+    pub(crate) gaps: Gaps,
     pub(crate) progress_at: Duration,
     pub(crate) sent_at: Duration,
     /// The client's authority, as it tells.
@@ -145,6 +148,7 @@ impl Peer {
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
             wanted: Tick(0),
             reach: Reach::default(),
+            gaps: Gaps::new(),
             progress_at: now,
             sent_at: Duration::ZERO,
             view: Tick(0),

@@ -186,6 +186,7 @@ fn heed<S: Simulation>(
     }
     if newest {
         peer.note_pauses(said.pauses);
+        peer.gaps = std::mem::take(&mut said.gaps);
     }
     for (seat, tick, input) in &said.inputs {
         if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {

@@ -271,3 +271,62 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     assert!(worst < SECOND * 3, "an order was open for {worst:?}");
     rig.converge();
 }
+
+/// To shrink by a tick the clock stands for one. It did so every half a second, which at 15 Hz is more than it can make
+/// up for: inputs came later and later, and a player who spoke all the time was dropped.
+#[test]
+fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
+    for hz in RATES {
+        let mut config = at(hz, 9, LinkProfile::WAN);
+        config.policies.delay_ticks = 12;
+        let mut rig = Rig::<History>::new(config);
+        rig.run(SECOND * 10);
+        assert!(rig.all_play() && rig.stats(0).delay_ticks == 12, "{hz} Hz");
+        let before = rig.stats(0).fills;
+        let mut config = rig.game.config().clone();
+        config.delay_ticks = 0;
+        rig.game.reconfigure(config).unwrap();
+        let step = SECOND.max(SECOND * 60 / hz) / 2;
+        rig.watch(step * 12 + SECOND, |rig| {
+            assert_eq!(rig.game.world().present().len(), 3, "dropped at {hz} Hz");
+        });
+        let stats = rig.stats(0);
+        let fills = stats.fills - before;
+        println!("{hz} Hz: {fills} fills in {:?}", step * 12 + SECOND);
+        assert_eq!(stats.delay_ticks, 0, "{hz} Hz");
+        assert!(fills <= 10, "{hz} Hz: {fills} fills");
+    }
+}
+
+/// Frames that were lost were said again one packet a turn, without aim: at ten percent loss a client whose turns took
+/// ten packets lost more than that, trailed for good, and was put out.
+#[test]
+fn what_is_lost_of_long_turns_is_said_again() {
+    let crowded = crowded(120, 10, "perfect");
+    let mut rig = Rig::<Edges>::new(RigConfig {
+        policies: MatchConfig {
+            turn: TurnLength::Fixed(20),
+            ..crowded.policies
+        },
+        load: Load {
+            command_bytes: COMMAND_BYTES_MAX as u8,
+            commands_in_10_s: 200,
+            ..crowded.load
+        },
+        ..crowded
+    });
+    rig.observe(false);
+    rig.relink(3, "rtt=300,jitter=50,loss=10".parse().unwrap());
+    rig.run(SECOND * 8);
+    assert!(rig.all_play());
+    let mut worst = 0;
+    for _ in 0..60 {
+        rig.run(MS(200));
+        let behind = rig.game.world().tick().0 - rig.stats(3).authority_tick;
+        worst = worst.max(behind);
+    }
+    let down = rig.bytes_down(3);
+    println!("{worst} ticks behind at worst; {} packets", down.packets);
+    assert!(worst <= 240, "{worst} ticks");
+    rig.converge();
+}

@@ -10,6 +10,7 @@ use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, PACKETS_PER_SEND_MA
 use twinstep_core::frame::Order;
 use twinstep_core::lane::{self, LaneAck};
 use twinstep_core::packet::batches::{self, BATCHES_MAX};
+use twinstep_core::packet::gaps::{self, Gaps};
 use twinstep_core::packet::{
     ByteCounts, LOAD_UNITS, OLDEST_OPEN, OUTER_BYTES, Parts, RareUp, UpKind, UpPart, inputs,
 };
@@ -176,13 +177,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             *kind += (out.len() - at) as u64;
             at = out.len();
         };
+        let gaps = playing.inbox.gaps();
+        let tail = TAIL_ROOM + if gaps.is_empty() { 0 } else { gaps::BYTES_MAX };
         let orders = playing.timeline.orders();
         let wanted = playing.inbox.next();
         if playing.lockstep.is_none() {
             // The window is what the server takes.
             let end = orders.next().min(wanted + INPUT_WINDOW);
             let first = self.needed.max(orders.first()).max(wanted);
-            let written = write_newest(orders, wanted, (first, end), ORDERS_ROOM, out);
+            let written = write_newest(orders, wanted, (first, end), ORDERS_ROOM + tail, out);
             if written < end {
                 parts.add(UpPart::Inputs);
             }
@@ -190,16 +193,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 .begin((first < written).then_some((first, written)));
         }
         count(out, &mut bytes.inputs);
-        let (commands, left) = write_commands(playing, self.commands_from, out);
+        let (commands, left) = write_commands(playing, self.commands_from, tail, out);
         self.commands_from = left.map(|left| (left.player, left.seq));
         if commands {
             parts.add(UpPart::Commands);
         }
-        if write_claims(playing.timeline.orders(), out) {
+        if write_claims(playing.timeline.orders(), tail, out) {
             parts.add(UpPart::Claims);
         }
         count(out, &mut bytes.commands);
-        if write_batches(playing, left.map(|left| left.stamp), out) {
+        if write_batches(playing, left.map(|left| left.stamp), tail, out) {
             parts.add(UpPart::Inputs);
         }
         count(out, &mut bytes.inputs);
@@ -208,7 +211,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             out.bytes(&ack.encode())?;
         }
         let asked = self.asked_evidence.map(|(tick, _)| tick);
-        if write_rare(playing, asked, out)? {
+        if write_rare(playing, asked, &gaps, out)? {
             parts.add(UpPart::Rare);
         }
         count(out, &mut bytes.bulk);
@@ -275,14 +278,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
-/// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server.
+/// Room that orders leave for what ends a packet: the lane's ack, and what is asked of the server; gaps take more.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// The largest command in a packet up, in bytes: seat, sequence, stamp.
 const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_BYTES_MAX;
 /// Room that commands leave for a claim, if one is open: their count, and the largest.
 const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_BYTES_MAX;
-/// Room that inputs leave for what follows them in a packet: a command and a claim, however large.
-const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM + TAIL_ROOM;
+/// Room that inputs leave for a command and a claim, however large.
+const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
 /// Writes the newest of the inputs `first..end`, as many as leave `room` bytes; the first tick written, or `end`.
 fn write_newest<S: Simulation>(
@@ -328,6 +331,7 @@ fn write_newest<S: Simulation>(
 fn write_rare<S: Simulation, V: Show<S>>(
     playing: &Playing<S, V>,
     asked_evidence: Option<Tick>,
+    gaps: &Gaps,
     out: &mut Writer<'_>,
 ) -> Result<bool, WireError> {
     let start = out.len();
@@ -341,6 +345,10 @@ fn write_rare<S: Simulation, V: Show<S>>(
             rare.add(part);
             out.u32(tick.0)?;
         }
+    }
+    if !gaps.is_empty() {
+        rare.add(RareUp::Gaps);
+        gaps::write(out, gaps)?;
     }
     if let Some(answers) = &playing.answers
         && answers.write(playing.inbox.next(), 0, out)
@@ -360,6 +368,7 @@ fn write_rare<S: Simulation, V: Show<S>>(
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,
+    tail: usize,
     out: &mut Writer<'_>,
 ) -> bool {
     let Some(lockstep) = playing.lockstep.as_mut().filter(|l| l.delay > 0) else {
@@ -375,7 +384,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     let input = |seat, turn| lockstep.input(seat, turn).unwrap_or(&neutral);
     for count in (1..=whole.min(BATCHES_MAX)).rev() {
         let start = out.len();
-        if batches::write(out, first, count, seats, input).is_ok() && out.room() >= TAIL_ROOM {
+        if batches::write(out, first, count, seats, input).is_ok() && out.room() >= tail {
             lockstep.note_said(first + count as u32);
             return true;
         }
@@ -401,10 +410,11 @@ struct Left {
 fn write_commands<S: Simulation, V: Show<S>>(
     playing: &Playing<S, V>,
     from: Option<(PlayerId, u32)>,
+    tail: usize,
     out: &mut Writer<'_>,
 ) -> (bool, Option<Left>) {
     let orders = playing.timeline.orders();
-    let mut room = TAIL_ROOM;
+    let mut room = tail;
     if orders.claims().next().is_some() {
         room += CLAIM_ROOM;
     }
@@ -439,12 +449,12 @@ fn write_commands<S: Simulation, V: Show<S>>(
 }
 
 /// Writes claims whose fate is open, oldest first, as many as fit; whether there were any.
-fn write_claims<S: Simulation>(orders: &Orders<S>, out: &mut Writer<'_>) -> bool {
+fn write_claims<S: Simulation>(orders: &Orders<S>, tail: usize, out: &mut Writer<'_>) -> bool {
     let (any, _) = write_list(orders.claims(), out, |pending, out| {
         out.u8(orders.seat_of(pending.order.player) as u8)?;
         out.tick16(Tick(pending.order.seq))?;
         out.value(&pending.order.command)?;
-        Ok(out.room() >= TAIL_ROOM)
+        Ok(out.room() >= tail)
     });
     any
 }

@@ -185,6 +185,8 @@ parts! {
         Heal,
         /// The tick of which it wants the server's world, as evidence.
         Evidence,
+        /// [What it lacks](super::gaps) of the frames that it was told.
+        Gaps,
         /// Answers to queries that this client's players own.
         Answers,
     }
@@ -261,8 +263,8 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_an_error() {
-        assert!(Parts::<RareUp>::read(0b111).is_ok());
-        assert!(Parts::<RareUp>::read(0b1000).is_err());
+        assert!(Parts::<RareUp>::read(0b1111).is_ok());
+        assert!(Parts::<RareUp>::read(0b1_0000).is_err());
         assert!(Parts::<RareDown>::read(0x80).is_err());
     }
 

@@ -8,6 +8,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::frame::Answer;
 use twinstep_core::lane::LaneAck;
+use twinstep_core::packet::gaps::{self, Gaps};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{
     OLDEST_OPEN, Parts, RareUp, UpKind, UpPart, WIRE_VERSION, batches, inputs,
@@ -60,6 +61,7 @@ pub(crate) struct Said<S: Simulation> {
     pub(crate) lane_ack: Option<LaneAck>,
     pub(crate) heal: Option<Tick>,
     pub(crate) evidence: Option<Tick>,
+    pub(crate) gaps: Gaps,
     /// With the player who asked.
     pub(crate) answers: Vec<(PlayerId, Answer<S::Outcome>)>,
 }
@@ -77,6 +79,7 @@ impl<S: Simulation> Default for Said<S> {
             lane_ack: None,
             heal: None,
             evidence: None,
+            gaps: Gaps::new(),
             answers: Vec::with_capacity(ANSWERS_MAX),
         }
     }
@@ -183,6 +186,10 @@ impl<S: Simulation> Said<S> {
         };
         self.heal = tick(RareUp::Heal, packet)?;
         self.evidence = tick(RareUp::Evidence, packet)?;
+        self.gaps = match rare.has(RareUp::Gaps) {
+            true => gaps::read(packet, self.wanted)?,
+            false => Gaps::new(),
+        };
         self.answers.clear();
         if rare.has(RareUp::Answers) {
             for _ in 0..packet.u8()? {

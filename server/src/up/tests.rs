@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use twinstep_core::lane::FRAME_BYTES_MAX;
 use twinstep_core::link::Link;
-use twinstep_core::packet::{Parts, RareUp, UpPart, batches, inputs, message};
+use twinstep_core::packet::{Parts, RareUp, UpPart, batches, gaps, inputs, message};
 use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId};
 
@@ -134,10 +134,13 @@ impl Table {
         let rare = Parts::default()
             .with(RareUp::Heal)
             .with(RareUp::Evidence)
+            .with(RareUp::Gaps)
             .with(RareUp::Answers);
         out.u8(rare.bits()).unwrap();
         out.u32(NEXT.0).unwrap();
         out.u32(NEXT.0).unwrap();
+        let lacking = [(NEXT.back(5), NEXT.back(3)), (NEXT.back(2), NEXT.back(1))];
+        gaps::write(&mut out, &lacking.into_iter().collect()).unwrap();
         out.u8(1).unwrap();
         out.u32(3).unwrap();
         out.value(&Key::player(PLAYERS[1], 6)).unwrap();
@@ -169,7 +172,7 @@ impl Table {
                 &peer.link,
                 (peer.stage, peer.wanted, peer.progress_at, peer.view),
                 (peer.pauses, peer.load, peer.slack(), peer.first_input),
-                (peer.refusals.len(), peer.acks_told_in),
+                (peer.refusals.len(), peer.acks_told_in, &peer.gaps),
                 peer.lane_out.progress(),
                 seats.collect::<Vec<_>>(),
             )

@@ -134,7 +134,10 @@ impl<S: Play> Rig<S> {
         // Inputs are sampled once a frame: what is less than a part of one cannot be steered.
         let tick = self.game.world().turn().cadence.tick();
         let frame = client.frame.as_secs_f64() / tick.as_secs_f64();
-        self.config.policies.command_delay > 0 || off <= (frame / 2.0).max(1.0) + 0.01
+        let cadence = self.game.world().turn().cadence;
+        // While the input delay shrinks, a clock stands for a tick now and then.
+        let stands = f64::from(u8::from(stats.delay_ticks > cadence.delay_ticks.into()));
+        self.config.policies.command_delay > 0 || off <= (frame / 2.0).max(1.0) + stands + 0.01
     }
 
     /// Runs until all clocks are where they should be, for some turns: each measures its margin anew all the time, and

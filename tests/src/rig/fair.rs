@@ -155,11 +155,14 @@ impl<S: Play> Rig<S> {
             self.slowed += passed;
         }
         // Its author says how patient the match is.
-        let most = match self.config.policies.sealing {
-            Sealing::WaitForAll { kick_after } => WAIT_PATIENCE.max(kick_after + LINE_PATIENCE),
-            Sealing::Deadline => WAIT_PATIENCE,
+        let minute = Duration::from_secs(60);
+        let (most, window) = match self.config.policies.sealing {
+            Sealing::WaitForAll { kick_after } => {
+                let most = WAIT_PATIENCE.max(kick_after + LINE_PATIENCE);
+                (most, minute.max(most * 3))
+            }
+            Sealing::Deadline => (WAIT_PATIENCE, minute),
         };
-        let window = Duration::from_secs(60).max(most * 3);
         let windows = 1 + (self.now.as_nanos() / window.as_nanos()) as u32;
         assert!(
             self.slowed <= most * windows,
