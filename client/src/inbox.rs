@@ -199,7 +199,7 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::turn::Cadence;
 
-    /// Over a long way frames come beyond one that was lost long before the server can know of that.
+    /// Finding W3: over a long way frames come beyond one that was lost long before the server can know of that.
     #[test]
     fn what_comes_beyond_a_gap_is_kept_until_the_gap_is_filled() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));

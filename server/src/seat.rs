@@ -521,6 +521,7 @@ mod tests {
         taken
     }
 
+    /// Finding W1.
     #[test]
     fn commands_that_overtake_others_wait_for_them() {
         let mut seat = Seat::<Ordered>::new();

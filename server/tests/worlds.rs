@@ -88,6 +88,7 @@ fn a_world_that_outgrows_its_bound_is_told_of_and_the_match_plays_on() {
 }
 
 // A match whose world no record of the journal holds could not be taken up after a crash, and was lost.
+/// Finding W7.
 #[test]
 fn a_match_whose_world_has_outgrown_its_bound_is_taken_up_and_replayed() {
     let set = |_| SessionConfig {

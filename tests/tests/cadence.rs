@@ -87,7 +87,8 @@ fn whoever_slows_the_match_does_so_for_a_part_of_each_minute() {
     }
 }
 
-/// Each of two paid only half of what it asked for, and both together slowed everybody for twice as long as one may.
+/// Finding W6: each of two paid only half of what it asked for, and both together slowed everybody for twice as long
+/// as one may.
 #[test]
 fn several_who_slow_the_match_do_so_for_no_longer_than_one() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);

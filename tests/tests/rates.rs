@@ -196,8 +196,8 @@ fn crowded(hz: u32, seed: u64, link: &str) -> RigConfig {
     }
 }
 
-/// At most four datagrams of frames were under way at once, whatever the way's length: over a long one a client heard
-/// less than was sealed, fell behind for good, and was put out.
+/// Finding W2: at most four datagrams of frames were under way at once, whatever the way's length: over a long one a
+/// client heard less than was sealed, fell behind for good, and was put out.
 #[test]
 fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
     for (hz, link) in [
@@ -234,8 +234,8 @@ fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
     }
 }
 
-/// A packet holds two or three of the largest orders. These were said again and again until they were acknowledged, and
-/// all others waited: of orders that came faster the last waited for 14 seconds.
+/// Finding W1: a packet holds two or three of the largest orders. These were said again and again until they were
+/// acknowledged, and all others waited: of orders that came faster the last waited for 14 seconds.
 #[test]
 fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     let link = "rtt=300,jitter=100,loss=10";
@@ -272,8 +272,8 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     rig.converge();
 }
 
-/// To shrink by a tick the clock stands for one. It did so every half a second, which at 15 Hz is more than it can make
-/// up for: inputs came later and later, and a player who spoke all the time was dropped.
+/// Finding W4: to shrink by a tick the clock stands for one. It did so every half a second, which at 15 Hz is more
+/// than it can make up for: inputs came later and later, and a player who spoke all the time was dropped.
 #[test]
 fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     for hz in RATES {
@@ -298,8 +298,8 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     }
 }
 
-/// Frames that were lost were said again one packet a turn, without aim: at ten percent loss a client whose turns took
-/// ten packets lost more than that, trailed for good, and was put out.
+/// Finding W3: frames that were lost were said again one packet a turn, without aim: at ten percent loss a client
+/// whose turns took ten packets lost more than that, trailed for good, and was put out.
 #[test]
 fn what_is_lost_of_long_turns_is_said_again() {
     let crowded = crowded(120, 10, "perfect");

@@ -284,8 +284,8 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
     }
 }
 
-/// A client that had stood still for seconds could go on exactly where its server was: what it sampled was known to be
-/// sealed, so nothing was sent and nothing told of it, and its controls were dead for good.
+/// Finding W5: a client that had stood still for seconds could go on exactly where its server was: what it sampled
+/// was known to be sealed, so nothing was sent and nothing told of it, and its controls were dead for good.
 #[test]
 fn a_clock_that_samples_only_what_is_sealed_is_set_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
