@@ -7,6 +7,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`guide`] | **start here**: the guide for authors |
 //! | [`game`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
@@ -22,6 +23,7 @@ pub mod config;
 mod cost;
 mod down;
 pub mod game;
+pub mod guide;
 pub mod history;
 pub mod hooks;
 pub mod host;
