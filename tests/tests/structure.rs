@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use twinstep_tests::imports::circles;
+
 /// The rules that hold the design together (ARCHITECTURE.md, "Laws").
 const LAWS: [&str; 9] = [
     "Pure",
@@ -14,6 +16,11 @@ const LAWS: [&str; 9] = [
     "Canonical",
     "Hostile wire",
     "Journal first",
+];
+
+/// Every package with sources of its own.
+const PACKAGES: [&str; 7] = [
+    "core", "core/udp", "server", "client", "demo", "tests", "bench",
 ];
 
 fn root() -> PathBuf {
@@ -149,6 +156,40 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
     ] {
         assert_eq!(strangers(folder, &words, edges), NOBODY, "in {folder}");
     }
+}
+
+/// Files import downwards: two that need each other are one idea, or lack a third.
+#[test]
+fn imports_have_no_circles() {
+    let mut found = Vec::new();
+    for package in PACKAGES {
+        let folder = format!("{package}/src/");
+        let sources: Vec<_> = sources(&folder)
+            .into_iter()
+            .map(|path| (path.trim_start_matches(&folder).to_owned(), read(&path)))
+            .collect();
+        let circles = circles(&sources).into_iter();
+        found.extend(circles.map(|files| format!("{package}: {}", files.join(" -> "))));
+    }
+    assert!(
+        found.is_empty(),
+        "{} circles:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+/// A part takes what it needs by name.
+#[test]
+fn nobody_imports_all_of_its_parent() {
+    let mut sources: Vec<String> = PACKAGES
+        .into_iter()
+        .flat_map(|package| sources(&format!("{package}/src")))
+        .collect();
+    // In tests that stand in a file of their own it says what they test.
+    sources.retain(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/"));
+    sources.retain(|path| code(path).lines().any(|line| line == "use super::*;"));
+    assert_eq!(sources, NOBODY);
 }
 
 /// Findings C6 and O10: text from elsewhere, and a reader who has gone away, are seen to in one place.
