@@ -231,6 +231,30 @@ fn one_place_steps_a_simulation() {
     }
 }
 
+/// A file in `tests/tests` that no program names is no test.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let manifest = read("tests/Cargo.toml");
+    let is_program = |file: &str| manifest.contains(&format!("name = \"{file}\"\n"));
+    let names = |path: &String| {
+        let file = path.trim_start_matches("tests/tests/");
+        file.trim_end_matches(".rs").to_owned()
+    };
+    let files: Vec<String> = sources("tests/tests").iter().map(names).collect();
+    let programs: Vec<String> = files
+        .iter()
+        .filter(|file| is_program(file))
+        .cloned()
+        .collect();
+    for file in files.iter().filter(|file| !is_program(file)) {
+        let mut homes = programs.iter();
+        let has = |program: &String| {
+            read(&format!("tests/tests/{program}.rs")).contains(&format!("mod {file};\n"))
+        };
+        assert!(homes.any(has), "{file}.rs is in no program");
+    }
+}
+
 #[test]
 fn core_is_no_std() {
     assert!(read("core/src/lib.rs").contains("\n#![no_std]\n"));
@@ -335,13 +359,17 @@ fn every_mutant_names_a_test_that_exists() {
         );
         let killer = lines.next().unwrap_or_default();
         let killer = killer.strip_prefix("# killed by: twinstep-tests ");
-        let (target, name) = killer
+        let (program, file, name) = killer
             .and_then(|killer| killer.split_once(' '))
+            .and_then(|(program, test)| Some((program, test.split_once("::")?)))
+            .map(|(program, (file, name))| (program, file, name))
             .unwrap_or_else(|| panic!("{path} says by which test it is killed"));
-        let tests = read(&format!("tests/tests/{target}.rs"));
+        let parts = read(&format!("tests/tests/{program}.rs"));
+        assert!(parts.contains(&format!("mod {file};")), "{path}: {file}");
+        let tests = read(&format!("tests/tests/{file}.rs"));
         assert!(
             tests.contains(&format!("fn {name}(")),
-            "{path}: {target} has no {name}"
+            "{path}: {file} has no {name}"
         );
     }
 }
