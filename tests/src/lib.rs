@@ -16,6 +16,7 @@ pub mod direct;
 pub mod edges;
 pub mod golden;
 pub mod history;
+pub mod imports;
 pub mod lines;
 pub mod powderkeg;
 pub mod recorded;

@@ -5,23 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use twinstep_client::cues::CueId;
 use twinstep_client::picture::Smoothing;
-use twinstep_client::session::Closed;
 use twinstep_client::stats::SessionStats;
-use twinstep_client::{Event, Reconcile, Session, SessionConfig};
-use twinstep_core::bounds::{PACKET_BYTES_MAX, input_window, lead_max};
+use twinstep_client::{Reconcile, Session, SessionConfig};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Link, LinkProfile};
-use twinstep_core::world::World;
-use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_core::{Key, Mwc, Tick};
 use twinstep_server::peer::Stage;
-use twinstep_server::{JobId, Match, Output, PeerId, Resolver};
+use twinstep_server::{JobId, Match, PeerId};
 
-use crash::Asked;
+use asked::Asked;
 use hooks::{COUNTER, Judge, watched};
 
+mod asked;
 mod checks;
 mod client;
 mod crash;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use twinstep_tests::imports::circles;
+
 /// The rules that hold the design together (ARCHITECTURE.md, "Laws").
 const LAWS: [&str; 9] = [
     "Pure",
@@ -14,6 +16,11 @@ const LAWS: [&str; 9] = [
     "Canonical",
     "Hostile wire",
     "Journal first",
+];
+
+/// Every package with sources of its own.
+const PACKAGES: [&str; 7] = [
+    "core", "core/udp", "server", "client", "demo", "tests", "bench",
 ];
 
 fn root() -> PathBuf {
@@ -151,6 +158,40 @@ fn clocks_threads_and_sockets_are_at_the_edges_only() {
     }
 }
 
+/// Files import downwards: two that need each other are one idea, or lack a third.
+#[test]
+fn imports_have_no_circles() {
+    let mut found = Vec::new();
+    for package in PACKAGES {
+        let folder = format!("{package}/src/");
+        let sources: Vec<_> = sources(&folder)
+            .into_iter()
+            .map(|path| (path.trim_start_matches(&folder).to_owned(), read(&path)))
+            .collect();
+        let circles = circles(&sources).into_iter();
+        found.extend(circles.map(|files| format!("{package}: {}", files.join(" -> "))));
+    }
+    assert!(
+        found.is_empty(),
+        "{} circles:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+/// A part takes what it needs by name.
+#[test]
+fn nobody_imports_all_of_its_parent() {
+    let mut sources: Vec<String> = PACKAGES
+        .into_iter()
+        .flat_map(|package| sources(&format!("{package}/src")))
+        .collect();
+    // In tests that stand in a file of their own it says what they test.
+    sources.retain(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/"));
+    sources.retain(|path| code(path).lines().any(|line| line == "use super::*;"));
+    assert_eq!(sources, NOBODY);
+}
+
 /// Findings C6 and O10: text from elsewhere, and a reader who has gone away, are seen to in one place.
 #[test]
 fn the_demo_prints_in_one_place_only() {
@@ -187,6 +228,30 @@ fn one_place_steps_a_simulation() {
         "core/src/replay.rs",
     ] {
         assert!(code(side).contains("Stepper<S>"), "{side} steps by it");
+    }
+}
+
+/// A file in `tests/tests` that no program names is no test.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let manifest = read("tests/Cargo.toml");
+    let is_program = |file: &str| manifest.contains(&format!("name = \"{file}\"\n"));
+    let names = |path: &String| {
+        let file = path.trim_start_matches("tests/tests/");
+        file.trim_end_matches(".rs").to_owned()
+    };
+    let files: Vec<String> = sources("tests/tests").iter().map(names).collect();
+    let programs: Vec<String> = files
+        .iter()
+        .filter(|file| is_program(file))
+        .cloned()
+        .collect();
+    for file in files.iter().filter(|file| !is_program(file)) {
+        let mut homes = programs.iter();
+        let has = |program: &String| {
+            read(&format!("tests/tests/{program}.rs")).contains(&format!("mod {file};\n"))
+        };
+        assert!(homes.any(has), "{file}.rs is in no program");
     }
 }
 
@@ -294,13 +359,17 @@ fn every_mutant_names_a_test_that_exists() {
         );
         let killer = lines.next().unwrap_or_default();
         let killer = killer.strip_prefix("# killed by: twinstep-tests ");
-        let (target, name) = killer
+        let (program, file, name) = killer
             .and_then(|killer| killer.split_once(' '))
+            .and_then(|(program, test)| Some((program, test.split_once("::")?)))
+            .map(|(program, (file, name))| (program, file, name))
             .unwrap_or_else(|| panic!("{path} says by which test it is killed"));
-        let tests = read(&format!("tests/tests/{target}.rs"));
+        let parts = read(&format!("tests/tests/{program}.rs"));
+        assert!(parts.contains(&format!("mod {file};")), "{path}: {file}");
+        let tests = read(&format!("tests/tests/{file}.rs"));
         assert!(
             tests.contains(&format!("fn {name}(")),
-            "{path}: {target} has no {name}"
+            "{path}: {file} has no {name}"
         );
     }
 }

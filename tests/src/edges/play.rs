@@ -1,9 +1,13 @@
 //! Who plays at the edges, and what answers and admits: soundly, or not.
 
-use twinstep_core::{Mwc, Tick};
+use std::sync::Arc;
+
+use twinstep_core::bounds::INPUT_BYTES_MAX;
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_server::{Look, Resolution, Resolver};
 
-use super::*;
+use super::shape::Shape;
+use super::{Command, Edges, Hooks, INPUT_HEAD_BYTES, Load, MEANT, Outcome, Pad, Query, Widest};
 use crate::rig::{Play, RigConfig, Role, Sticks};
 
 /// What an outcome has beside its value: its tag, a number.

@@ -1,8 +1,17 @@
 //! First safety: what must never happen, at every frame of every client. Then liveness: after the network
 //! has healed, everybody is in the match, equal, and on target.
 
-use super::*;
-use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX};
+use std::time::Duration;
+
+use twinstep_client::session::Closed;
+use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::peer::Stage;
+
+use super::Rig;
+use super::client::RigClient;
+use super::play::Play;
 
 impl<S: Play> Rig<S> {
     /// What must never happen.

@@ -1,9 +1,16 @@
 //! One client of the rig: a real session, its line, and who plays it.
 
-use twinstep_client::Rebuild;
-use twinstep_client::cues::CueKind;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
-use super::*;
+use twinstep_client::cues::{CueId, CueKind};
+use twinstep_client::{Event, Rebuild, Session};
+use twinstep_core::Tick;
+use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::world::World;
+use twinstep_server::PeerId;
+
+use super::play::{Play, Role};
 
 /// One client of the rig.
 pub struct RigClient<S: Play> {

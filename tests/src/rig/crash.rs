@@ -3,51 +3,14 @@
 //! What was carried out of the last step's outputs is a random beginning of them: some bytes are written,
 //! the last ones perhaps torn, and only packets behind what is written were seen (law *Journal first*).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::time::Duration;
 
-use super::*;
+use twinstep_core::{Key, Tick};
+use twinstep_server::{Match, Output};
 
-/// Which queries resolvers were asked.
-#[derive(Default)]
-pub(super) struct Asked(Mutex<AskedKeys>);
-
-#[derive(Default)]
-struct AskedKeys {
-    /// When each was asked last: the tick after the one that asked.
-    at: BTreeMap<Key, Tick>,
-    /// Those whose outcome was in the journal at a crash.
-    settled: BTreeSet<Key>,
-    again: Vec<Key>,
-}
-
-impl Asked {
-    pub(super) fn count(&self) -> usize {
-        let keys = self.0.lock().expect("nothing panics under this lock");
-        keys.at.len()
-    }
-
-    pub(super) fn note(&self, key: Key, tick: Tick) {
-        let mut keys = self.0.lock().expect("nothing panics under this lock");
-        if keys.settled.contains(&key) {
-            keys.again.push(key);
-        }
-        keys.at.insert(key, tick);
-    }
-
-    /// A crash: whatever was asked before `next` and is not open has its outcome in the journal.
-    fn crash(&self, next: Tick, open: &BTreeSet<Key>) {
-        let mut keys = self.0.lock().expect("nothing panics under this lock");
-        let AskedKeys { at, settled, .. } = &mut *keys;
-        at.retain(|_, asked| *asked <= next);
-        settled.extend(at.keys().filter(|key| !open.contains(key)));
-    }
-
-    fn again(&self) -> Vec<Key> {
-        let keys = self.0.lock().expect("nothing panics under this lock");
-        keys.again.clone()
-    }
-}
+use super::Rig;
+use super::hooks::{Judge, watched};
+use super::play::Play;
 
 /// What a crash left.
 #[derive(Clone, Copy, Debug)]

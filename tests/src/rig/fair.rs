@@ -1,13 +1,21 @@
 //! What a match owes to each of its players, whatever the others do: their orders run in time, nobody is dropped
 //! who speaks, nobody is blamed for another one, and whoever has a ticket gets in.
 
-use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
-use twinstep_server::config::{Laggards, Sealing};
+use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::*;
-use twinstep_core::packet::hello::Hello;
+use twinstep_client::session::Closed;
+use twinstep_core::PlayerId;
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
+use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::Replay;
 use twinstep_core::world::Presence;
+use twinstep_server::config::{Laggards, Sealing};
+use twinstep_server::peer::Stage;
+
+use super::Rig;
+use super::client::RigClient;
+use super::play::{Play, Role};
 
 /// A line may cost an order so long.
 const LINE_PATIENCE: Duration = Duration::from_secs(8);

@@ -1,11 +1,14 @@
 //! What the rig hangs into a match: the game's own referee and resolver, watched.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use twinstep_server::{Look, Referee};
+use twinstep_core::{Key, PlayerId};
+use twinstep_server::{Look, Referee, Resolver};
 
-use super::*;
+use super::asked::Asked;
+use super::play::Play;
 
 thread_local! {
     /// What counts allocations: reached by the resolver too, which the match owns.

@@ -1,6 +1,16 @@
 //! What hostile clients and a hostile server do to packets.
 
-use super::*;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use twinstep_client::Session;
+use twinstep_core::Mwc;
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_server::peer::Stage;
+
+use super::Rig;
+use super::client::RigClient;
+use super::play::{Play, Role};
 
 /// Of so many packets one is spoiled.
 const SPOILS: u32 = 12;

@@ -7,8 +7,7 @@ use twinstep_client::Show;
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
-use twinstep_server::MatchConfig;
-use twinstep_server::Resolver;
+use twinstep_server::{MatchConfig, Resolver};
 
 use crate::edges::{Load, Widest};
 

@@ -1,9 +1,13 @@
 //! Clients that lose their server and come back, as a host would let them.
 
-use twinstep_core::simnet::LegProfile;
-use twinstep_server::MatchConfig;
+use twinstep_client::Event;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_server::{Match, MatchConfig, PeerId, Resolver};
 
-use super::*;
+use super::Rig;
+use super::hooks::{Judge, watched};
+use super::play::Play;
 
 impl<S: Play> Rig<S> {
     /// A client's transport dies: nothing of it arrives any more at either end, and nobody is told.

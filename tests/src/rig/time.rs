@@ -1,9 +1,16 @@
 //! Time passes: from one moment at which anything happens to the next, for the server and for each client.
 
-use twinstep_core::bounds::QUERIES_OPEN_MAX;
-use twinstep_server::game::Folded;
+use std::time::Duration;
 
-use super::*;
+use twinstep_client::Event;
+use twinstep_core::Tick;
+use twinstep_core::bounds::{PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_server::Output;
+use twinstep_server::game::Folded;
+use twinstep_server::peer::Stage;
+
+use super::play::{Play, Role};
+use super::{Rig, TICKET_BYTES, fair};
 
 impl<S: Play> Rig<S> {
     /// Runs for a while; `watch` sees the world after everything that happens.

@@ -1,0 +1,8 @@
+//! What is guessed, and what a wrong guess costs: in worlds small enough to be built for every mutant.
+
+mod counts;
+mod lockstep;
+mod peace;
+mod quality;
+mod seed_correction;
+mod seed_prediction;

@@ -1,0 +1,33 @@
+//! Whole worlds in virtual time, and sessions by hand: one program, so that all of them share two cores and are built
+//! once.
+
+mod background;
+mod budget;
+mod cadence;
+mod campaign;
+mod client_bounds;
+mod company;
+mod costs;
+mod crash;
+mod decided;
+mod evidence;
+mod fates;
+mod golden_packets;
+mod hostile;
+mod joins;
+mod laws;
+mod lines;
+mod numbers;
+mod policies;
+mod policy_table;
+mod rates;
+mod replay;
+mod response;
+mod returns;
+mod seed_core;
+mod seed_determinism;
+mod seed_shooter;
+mod sessions;
+mod spectators;
+mod start;
+mod tiny;
