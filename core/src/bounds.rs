@@ -1,4 +1,4 @@
-//! Law **Bounded**: every queue, size and rate has a number, and it stands here.
+//! Law **Bounded**: every queue, size and rate has a number. It stands here, or beside what it bounds.
 //!
 //! Values are proposals tuned by measurement; that each is *some* number is the law. The assertions at the
 //! end tie together those that depend on each other.

@@ -70,7 +70,7 @@ impl<S: Simulation> Effects<S> {
 
     /// Says that this step held an effect back because its cause is unconfirmed (a ghost hit something).
     ///
-    /// A step that behaves differently in the prediction phase **must** call this: the assumed frame then
+    /// A step whose state would differ between the phases **must** call this in the prediction: the assumed frame then
     /// counts as different when its truth arrives, and the prediction is rebuilt.
     pub fn withhold(&mut self) {
         self.withheld = true;

@@ -153,8 +153,8 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
-    /// What a player is taken to hold at this tick if no news of it came. The server fills with it and
-    /// clients guess with it: one function, so that a filled tick is guessed right.
+    /// What a player is taken to hold at this tick if no input of it came: what the server fills with. Clients guess by
+    /// the same rule (`Controls::repeat`), so a filled tick is guessed right.
     #[must_use]
     pub fn repeated(&self, player: PlayerId) -> S::Input {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)

@@ -27,7 +27,7 @@ use super::*;
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Nobody is dropped for so long, whoever is silent.
 const EXCUSED: Duration = Duration::from_secs(30);
-/// Frames that are remembered for clients who return: more than four input windows.
+/// Frames that are remembered for clients who return, at least.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
