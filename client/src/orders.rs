@@ -1,7 +1,8 @@
 //! What this client's own players gave: sampled inputs, commands on their way, claims.
 //!
 //! Invariant: an input, once sampled for a tick, never changes; a command or claim stays here until its
-//! fate is known (executed in a confirmed frame, or refused), and is sent in every packet until then.
+//! fate is known (executed in a confirmed frame, or refused). A claim is sent until then, a command until the server
+//! has it; where a packet does not hold all commands, they take turns.
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;

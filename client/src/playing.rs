@@ -38,9 +38,9 @@ const CATCH_UP: u32 = 4;
 const CALM: Duration = Duration::from_millis(500);
 /// The input delay grows by at most so many ticks, and shrinks by one, at once...
 const DELAY_STEP_TICKS: u32 = 4;
-/// ...and so often, but not more often than...
+/// ...and so often...
 const DELAY_STEP: Duration = Duration::from_millis(500);
-/// ...every so many ticks: to shrink by one, the clock stands for a tick, and makes that up at 5 % before it does so
+/// ...but it shrinks only every so many ticks at most: for that the clock stands for a tick, and makes that up at 5 % before it does so
 /// again. With long ticks inputs would come too late otherwise, for as long as the delay shrinks.
 const DELAY_STEP_EVERY: u32 = 30;
 /// Samples whose time is remembered.
@@ -381,7 +381,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         pace.set_config(config);
         let orders = self.timeline.orders_mut();
         let wished = u32::from(cadence.delay_ticks);
-        let step = DELAY_STEP.max(config.tick * DELAY_STEP_EVERY);
+        let step = match wished < self.delay {
+            true => DELAY_STEP.max(config.tick * DELAY_STEP_EVERY),
+            false => DELAY_STEP,
+        };
         if wished != self.delay && now.saturating_sub(self.delay_changed_at) >= step {
             if wished > self.delay {
                 // What is held is repeated, so that nothing on the screen waits; never beyond the window, where the

@@ -119,7 +119,8 @@ pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
 /// whoever has most of them waiting. So 20 commands per second are granted as far as frames hold them: to each of 16
 /// players at 60 Hz at least 335 bytes of them per second (a command and 6 bytes each), and whatever the others leave.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
-/// Commands of one player per second, counted where they arrive, and the burst allowed.
+/// Commands of one player per second, counted where they arrive, and the burst allowed. What a line held up for longer than
+/// a second arrives at once, so of as many commands as are granted some are refused then.
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// Turns, repetitions and commands are counted up to here, so that a small sum with them never wraps: no match
 /// lasts so long, and a file or peer that says so is not believed.

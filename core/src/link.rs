@@ -4,8 +4,8 @@
 //! every packet:  [seq: low 16 bits][newest seq heard: low 16][how long ago, ms: 8]
 //! ```
 //!
-//! There is no resend here. A session packet repeats all that matters within its window, so that any
-//! newest packet makes every older one superfluous: if the peer has heard packet `s`, it knows all that
+//! There is no resend here. A session packet repeats all that matters within its window, but for parts that take turns
+//! where they exceed one packet. So a newest packet makes the older ones superfluous: if the peer has heard packet `s`, it knows all that
 //! stood in each packet from the first one to carry a thing up to `s`. Invariant: a round trip is measured
 //! at most once per packet heard, and never from a packet that overtook a newer one.
 

@@ -40,8 +40,8 @@ pub const SLACK_UNIT_MS: i16 = 4;
 /// machine is busy with the game, in units of one of so many.
 pub const LOAD_UNITS: f32 = 15.0;
 
-/// A command names its seat in one byte. With this bit it is the oldest of its seat whose fate the client does not know:
-/// the server need not wait for an earlier one, whatever it knows itself.
+/// A command names its seat in one byte. With this bit it is the oldest of its seat that the server has not acknowledged:
+/// it need not wait for an earlier one, whatever it knows itself.
 pub const OLDEST_OPEN: u8 = 0x80;
 
 /// Kinds of whole messages down the lane.

@@ -14,13 +14,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     ANNOUNCE_TICKS, FRAMES_AHEAD_MAX, GAP_PACKETS_PER_SEND_MAX, NEWS_PER_SEND_MAX,
     PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX, REFUSALS_PER_PACKET,
 };
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
-use twinstep_core::packet::gaps::Gaps;
+use twinstep_core::packet::gaps::{GAPS_MAX, Gaps};
 use twinstep_core::packet::{
     ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
 };
@@ -152,10 +153,11 @@ impl<S: Simulation> Telling<'_, S> {
         let most = packets.max(PACKETS_PER_SEND_MAX - 1);
         let mut again = peer.reach.again(head, told);
         let mut left = told - head;
-        let lacking = std::mem::take(&mut peer.gaps);
-        for (from, to) in in_turn(&lacking, again, head, told) {
+        let lacking = lacking(&peer.gaps, head, told);
+        let most_gaps = packets + GAP_PACKETS_PER_SEND_MAX;
+        for (from, to) in in_turn(&lacking, again) {
             let mut from = from;
-            while from < to && packets < most + GAP_PACKETS_PER_SEND_MAX {
+            while from < to && packets < most_gaps {
                 from = self.packet(peer, (from, to), false, out);
                 (again, packets) = (from, packets + 1);
             }
@@ -166,9 +168,11 @@ impl<S: Simulation> Telling<'_, S> {
             again = if reached < told { reached } else { head };
             packets += 1;
         }
-        peer.gaps = lacking;
+        // Where nothing is lost packets overtake each other, and there are gaps all the same. If other packets hold as much
+        // as the first one does, all of it is told again; a guess that was wrong is found by that.
+        let would_fit = self.next - first <= (PACKETS_PER_SEND_MAX as u32 - 1) * (head - first);
         let all = left == 0 && news == self.next && packets <= PACKETS_PER_SEND_MAX;
-        peer.reach.note(news, again, all);
+        peer.reach.note(news, again, all || would_fit);
     }
 
     /// Sends one packet with the frames from the one tick on and before the other, as far as they fit; the tick after its
@@ -353,7 +357,10 @@ impl<S: Simulation> Telling<'_, S> {
         let start = out.len();
         let mut spent = ByteCounts::default();
         let reached = self.frames(peer, out, (from, end), &mut spent)?;
-        self.views.keep(from, end, reached, out.since(start), spent);
+        // What one of them lost is nobody else's gap.
+        if end == self.next {
+            self.views.keep(from, end, reached, out.since(start), spent);
+        }
         *bytes += spent;
         Ok(reached)
     }
@@ -467,20 +474,27 @@ impl<S: Simulation> Telling<'_, S> {
     }
 }
 
-/// The parts of `gaps` between `head` and `told`: those from `again` on first, then those before it.
-fn in_turn(
-    gaps: &Gaps,
-    again: Tick,
-    head: Tick,
-    told: Tick,
-) -> impl Iterator<Item = (Tick, Tick)> + '_ {
-    let within = move |low: Tick, high: Tick| {
-        let gaps = gaps.iter();
-        gaps.map(move |(first, end)| ((*first).max(low), (*end).min(high)))
-    };
-    within(again.max(head), told)
-        .chain(within(head, again.min(told)))
+/// What a client lacks between `head` and `told`. A list that is full does not say how it goes on: all of that, then.
+fn lacking(gaps: &Gaps, head: Tick, told: Tick) -> ArrayVec<(Tick, Tick), { GAPS_MAX + 1 }> {
+    let rest = gaps.last().filter(|_| gaps.is_full());
+    let rest = rest.map(|(_, end)| (*end, told));
+    gaps.iter()
+        .copied()
+        .chain(rest)
+        .map(|(first, end)| (first.max(head), end.min(told)))
         .filter(|(first, end)| first < end)
+        .collect()
+}
+
+/// The parts of `gaps` from `again` on first, then those before it.
+fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Tick)> + '_ {
+    let behind = gaps
+        .iter()
+        .map(move |(first, end)| ((*first).max(again), *end));
+    let before = gaps
+        .iter()
+        .map(move |(first, end)| (*first, (*end).min(again)));
+    behind.chain(before).filter(|(first, end)| first < end)
 }
 
 fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {

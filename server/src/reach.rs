@@ -1,6 +1,6 @@
 //! [`Reach`]: how far one session was told of the frames that it has not acknowledged.
 //!
-//! Invariants: what was never told comes before what is said again; of what was told the client's gaps are said again,
+//! Invariants: what was never told comes before what is said again; of what was told the gaps are said again that the client tells of,
 //! or, while it tells of none, all of it, a part with each send; where nothing is acknowledged for longer than a way there and back takes, all of it counts as lost.
 
 use std::time::Duration;

@@ -29,7 +29,7 @@ pub(crate) struct Given<C> {
     pub(crate) stamp: Tick,
     /// Of a claim: the tick that emitted it.
     pub(crate) seq: u32,
-    /// No earlier command of this player is open at its client.
+    /// Of a command: the server has acknowledged all earlier ones of this player, or they are settled.
     pub(crate) is_oldest: bool,
     pub(crate) command: C,
 }
@@ -117,7 +117,7 @@ pub(crate) enum BatchError {
 pub(crate) enum Arrival {
     /// It waits.
     Held,
-    /// It was here before, or one before it is missing: nothing to say.
+    /// Of a claim: it was here before, or a later one was.
     Known,
     /// It is refused, and its owner must hear of it.
     Refused,

@@ -186,7 +186,12 @@ fn heed<S: Simulation>(
     }
     if newest {
         peer.note_pauses(said.pauses);
-        peer.gaps = std::mem::take(&mut said.gaps);
+        if said.gaps.is_empty() {
+            // Not all packets tell of gaps; those are filled that it has passed.
+            peer.gaps.retain(|(_, end)| *end > said.wanted);
+        } else {
+            peer.gaps = std::mem::take(&mut said.gaps);
+        }
     }
     for (seat, tick, input) in &said.inputs {
         if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinstep_core::Presence;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_BYTES_MAX};
-use twinstep_core::simnet::LinkProfile;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
 use twinstep_tests::edges::{Edges, Load};
@@ -329,4 +329,38 @@ fn what_is_lost_of_long_turns_is_said_again() {
     println!("{worst} ticks behind at worst; {} packets", down.packets);
     assert!(worst <= 240, "{worst} ticks");
     rig.converge();
+}
+
+/// Over a line on which packets overtake each other there are gaps all the time, though nothing is lost. A session that
+/// had once more to be told than four packets hold was told by gaps from then on, in small packets.
+#[test]
+fn who_was_silent_is_told_as_before_though_packets_overtake_each_other() {
+    let config = RigConfig {
+        load: Load {
+            input_bytes: 12,
+            ..crowded(60, 10, "perfect").load
+        },
+        ..crowded(60, 10, "perfect")
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.observe(false);
+    let rough: LinkProfile = "rtt=100,jitter=50".parse().unwrap();
+    rig.relink(3, rough);
+    let packets = |rig: &mut Rig<Edges>| {
+        let before = rig.bytes_down(3).packets;
+        rig.run(SECOND * 5);
+        rig.bytes_down(3).packets - before
+    };
+    rig.run(SECOND * 5);
+    let before = packets(&mut rig);
+    rig.relink(3, LinkProfile::both(LegProfile::BLACKOUT));
+    rig.run(MS(800));
+    rig.relink(3, rough);
+    rig.run(SECOND * 2);
+    let after = packets(&mut rig);
+    println!("{before} packets before, {after} after");
+    assert!(
+        after <= before * 11 / 10,
+        "{after} packets, {before} before"
+    );
 }

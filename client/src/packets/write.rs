@@ -1,8 +1,8 @@
 //! The session's own packets, put together.
 //!
-//! Each send repeats all that the server may lack. What exceeds one datagram is split over at most
-//! [`PACKETS_PER_SEND_MAX`], each decodable alone: batches and commands oldest first, inputs newest first, since the
-//! oldest are the likeliest to be too late.
+//! Each send repeats all that the server may lack. Inputs that exceed one datagram are split over at most
+//! [`PACKETS_PER_SEND_MAX`], each decodable alone, newest first, since the oldest are the likeliest to be too late.
+//! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
 
 use std::time::Duration;
 

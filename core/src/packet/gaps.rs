@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A server that tells more than one send can repeat learns by them what to say again. They are the oldest ones, oldest
-//! first, and what lies behind the last one may be on its way.
+//! first. Of what lies behind the last one nothing is said: it may be on its way, or, if the list is full, lost.
 
 use arrayvec::ArrayVec;
 
