@@ -46,6 +46,7 @@ pub mod link;
 pub mod packet;
 pub mod perspective;
 pub mod players;
+mod refused;
 pub mod replay;
 pub mod rng;
 pub mod schedule;
