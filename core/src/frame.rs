@@ -23,7 +23,7 @@ use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
 pub use crate::perspective::{Learned, Perspective, Phase};
 pub use crate::players::PlayerSet;
 use crate::turn::Cadence;
-use crate::{Key, OpenQuery, PlayerId, Simulation, Tick};
+use crate::{Key, PlayerId, Simulation, Tick};
 
 /// A change of who plays. The roster is the framework's; a step only hears of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,17 @@ pub struct Answer<O> {
     pub key: Key,
     /// `None`: never answered (deadline, caps, a resolver that failed).
     pub outcome: Option<O>,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuery<Q> {
+    /// The tick whose step asked.
+    pub asked: Tick,
+    /// The name it was asked under.
+    pub key: Key,
+    /// The question.
+    pub query: Q,
 }
 
 /// The inputs of one frame, by player.

@@ -5,9 +5,9 @@
 
 use alloc::vec::Vec;
 
-use super::{OpenQuery, Presence, World};
+use super::state::{Presence, World};
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
-use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
+use crate::frame::{Frame, FrameData, OpenQuery, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
 /// Why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
