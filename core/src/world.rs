@@ -11,6 +11,6 @@
 mod state;
 mod stepper;
 
-pub use crate::frame::OpenQuery;
+pub use crate::entries::OpenQuery;
 pub use state::{Presence, World};
 pub use stepper::{FrameError, Stepper};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
 use crate::digest::{self, NanError};
-use crate::frame::{OpenQuery, PlayerSet};
+use crate::entries::OpenQuery;
+use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
 use crate::{Controls, PlayerId, Simulation, Tick};
 

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use super::state::{Presence, World};
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
-use crate::frame::{Frame, FrameData, OpenQuery, Perspective, PlayerSet, RosterChange};
+use crate::entries::OpenQuery;
+use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
 /// Why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
