@@ -14,6 +14,7 @@
 //! | [`company`] | who else is there: names and links |
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
 
+mod absence;
 pub mod announced;
 mod answers;
 mod background;

@@ -13,13 +13,12 @@ use crate::orders::Refused;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
-pub(crate) use told::Told;
-use told::{Near, Refusal};
-pub(crate) use write::Older;
+use told::{Near, Refusal, Told};
 
+pub(crate) mod older;
 #[cfg(test)]
 mod tests;
-mod told;
+pub(crate) mod told;
 mod write;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {

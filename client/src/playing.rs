@@ -29,9 +29,10 @@ use crate::view::View;
 
 mod jump;
 mod measured;
+mod turns;
 
 /// Authority steps of one advance at most: catching up goes in bursts.
-pub(crate) const BURST_TICKS: u32 = 64;
+const BURST_TICKS: u32 = 64;
 /// While a world is caught up with, an advance may take so many times its budget.
 const CATCH_UP: u32 = 4;
 /// Over budget for so long without a break in it, the lead grows by a tick an advance again.
@@ -290,7 +291,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Steps the authority by one tick; whether it could.
-    pub(crate) fn confirm_next(&mut self) -> bool {
+    fn confirm_next(&mut self) -> bool {
         if self.stands || self.inbox.front().is_none() {
             return false;
         }

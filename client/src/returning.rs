@@ -21,52 +21,12 @@ use twinstep_core::packet::hello::{Basis, CloseCode, Holds, Welcome};
 use twinstep_core::packet::message;
 use twinstep_core::world::World;
 
+use crate::absence::{HeldUp, Returning};
 use crate::picture::Show;
 use crate::session::{Closed, Event, Session, State};
 
 /// A session's welcome, or a part of its world, comes at least so often, or the server has none for it.
 const LOADING_PATIENCE: Duration = Duration::from_secs(60);
-
-/// For how long, and how often, the server was lost.
-#[derive(Debug, Default)]
-pub(crate) struct Absence {
-    /// Since when it is.
-    since: Option<Duration>,
-    /// How long it was, added up.
-    away: Duration,
-    /// How often the session came back over another transport.
-    pub(crate) returns: u64,
-    /// How often the server was silent, and then heard again by the same transport.
-    pub(crate) silences: u64,
-}
-
-impl Absence {
-    fn end(&mut self, now: Duration) {
-        if let Some(since) = self.since.take() {
-            self.away += now.saturating_sub(since);
-        }
-    }
-
-    /// For how long the server was lost, so far and at once.
-    pub(crate) fn away(&self, now: Duration) -> Duration {
-        let since = self.since.map(|since| now.saturating_sub(since));
-        self.away + since.unwrap_or_default()
-    }
-}
-
-/// How long a server has been giving nothing to a session that waits for its world.
-#[derive(Debug, Default)]
-pub(crate) struct HeldUp {
-    since: Option<Duration>,
-    /// What had come by then: whether a welcome, and bytes of a world.
-    had: (bool, usize),
-}
-
-/// A session on its way back into its match.
-pub(crate) struct Returning {
-    /// What the server said; a world follows.
-    welcome: Option<Welcome>,
-}
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Goes on over a new transport, whose packets come and go from now on: greets the server anew, and resumes from

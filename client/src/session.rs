@@ -28,12 +28,13 @@ use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, codec, digest};
 
+use crate::absence::{Absence, HeldUp, Returning};
 use crate::company::Company;
 use crate::cues::CueEvent;
-use crate::packets::{Older, Told};
+use crate::packets::older::Older;
+use crate::packets::told::Told;
 use crate::picture::{Hidden, Show};
 use crate::playing::{Hooks, Playing};
-use crate::returning::{Absence, HeldUp, Returning};
 use crate::stats::SessionStats;
 pub use crate::tape::REEL_BYTES_MAX;
 use crate::tape::Tape;

@@ -36,6 +36,7 @@ mod check;
 mod grounds;
 mod line;
 mod rebuild;
+mod reconcile;
 
 pub use away::{Reconcile, TakenBack};
 pub use rebuild::Rebuild;

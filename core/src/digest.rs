@@ -13,11 +13,11 @@
 //! what an option holds; fields, elements and map entries in the order in which they are given. So 0.0 and −0.0
 //! differ (their bits do), and so do two maps with the same entries in another order.
 
-use alloc::string::{String, ToString};
-use core::fmt::Display;
+use alloc::string::String;
 
-use serde::ser::{self, Serialize};
+use serde::Serialize;
 
+use crate::refused::Refused;
 use crate::tree;
 
 mod hasher;
@@ -75,24 +75,14 @@ pub enum NanError {
     },
 }
 
-/// What an author's `Serialize` said when it gave up.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Refused(pub(crate) String);
-
-impl ser::Error for Refused {
-    fn custom<T: Display>(reason: T) -> Self {
-        Refused(reason.to_string())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeMap;
+    use alloc::string::ToString;
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use serde::{Serialize, Serializer};
+    use serde::{Serialize, Serializer, ser};
     use xxhash_rust::xxh3::xxh3_64;
 
     use super::hasher::BUFFER;

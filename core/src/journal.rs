@@ -39,46 +39,21 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::varint;
 
+mod chain;
 mod reader;
 mod record;
 mod remains;
+
+use chain::{CHAIN_START, head_check, payload_check};
 pub use reader::{
     Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, looks_like_journal, records,
     tail_reason,
 };
 pub use record::{
-    BUILD_BYTES_MAX, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX, REASON_BYTES_MAX, Record,
-    Start, TURN_BYTES_MAX, WrittenBy,
+    BUILD_BYTES_MAX, FORMAT_VERSION, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX,
+    REASON_BYTES_MAX, Record, Start, TURN_BYTES_MAX, WriteError, WrittenBy,
 };
 pub use remains::{Remains, remains};
-
-/// The version of this format; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 2;
-
-/// The chain before the first record.
-const CHAIN_START: u64 = u64::from_le_bytes(*b"twinstep");
-
-/// Why a record cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// A part of it is too long; no reader would take it.
-    #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
-    TooLong {
-        /// The record's kind.
-        kind: u8,
-        /// The bytes it has.
-        bytes: usize,
-        /// The bytes it may have.
-        max: usize,
-    },
-    /// A second start, or an unknown record under a known kind.
-    #[error("expected a journal record that may stand here, got kind {kind}")]
-    Misplaced {
-        /// The record's kind.
-        kind: u8,
-    },
-}
 
 /// Appends records to a journal's bytes, and remembers the chain of checks.
 #[derive(Clone, Debug)]
@@ -139,14 +114,6 @@ impl JournalWriter {
         }
         Ok(out.len() - begin)
     }
-}
-
-fn head_check(chain: u64) -> u8 {
-    chain as u8
-}
-
-fn payload_check(chain: u64) -> u32 {
-    chain as u32
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`words`], [`players`] | tick, player, key; a set of players |
-//! | [`simulation`] | the trait that a game implements |
-//! | [`frame`], [`effects`] | what a step is told, and what it tells |
+//! | [`simulation`] | the trait that a game implements, what its step is told, and what it tells |
+//! | [`frame`], [`effects`] | the same by their names, and what a frame is made of |
 //! | [`perspective`] | whose screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
@@ -39,6 +39,7 @@ pub mod company;
 pub mod diff;
 pub mod digest;
 pub mod effects;
+mod entries;
 pub mod frame;
 pub mod journal;
 pub mod lane;
@@ -46,6 +47,7 @@ pub mod link;
 pub mod packet;
 pub mod perspective;
 pub mod players;
+mod refused;
 pub mod replay;
 pub mod rng;
 pub mod schedule;
@@ -57,6 +59,7 @@ pub mod testing;
 pub mod text;
 mod tree;
 pub mod turn;
+mod values;
 pub mod varint;
 pub mod wire;
 pub mod words;

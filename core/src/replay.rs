@@ -30,7 +30,6 @@
 //! ```
 
 use alloc::borrow::Cow;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -38,13 +37,12 @@ use crate::codec;
 use crate::diff::{Difference, diff};
 use crate::effects::Effects;
 use crate::frame::{FrameData, Perspective, PlayerSet};
-use crate::journal::{Entry, JournalError, Record};
-use crate::packet::hello::{CloseCode, Hello};
-use crate::text::line;
-use crate::wire::WireError;
-use crate::world::{FrameError, Stepper, World};
+use crate::journal::{Entry, Record};
+use crate::packet::hello::Hello;
+use crate::world::{Stepper, World};
 use crate::{Simulation, Tick};
 
+mod error;
 mod frames;
 mod index;
 mod recorder;
@@ -52,81 +50,15 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use frames::Cursor;
+pub use error::{About, ReplayError};
+use frames::{Cursor, decode};
 pub use frames::{Found, Frames};
-pub use index::{About, Index, KindBytes, Place};
+pub use index::{Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
 pub use survey::{PlayerSurvey, Survey};
 
 /// Fields that are named where a replayed world differs from the recorded one.
 const FIELDS_MAX: usize = 16;
-
-/// Why a journal cannot be played further. What was played before stays good.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// The file is torn, corrupt, or no journal.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The journal is of another game or version, or was played by other rules.
-    #[error(
-        "the journal does not fit this program: it is of {:?} version {}, rules {:016x}, written by build {:?}; \
-         play it with that build ({code})",
-        line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
-    )]
-    Mismatch {
-        /// What the journal is of.
-        about: About,
-        /// What differs.
-        code: CloseCode,
-    },
-    /// There is no world to begin from.
-    #[error(
-        "the journal has no world: expected one behind its start, got the end of what is sound"
-    )]
-    NoWorld,
-    /// A record that cannot stand where it does.
-    #[error("the record at byte {offset} is out of place")]
-    Misplaced {
-        /// Where.
-        offset: u64,
-    },
-    /// A world that cannot be decoded.
-    #[error("the world at byte {offset} cannot be decoded by this build")]
-    World {
-        /// Where.
-        offset: u64,
-    },
-    /// A turn that cannot be decoded.
-    #[error("the turn at byte {offset} cannot be decoded: {error}")]
-    Turn {
-        /// Where.
-        offset: u64,
-        /// Why.
-        error: WireError,
-    },
-    /// A frame that does not fit the world.
-    #[error("the turn at byte {offset} does not fit: {error}")]
-    Frame {
-        /// Where.
-        offset: u64,
-        /// Why.
-        error: FrameError,
-    },
-    /// The replayed world is not the one that was played.
-    #[error(
-        "the world of {tick} differs from the one that was played (record at byte {offset}; they agreed at \
-         {agreed}): the step is not deterministic, or is not the one that was played"
-    )]
-    Differs {
-        /// The first compared tick whose digest differs.
-        tick: Tick,
-        /// The last one whose digest agreed.
-        agreed: Tick,
-        /// Where the digest or world stands.
-        offset: u64,
-    },
-}
 
 /// A journal that is played again; it is lent, or the replay's own.
 pub struct Replay<'j, S: Simulation> {
@@ -405,16 +337,4 @@ fn begin<S: Simulation>(
             offset: place.offset(),
         }),
     }
-}
-
-fn decode<S: Simulation>(offset: u64, tick: Tick, bytes: &[u8]) -> Result<World<S>, ReplayError> {
-    codec::decode_whole::<World<S>>(bytes)
-        .ok()
-        .filter(|world| world.is_sound() && world.tick() == tick)
-        .ok_or(ReplayError::World { offset })
-}
-
-/// A text of a file, for people.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

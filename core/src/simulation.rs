@@ -1,4 +1,4 @@
-//! What a game author writes: one trait with one method, and serde derives.
+//! The step contract: what a game author writes (one trait with one method), what a step is told, and what it tells.
 //!
 //! ```text
 //!            rules (read-only)
@@ -6,48 +6,34 @@
 //!   frame ──▶ step ──▶ the next state          Law Pure: nothing else goes in,
 //!              │                               nothing else comes out.
 //!              └─────▶ effects: asks, cues, claims
+//!
+//!   FrameData  = roster · outcomes · claims · commands · inputs      one canonical order
+//!   Frame      = FrameData + rules + queries + perspective           what `step` gets
 //! ```
+//!
+//! [`FrameData`] is what is sealed, sent, journalled and compared. [`Frame`] is the same as a step sees it: with the
+//! rules, the queries that its outcomes answer, and a [`Perspective`] (which phase, whose screen).
+//!
+//! Law **Canonical**: a frame has one order, built by the sealer and checked by whoever steps it: roster by player,
+//! outcomes by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on difference**:
+//! equality covers roster, outcomes, claims, commands, and each input's value and presence; never the phase, never
+//! whether an input was filled.
+//!
+//! The trait and these three are one file, because each is said in terms of the others.
 
-use core::fmt::Debug;
+use alloc::vec::Vec;
+use core::fmt;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use crate::bounds::INPUT_REPEAT_TICKS;
-use crate::{Effects, Frame};
-
-/// What can cross the wire and be compared: a blanket trait, nobody implements it by hand.
-///
-/// `Eq` bars floats on purpose: quantise what travels. Types must not be recursive, and must not hold
-/// lists of zero-sized elements (a few bytes could then claim a huge list). Prefer
-/// `arrayvec::ArrayVec` to `Vec`: a bounded inline list costs no allocation.
-pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
-impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
-
-/// What a player's controls hold during one tick. `Default` is neutral: nothing pressed.
-///
-/// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from
-/// the input that it kept. At most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes encoded.
-pub trait Controls: Wire + Default {
-    /// What is held `age_ticks` (1..) after the last known input: the server fills missing inputs with
-    /// it, and clients guess with it, so that a filled tick is guessed right.
-    ///
-    /// The default holds for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
-    #[must_use]
-    fn repeat(&self, age_ticks: u32) -> Self {
-        if age_ticks <= INPUT_REPEAT_TICKS {
-            self.clone()
-        } else {
-            Self::default()
-        }
-    }
-}
-
-/// Controls of a few buttons, as bits.
-impl Controls for u8 {}
-
-/// No controls: a game that is played by commands alone.
-impl Controls for () {}
+use crate::bounds::{ASKS_PER_TICK, LEAD_MAX};
+use crate::entries::{Answer, Inputs, OpenQuery, Order, RosterChange};
+use crate::perspective::{Perspective, Phase};
+use crate::players::PlayerSet;
+use crate::turn::Cadence;
+pub use crate::values::{Controls, Never, Wire};
+use crate::words::{Key, PlayerId, Tick};
 
 /// A game, as Twinstep sees it: a state that is stepped by frames.
 ///
@@ -77,6 +63,417 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>);
 }
 
-/// Fills an associated type that a game does not use: it has no values, so nothing of it can be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Never {}
+/// What is sealed, sent, journalled and compared for one tick.
+pub struct FrameData<S: Simulation> {
+    /// The tick that this frame is for.
+    pub tick: Tick,
+    /// Who came and went, by player.
+    pub roster: Vec<(PlayerId, RosterChange)>,
+    /// Answers to open queries, by (tick asked, key).
+    pub outcomes: Vec<Answer<S::Outcome>>,
+    /// Admitted claims, by (player, tick emitted).
+    pub claims: Vec<Order<S::Command>>,
+    /// Commands, by (player, sequence).
+    pub commands: Vec<Order<S::Command>>,
+    /// What each present player holds.
+    pub inputs: Inputs<S::Input>,
+    /// Telemetry, outside equality and digest: players whose input the server had to fill, as a mask.
+    pub filled: PlayerSet,
+    /// How the match is clocked from this tick on, if that changes: only at a turn's first tick. Outside
+    /// equality and digest.
+    pub cadence: Option<Cadence>,
+}
+
+impl<S: Simulation> FrameData<S> {
+    /// An empty frame for `tick`: nobody holds anything, nothing happened.
+    #[must_use]
+    pub fn empty(tick: Tick) -> Self {
+        FrameData {
+            tick,
+            roster: Vec::new(),
+            outcomes: Vec::new(),
+            claims: Vec::new(),
+            commands: Vec::new(),
+            inputs: Inputs::default(),
+            filled: PlayerSet::default(),
+            cadence: None,
+        }
+    }
+
+    /// As [`empty`](FrameData::empty), with room for what a busy tick brings: for slots that are used again
+    /// and again and must not allocate later. About 2 KiB for small commands and outcomes.
+    #[must_use]
+    pub fn roomy(tick: Tick) -> Self {
+        FrameData {
+            roster: Vec::with_capacity(4),
+            outcomes: Vec::with_capacity(8),
+            claims: Vec::with_capacity(8),
+            commands: Vec::with_capacity(16),
+            ..FrameData::empty(tick)
+        }
+    }
+
+    /// Makes this an empty frame for `tick`, keeping its buffers.
+    pub fn reset(&mut self, tick: Tick) {
+        self.tick = tick;
+        self.roster.clear();
+        self.outcomes.clear();
+        self.claims.clear();
+        self.commands.clear();
+        self.inputs.clear();
+        self.filled = PlayerSet::default();
+        self.cadence = None;
+    }
+
+    /// Whether all that it tells is what players hold.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.roster.is_empty()
+            && self.outcomes.is_empty()
+            && self.claims.is_empty()
+            && self.commands.is_empty()
+            && self.cadence.is_none()
+    }
+
+    /// Whether the frame stands in canonical order, each entry once.
+    #[must_use]
+    pub fn is_canonical(&self) -> bool {
+        fn ascending<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> bool {
+            items.windows(2).all(|w| key(&w[0]) < key(&w[1]))
+        }
+        ascending(&self.roster, |r| r.0)
+            && ascending(&self.outcomes, |o| (o.asked, o.key))
+            && ascending(&self.claims, |c| (c.player, c.seq))
+            && ascending(&self.commands, |c| (c.player, c.seq))
+    }
+}
+
+impl<S: Simulation> Clone for FrameData<S> {
+    fn clone(&self) -> Self {
+        let mut copy = FrameData::empty(self.tick);
+        copy.clone_from(self);
+        copy
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.tick = other.tick;
+        self.roster.clone_from(&other.roster);
+        self.outcomes.clone_from(&other.outcomes);
+        self.claims.clone_from(&other.claims);
+        self.commands.clone_from(&other.commands);
+        self.inputs.clone_from(&other.inputs);
+        self.filled = other.filled;
+        self.cadence = other.cadence;
+    }
+}
+
+impl<S: Simulation> PartialEq for FrameData<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.tick == other.tick
+            && self.inputs == other.inputs
+            && self.roster == other.roster
+            && self.outcomes == other.outcomes
+            && self.claims == other.claims
+            && self.commands == other.commands
+    }
+}
+
+impl<S: Simulation> Eq for FrameData<S> {}
+
+impl<S: Simulation> fmt::Debug for FrameData<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Held<'a, I>(&'a Inputs<I>);
+        impl<I: fmt::Debug> fmt::Debug for Held<'_, I> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_map().entries(self.0.iter()).finish()
+            }
+        }
+        f.debug_struct("FrameData")
+            .field("tick", &self.tick)
+            .field("roster", &self.roster)
+            .field("outcomes", &self.outcomes)
+            .field("claims", &self.claims)
+            .field("commands", &self.commands)
+            .field("inputs", &Held(&self.inputs))
+            .field("filled", &self.filled)
+            .field("cadence", &self.cadence)
+            .finish()
+    }
+}
+
+/// All that the simulation is told for one tick, as a step sees it.
+pub struct Frame<'a, S: Simulation> {
+    data: &'a FrameData<S>,
+    answered: &'a [OpenQuery<S::Query>],
+    refused: &'a [OpenQuery<S::Query>],
+    rules: &'a S::Rules,
+    perspective: Perspective<'a>,
+}
+
+impl<'a, S: Simulation> Frame<'a, S> {
+    /// `answered[i]` is the query of `data.outcomes[i]`; `refused` were over the caps: they get `None`.
+    pub(crate) fn new(
+        data: &'a FrameData<S>,
+        answered: &'a [OpenQuery<S::Query>],
+        refused: &'a [OpenQuery<S::Query>],
+        rules: &'a S::Rules,
+        perspective: Perspective<'a>,
+    ) -> Self {
+        debug_assert_eq!(answered.len(), data.outcomes.len());
+        Frame {
+            data,
+            answered,
+            refused,
+            rules,
+            perspective,
+        }
+    }
+
+    /// The tick being stepped.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.data.tick
+    }
+
+    /// The game's read-only content.
+    #[must_use]
+    pub fn rules(&self) -> &'a S::Rules {
+        self.rules
+    }
+
+    /// Who came and went since the last tick, in player order.
+    pub fn roster(&self) -> impl Iterator<Item = (PlayerId, RosterChange)> + use<'a, S> {
+        self.data.roster.iter().copied()
+    }
+
+    /// What each present player holds, in player order.
+    pub fn inputs(&self) -> impl Iterator<Item = (PlayerId, &'a S::Input)> + use<'a, S> {
+        self.data.inputs.iter()
+    }
+
+    /// What one player holds; `None`: absent, which is not the same as neutral.
+    #[must_use]
+    pub fn input(&self, player: PlayerId) -> Option<&'a S::Input> {
+        self.data.inputs.get(player)
+    }
+
+    /// Claims first, then commands; each in (player, sequence) order. All are already admitted.
+    pub fn commands(&self) -> impl Iterator<Item = (PlayerId, &'a S::Command)> + use<'a, S> {
+        self.data
+            .claims
+            .iter()
+            .chain(&self.data.commands)
+            .map(|order| (order.player, &order.command))
+    }
+
+    /// Answers to queries asked earlier: the key, the query, and its outcome or `None` (never answered).
+    ///
+    /// Every query asked gets exactly one entry, in one frame.
+    pub fn outcomes(
+        &self,
+    ) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
+        let refused = self
+            .refused
+            .iter()
+            .map(|open| (open.key, &open.query, None));
+        let answered = self
+            .answered
+            .iter()
+            .zip(&self.data.outcomes)
+            .map(|(o, a)| (o.key, &o.query, a.outcome.as_ref()));
+        refused.chain(answered)
+    }
+
+    /// Which of the two simulations this step belongs to.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.perspective.phase()
+    }
+
+    /// The authority's next tick: all before it is confirmed. In the authority phase: this very tick.
+    #[must_use]
+    pub fn confirmed(&self) -> Tick {
+        self.perspective.confirmed()
+    }
+
+    /// Whether the player sits at this client. Never so in the authority phase.
+    #[must_use]
+    pub fn is_local(&self, player: PlayerId) -> bool {
+        self.perspective.locals().contains(player)
+    }
+
+    /// The prediction's tick when this client first knew what `player` held at `tick` (announced or
+    /// confirmed); [`Tick::MAX`] while it is guessed; `tick` itself in the authority phase.
+    #[must_use]
+    pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
+        let Some(learned) = self.perspective.learned() else {
+            return tick;
+        };
+        match learned.get(player, tick) {
+            Some(known) => known,
+            // Older than the memory: known so long ago that every use of the answer is past.
+            None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
+            // Confirmed before this client was there: as if known at that very tick.
+            None if tick < self.perspective.confirmed() => tick,
+            None => Tick::MAX,
+        }
+    }
+
+    /// Whether a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, drawn on
+    /// its way from the shown muzzle to its true path. Once the authority has reached the tick at which
+    /// the shot became known, it is promoted and behaves like a local one (seed rows 68, 70).
+    ///
+    /// Ghost ⇔ prediction ∧ shooter not local ∧ confirmed < learned(shooter, born).
+    #[must_use]
+    pub fn is_ghost(&self, shooter: PlayerId, born: Tick) -> bool {
+        self.phase() == Phase::Prediction
+            && !self.is_local(shooter)
+            && self.confirmed() < self.learned(shooter, born)
+    }
+}
+
+/// Collects what one step asks, shows and claims. It has no way back into the step.
+pub struct Effects<S: Simulation> {
+    asks: Vec<(Key, S::Query)>,
+    cues: Vec<(Key, S::Cue)>,
+    claims: Vec<(PlayerId, S::Command)>,
+    claimants: PlayerSet,
+    withheld: bool,
+    phase: Phase,
+}
+
+impl<S: Simulation> Effects<S> {
+    /// Nothing yet, and nobody may claim.
+    #[must_use]
+    pub fn new() -> Self {
+        Effects {
+            asks: Vec::with_capacity(ASKS_PER_TICK),
+            cues: Vec::with_capacity(64),
+            claims: Vec::with_capacity(4),
+            claimants: PlayerSet::default(),
+            withheld: false,
+            phase: Phase::Authority,
+        }
+    }
+
+    /// Asks something that the simulation may not answer itself. Exactly one entry of a later frame's
+    /// [`outcomes`](crate::Frame::outcomes) answers it, at the earliest the next one's.
+    ///
+    /// At most [`ASKS_PER_TICK`] a tick and
+    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) open; what exceeds either is answered `None`
+    /// at the next tick. A key that this step has used already is dropped: keys are derived from causes,
+    /// and one cause asks once.
+    pub fn ask(&mut self, key: Key, query: S::Query) {
+        if self.asks.iter().all(|(k, _)| *k != key) {
+            self.asks.push((key, query));
+        }
+    }
+
+    /// Something to show or play once. See the cue ledger of the client for its life.
+    pub fn cue(&mut self, key: Key, cue: S::Cue) {
+        self.cues.push((key, cue));
+    }
+
+    /// As [`cue`](Effects::cue), but shown only when it is confirmed: a prediction does not start it.
+    pub fn cue_when_confirmed(&mut self, key: Key, cue: S::Cue) {
+        if self.phase == Phase::Authority {
+            self.cues.push((key, cue));
+        }
+    }
+
+    /// In a local player's prediction: a command that the simulation itself gives for `player` ("I died").
+    ///
+    /// Taken only from the first step of a new tick, never from re-simulation, at most one per player and
+    /// tick; everywhere else it is ignored, so a step can call it without asking whose screen it is on. It
+    /// changes no state in its own tick: the claim comes back among the next frame's commands.
+    pub fn claim(&mut self, player: PlayerId, command: S::Command) {
+        if self.claimants.contains(player) {
+            self.claimants.set(player, false);
+            self.claims.push((player, command));
+        }
+    }
+
+    /// Says that this step held an effect back because its cause is unconfirmed (a ghost hit something).
+    ///
+    /// A step whose state would differ between the phases **must** call this in the prediction: the assumed frame then
+    /// counts as different when its truth arrives, and the prediction is rebuilt.
+    pub fn withhold(&mut self) {
+        self.withheld = true;
+    }
+
+    /// What was asked, in the order of asking.
+    #[must_use]
+    pub fn asks(&self) -> &[(Key, S::Query)] {
+        &self.asks
+    }
+
+    /// What is to be shown, in the order of the calls.
+    #[must_use]
+    pub fn cues(&self) -> &[(Key, S::Cue)] {
+        &self.cues
+    }
+
+    /// What was claimed for local players.
+    #[must_use]
+    pub fn claims(&self) -> &[(PlayerId, S::Command)] {
+        &self.claims
+    }
+
+    /// Whether [`withhold`](Effects::withhold) was called.
+    #[must_use]
+    pub fn withheld(&self) -> bool {
+        self.withheld
+    }
+
+    /// Makes this empty again, keeping its buffers; `claimants` may claim in the coming step.
+    pub(crate) fn reset(&mut self, phase: Phase, claimants: PlayerSet) {
+        self.phase = phase;
+        self.asks.clear();
+        self.cues.clear();
+        self.claims.clear();
+        self.claimants = claimants;
+        self.withheld = false;
+    }
+}
+
+impl<S: Simulation> Default for Effects<S> {
+    fn default() -> Self {
+        Effects::new()
+    }
+}
+
+impl<S: Simulation> Clone for Effects<S> {
+    fn clone(&self) -> Self {
+        Effects {
+            asks: self.asks.clone(),
+            cues: self.cues.clone(),
+            claims: self.claims.clone(),
+            claimants: self.claimants,
+            withheld: self.withheld,
+            phase: self.phase,
+        }
+    }
+}
+
+impl<S: Simulation> PartialEq for Effects<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.asks == other.asks
+            && self.cues == other.cues
+            && self.claims == other.claims
+            && self.withheld == other.withheld
+    }
+}
+
+impl<S: Simulation> fmt::Debug for Effects<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Effects")
+            .field("asks", &self.asks)
+            .field("cues", &self.cues)
+            .field("claims", &self.claims)
+            .field("withheld", &self.withheld)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use core::fmt::{self, Write};
 
 use serde::ser::{self, Serialize, Serializer};
 
-use crate::digest::Refused;
+use crate::refused::Refused;
 
 /// The greatest length of a value's text, in bytes.
 const TEXT_MAX: usize = 128;

@@ -1,12 +1,12 @@
 //! The session's own packets, put together.
 //!
 //! Each send repeats all that the server may lack. Inputs that exceed one datagram are split over at most
-//! [`PACKETS_PER_SEND_MAX`], each decodable alone, newest first, since the oldest are the likeliest to be too late.
+//! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
 //! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, PACKETS_PER_SEND_MAX, SEATS_MAX};
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::frame::Order;
 use twinstep_core::lane::{self, LaneAck};
 use twinstep_core::packet::batches::{self, BATCHES_MAX};
@@ -22,52 +22,9 @@ use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Session, State};
 
-/// Datagrams with older inputs are paid for by time: one takes so long to earn...
-const OLDER_EVERY: Duration = Duration::from_millis(16);
-/// ...and so many are earned in advance. A host takes 150 datagrams a second, of which the newest inputs need most.
-const OLDER_BURST: u32 = 12;
 /// A server that was not heard for so long is told the newest inputs only: what is earned meanwhile is there when it is
 /// heard again.
 const OLDER_UNHEARD: Duration = Duration::from_millis(500);
-
-/// Inputs that found no room in the newest datagram, to follow in the next ones of the same send, and of the next send
-/// where those do not suffice: each has its turn.
-#[derive(Default)]
-pub(crate) struct Older {
-    /// From the first to the one after the last.
-    run: Option<(Tick, Tick)>,
-    /// How many datagrams of this send are left.
-    packets: usize,
-    /// Since when datagrams are earned that were not sent.
-    earned_since: Duration,
-}
-
-impl Older {
-    /// A send begins, whose newest datagram leaves `run` over. It goes on where the one before ended.
-    fn begin(&mut self, run: Option<(Tick, Tick)>) {
-        self.packets = PACKETS_PER_SEND_MAX - 1;
-        let ended = self.run.map(|(_, end)| end);
-        self.run = run.map(|(first, end)| match ended {
-            Some(ended) if first < ended && ended < end => (first, ended),
-            _ => (first, end),
-        });
-    }
-
-    /// A datagram is written; `run` is left over.
-    fn leave(&mut self, run: Option<(Tick, Tick)>) {
-        self.packets = self.packets.saturating_sub(1);
-        self.run = run;
-    }
-
-    /// The inputs of the next datagram, if one may be sent now.
-    fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
-        let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
-        let paid = self.earned_since.max(earliest) + OLDER_EVERY;
-        let run = self.run.filter(|_| self.packets > 0 && paid <= now)?;
-        self.earned_since = paid;
-        Some(run)
-    }
-}
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes the next packet, if `due` or if there is something that cannot wait.

@@ -244,3 +244,44 @@ proptest! {
         }
     }
 }
+
+/// Row 67.
+#[test]
+fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
+    let mut picture = picture();
+    let mut poses = Poses::new();
+    let shooter = |tick: u32| Vec2::new(0.0, tick as f32 * 0.1);
+    // Known at tick 10, fired 8 ticks ago at 2 a tick: farther than a teleport, and smoothed all the same.
+    let path = |tick: u32| Vec2::new(2.0 * (tick as f32 - 2.0), 0.3);
+    let offset = Vec2::new(0.5, 0.0);
+    let mut last = f32::MAX;
+    for tick in 8..30 {
+        let now = TICK * tick;
+        let shown_shooter = picture.pose(0, 1.0, now);
+        poses.begin(Default::default());
+        poses.put(0, shooter(tick));
+        if tick >= 10 {
+            poses.put_from(1, path(tick), 0, shooter(tick) + offset);
+        }
+        picture.ticked(&mut poses, now);
+        if tick == 10 {
+            let muzzle = shown_shooter.unwrap() + offset;
+            assert!((picture.pose(1, 0.0, now).unwrap() - muzzle).length() < 1e-5);
+        }
+        if tick >= 10 {
+            for alpha in [0.0, 0.5, 0.99] {
+                let true_pose = if tick == 10 {
+                    path(10)
+                } else {
+                    Vec2::lerp(path(tick - 1), path(tick), alpha)
+                };
+                let error = (picture.pose(1, alpha, now + TICK.mul_f32(alpha)).unwrap()
+                    - true_pose)
+                    .length();
+                assert!(error <= last + 1e-4, "tick {tick}: {error} after {last}");
+                last = error;
+            }
+        }
+    }
+    assert!(last < 1e-5, "{last}");
+}

@@ -10,7 +10,13 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use super::grounds::{Game, Grounds};
-use super::line::AssumedOrders;
+
+/// How far the own orders stand in a line's assumed frames: per player, the next sequence to assume.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AssumedOrders {
+    pub(super) commands: [u32; PLAYERS_MAX],
+    pub(super) claims: [u32; PLAYERS_MAX],
+}
 
 /// Builds one assumed frame, right before its step, so that guesses see the state of that very tick.
 pub(super) struct Assume<'a, S: Simulation> {

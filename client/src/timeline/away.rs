@@ -1,24 +1,15 @@
-//! What a timeline does while its prediction is rebuilt elsewhere, and when that comes back.
+//! Where a rebuild is that is done elsewhere, and what was confirmed meanwhile.
 //!
-//! ```text
-//!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to a tick before what will be shown;
-//!                                         what is shown goes on by own inputs, though it is known to be wrong
-//!  advance n + 1  take back: is it still what is confirmed by now? ─▶ on to the shown tick, swap ─▶ confirm …
-//! ```
-//!
-//! Invariant: whatever comes back in time is shown, so that a wrong guess at every turn starves nobody. Claims are taken
-//! from rebuilt lines alone, as without all this.
+//! Invariant: a timeline has one rebuild, and it is in one [`Place`]. All that it is compared with when it comes back is
+//! kept here, within its bounds.
 
 use std::mem;
-use std::sync::Arc;
 
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::frame::FrameData;
 use twinstep_core::{Simulation, Tick};
 
 use super::rebuild::Rebuild;
-use super::{Timeline, Watch};
-use crate::stats::Difference;
 
 /// Ticks that may be confirmed while a rebuild is out without allocating: half a second at 60 Hz.
 const PASSED_ROOM: usize = 32;
@@ -45,7 +36,7 @@ pub enum Reconcile {
 }
 
 /// Where the one rebuild is that a timeline has.
-enum Place<S: Simulation> {
+pub(super) enum Place<S: Simulation> {
     /// Here, to be used again.
     Home(Box<Rebuild<S>>),
     /// Begun, to be fetched.
@@ -58,7 +49,7 @@ enum Place<S: Simulation> {
 
 /// Whether what is out will be of use.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Worth {
+pub(super) enum Worth {
     /// It will.
     Counts,
     /// The authority has reached its end meanwhile.
@@ -68,10 +59,10 @@ enum Worth {
 }
 
 /// A tick that was confirmed while a rebuild was out.
-struct Passed<S: Simulation> {
-    frame: FrameData<S>,
+pub(super) struct Passed<S: Simulation> {
+    pub(super) frame: FrameData<S>,
     /// The authority's digest before it, in verifying timelines.
-    before: Option<u64>,
+    pub(super) before: Option<u64>,
 }
 
 impl<S: Simulation> Passed<S> {
@@ -83,21 +74,21 @@ impl<S: Simulation> Passed<S> {
     }
 }
 
-/// See the [module](self).
+/// The one rebuild, and what is to be known when it comes back.
 pub(super) struct Away<S: Simulation> {
-    place: Place<S>,
-    worth: Worth,
+    pub(super) place: Place<S>,
+    pub(super) worth: Worth,
     /// Where what is out ends.
-    until: Tick,
+    pub(super) until: Tick,
     /// What was confirmed since it began: the first so many are used.
-    passed: Vec<Passed<S>>,
-    used: usize,
+    pub(super) passed: Vec<Passed<S>>,
+    pub(super) used: usize,
     /// A rebuild from this tick panicked: the next one begins later.
-    failed_at: Option<Tick>,
+    pub(super) failed_at: Option<Tick>,
 }
 
 impl<S: Simulation> Away<S> {
-    fn new(rebuild: Box<Rebuild<S>>) -> Self {
+    pub(super) fn new(rebuild: Box<Rebuild<S>>) -> Self {
         Away {
             place: Place::Home(rebuild),
             worth: Worth::Void,
@@ -154,145 +145,4 @@ pub struct TakenBack {
     pub shown: bool,
     /// It took so long that it was wrong, or past, when it came back.
     pub overtaken: bool,
-}
-
-impl<S: Simulation> Timeline<S> {
-    /// Rebuilds the prediction here or elsewhere. In lockstep there is none.
-    #[must_use]
-    pub fn reconciling(mut self, how: Reconcile) -> Self {
-        self.away = match how {
-            Reconcile::Inline => None,
-            Reconcile::Background => {
-                let rebuild = Rebuild::new(&self.authority, &self.grounds, self.game.clone());
-                Some(Away::new(Box::new(rebuild)))
-            }
-        };
-        self
-    }
-
-    /// A rebuild that is to be done: [`run`](Rebuild::run) it anywhere, and [hand it back](Timeline::hand_back). There is
-    /// at most one at a time. One that never comes back is missed until the authority has reached what is shown.
-    pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
-        let away = self.away.as_mut()?;
-        match mem::replace(&mut away.place, Place::Out) {
-            Place::Outbox(rebuild) => Some(rebuild),
-            place => {
-                away.place = place;
-                None
-            }
-        }
-    }
-
-    /// Gives back what [`poll_rebuild`](Timeline::poll_rebuild) gave, done; [`take_back`](Timeline::take_back) looks at
-    /// it. Another timeline's is dropped.
-    pub fn hand_back(&mut self, rebuild: Box<Rebuild<S>>) {
-        if let Some(away) = &mut self.away
-            && matches!(away.place, Place::Out)
-            && Arc::ptr_eq(&rebuild.game, &self.game)
-        {
-            away.place = Place::Back(rebuild);
-        }
-    }
-
-    /// Shows what came back, brought to the tick that is shown within `budget` steps. To be called before ticks are
-    /// confirmed: whatever is known now to be wrong with it is shown for once, and then rebuilt again.
-    ///
-    /// # Panics
-    /// As [`confirm`](Timeline::confirm) does.
-    pub fn take_back(&mut self, budget: u32, watch: &mut impl Watch<S>) -> TakenBack {
-        let mut taken = TakenBack::default();
-        let Some(away) = &mut self.away else {
-            return taken;
-        };
-        let mut rebuild = match mem::replace(&mut away.place, Place::Out) {
-            Place::Back(rebuild) => rebuild,
-            place => {
-                away.place = place;
-                return taken;
-            }
-        };
-        self.stats.steps += rebuild.steps();
-        self.stats.away_steps += rebuild.steps();
-        let worth = mem::replace(&mut away.worth, Worth::Void);
-        match (worth, rebuild.failed.take()) {
-            (Worth::Void, _) => {}
-            (_, Some(why)) => {
-                away.failed_at = Some(rebuild.base());
-                self.stats.step_faults += 1;
-                self.fault = Some(why);
-            }
-            (Worth::Counts, None) if rebuild.line.tick() > self.authority.tick() => {
-                self.stats.resim_ticks += rebuild.steps();
-                mem::swap(&mut self.draft, &mut rebuild.line);
-                taken.overtaken = self.differs_meanwhile();
-                let shown = self.shown.tick();
-                self.drafting = true;
-                self.grounds.look(&self.authority);
-                self.tell_resimulated(shown, watch);
-                taken.steps = self.rebuild(shown, budget, watch);
-                taken.shown = !self.drafting;
-                if taken.overtaken {
-                    self.stale = true;
-                    self.drafting = false;
-                }
-            }
-            (Worth::Counts | Worth::Overtaken, None) => taken.overtaken = true,
-        }
-        self.stats.overtaken += u64::from(taken.overtaken);
-        if let Some(away) = &mut self.away {
-            away.place = Place::Home(rebuild);
-        }
-        taken
-    }
-
-    /// Whether the draft, which was rebuilt elsewhere, is not what was confirmed meanwhile.
-    fn differs_meanwhile(&mut self) -> bool {
-        let Some(away) = &self.away else {
-            return false;
-        };
-        let own = self.grounds.orders.players();
-        for passed in &away.passed[..away.used] {
-            let tick = passed.frame.tick;
-            let slot = self.draft.slot(tick);
-            if let (Some(before), Some(truth)) = (slot.before, passed.before)
-                && before != truth
-            {
-                panic!("{}", super::kept_wrongly(tick, ""));
-            }
-            if let Some(difference) =
-                Difference::between(&slot.data, slot.withheld, &passed.frame, own)
-            {
-                self.stats.note(difference);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Sends a rebuild out, if it is worth it and none is out; whether the prediction is to wait for one. `shown` is
-    /// where the picture will be when it comes back.
-    pub(super) fn send_out(&mut self, shown: Tick) -> bool {
-        let Some(away) = &mut self.away else {
-            return false;
-        };
-        let base = self.authority.tick();
-        // The picture lies between the last two ticks, and claims are taken in new ones: these are stepped here.
-        let until = shown.back(1).min(self.frontier);
-        if until <= base || self.shown.tick() <= base {
-            away.abandon();
-            return false;
-        }
-        if away.failed_at == Some(base) {
-            return true;
-        }
-        away.place = match mem::replace(&mut away.place, Place::Out) {
-            Place::Home(mut rebuild) => {
-                rebuild.begin(&self.authority, &self.grounds, until);
-                (away.worth, away.until, away.used) = (Worth::Counts, until, 0);
-                Place::Outbox(rebuild)
-            }
-            place => place,
-        };
-        true
-    }
 }

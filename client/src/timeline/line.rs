@@ -3,12 +3,12 @@
 //! Invariant: a line begins at the authority of that moment and reaches at most [`LEAD_MAX`] ticks beyond it, so a slot
 //! for each of these holds all that is still to be compared; nothing is allocated after its beginning.
 
-use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
+use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Key, Simulation, Tick};
 
-use super::assume::Assume;
+use super::assume::{Assume, AssumedOrders};
 use super::grounds::{Game, Grounds};
 
 /// Cues of one tick that a slot has room for without allocating.
@@ -21,13 +21,6 @@ pub(super) struct Assumed<S: Simulation> {
     pub(super) cues: Vec<(Key, S::Cue)>,
     /// The digest before the tick, in verifying timelines.
     pub(super) before: Option<u64>,
-}
-
-/// How far the own orders stand in a line's assumed frames: per player, the next sequence to assume.
-#[derive(Clone, Copy, Default)]
-pub(super) struct AssumedOrders {
-    pub(super) commands: [u32; PLAYERS_MAX],
-    pub(super) claims: [u32; PLAYERS_MAX],
 }
 
 /// A world and the assumed frames that led to it.

@@ -5,7 +5,7 @@
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::Refused;
+use crate::refused::Refused;
 
 /// Bytes that are gathered before they are hashed.
 pub(super) const BUFFER: usize = 1_024;

@@ -2,8 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::record::{END, MAGIC, REASON_BYTES_MAX, Record, Start};
-use super::{CHAIN_START, FORMAT_VERSION, head_check, payload_check};
+use super::chain::{CHAIN_START, head_check, payload_check};
+use super::record::{END, FORMAT_VERSION, MAGIC, REASON_BYTES_MAX, Record, Start};
 use crate::varint::{self, VarintError};
 
 /// A record and where it stands.

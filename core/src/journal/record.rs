@@ -1,11 +1,13 @@
-//! The records: what stands in each payload.
+//! The records: what stands in each payload, and why one cannot be written.
 
 use arrayvec::ArrayVec;
 
-use super::{FORMAT_VERSION, WriteError};
 use crate::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
 use crate::varint;
 use crate::words::{PlayerId, Tick};
+
+/// The version of this format; a reader refuses any other.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;
@@ -33,6 +35,28 @@ const SERIAL: u8 = 6;
 const SEAT: u8 = 7;
 pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
+
+/// Why a record cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A part of it is too long; no reader would take it.
+    #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
+    TooLong {
+        /// The record's kind.
+        kind: u8,
+        /// The bytes it has.
+        bytes: usize,
+        /// The bytes it may have.
+        max: usize,
+    },
+    /// A second start, or an unknown record under a known kind.
+    #[error("expected a journal record that may stand here, got kind {kind}")]
+    Misplaced {
+        /// The record's kind.
+        kind: u8,
+    },
+}
 
 /// One record. Its bytes are borrowed: from the caller when written, from the file when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

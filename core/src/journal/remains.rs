@@ -3,7 +3,7 @@
 //! Checks are chained, so behind damage none can be compared. But records have a shape, and a run of them that goes on to
 //! the end of the file is no accident.
 
-use super::record::{Record, START};
+use super::record::{Record, START, TURN_BYTES_MAX};
 use crate::Tick;
 use crate::varint;
 
@@ -42,7 +42,7 @@ pub fn remains(bytes: &[u8]) -> Option<Remains> {
 }
 
 /// The rest of a run may be a record that was cut off: a head, a turn.
-const TORN_MAX: usize = super::TURN_BYTES_MAX;
+const TORN_MAX: usize = TURN_BYTES_MAX;
 
 /// The records from the beginning of `bytes` on, and how many bytes are left behind them.
 fn run(mut bytes: &[u8], looks: &mut u64) -> (Remains, usize) {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
+use super::words::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
 use crate::varint;
 
 /// A whole message.

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use arrayvec::ArrayVec;
 
-use super::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
+use super::words::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
 use crate::bounds::BULK_BYTES_PER_SECOND;
 use crate::varint;
 

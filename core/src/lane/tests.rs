@@ -1,5 +1,7 @@
+use super::words::MASK_BYTES;
 use super::*;
 use crate::simnet::{LegProfile, Link, LinkProfile};
+use crate::varint::{self, VarintError};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;

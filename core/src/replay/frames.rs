@@ -2,12 +2,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Place, ReplayError};
+use super::error::ReplayError;
+use super::index::Place;
 use crate::bounds::TURN_TICKS_MAX;
+use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
 use crate::journal::{Entry, JournalReader, Record};
 use crate::packet::frames::RunReader;
 use crate::wire::{Reader, WireError};
+use crate::world::World;
 use crate::{Simulation, Tick};
 
 /// What comes next in a journal.
@@ -209,4 +212,16 @@ impl<S: Simulation> Cursor<S> {
         self.next = Some(self.frame.tick + 1);
         Found::Frame
     }
+}
+
+/// The world of a record of `tick`.
+pub(super) fn decode<S: Simulation>(
+    offset: u64,
+    tick: Tick,
+    bytes: &[u8],
+) -> Result<World<S>, ReplayError> {
+    codec::decode_whole::<World<S>>(bytes)
+        .ok()
+        .filter(|world| world.is_sound() && world.tick() == tick)
+        .ok_or(ReplayError::World { offset })
 }

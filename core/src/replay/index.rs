@@ -4,29 +4,10 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{ReplayError, text};
-use crate::journal::{JournalError, JournalReader, JournalWriter, Record, WrittenBy};
+use super::error::{About, ReplayError};
+use crate::journal::{JournalError, JournalReader, JournalWriter, Record};
 use crate::packet::hello::Hello;
 use crate::{PlayerId, Tick};
-
-/// What a journal is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The game's name.
-    pub game: String,
-    /// The author's version of the simulation.
-    pub sim_version: u32,
-    /// The digest of the rules.
-    pub rules_digest: u64,
-    /// The build that began it.
-    pub build: String,
-    /// When the match began, in seconds since 1970.
-    pub started_unix_s: u64,
-    /// The command delay in turns; 0: no lockstep.
-    pub command_delay: u8,
-    /// Who wrote it.
-    pub by: WrittenBy,
-}
 
 /// A world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,19 +203,7 @@ impl Index {
     }
 }
 
-impl About {
-    fn of(record: &Record<'_>) -> Option<About> {
-        let Record::Start(start) = record else {
-            return None;
-        };
-        Some(About {
-            game: start.game.into(),
-            sim_version: start.sim_version,
-            rules_digest: start.rules_digest,
-            build: start.build.into(),
-            started_unix_s: start.started_unix_s,
-            command_delay: start.command_delay,
-            by: start.by,
-        })
-    }
+/// A text of a file, for people.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

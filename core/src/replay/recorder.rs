@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Index;
+use super::index::Index;
 use crate::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use super::{Found, Frames, Index, ReplayError, decode};
+use super::error::ReplayError;
+use super::frames::{Found, Frames, decode};
+use super::index::Index;
 use crate::bounds::PLAYERS_MAX;
 use crate::codec;
 use crate::journal::Record;

@@ -7,7 +7,8 @@ use crate::PlayerId;
 use crate::RosterChange;
 use crate::bounds::TURN_TICKS_MAX;
 use crate::frame::Order;
-use crate::journal::{WrittenBy, records};
+use crate::journal::{JournalError, WrittenBy, records};
+use crate::packet::hello::CloseCode;
 use crate::testing::Echo;
 use crate::turn::Cadence;
 

@@ -5,8 +5,9 @@
 
 use alloc::vec::Vec;
 
-use super::{OpenQuery, Presence, World};
+use super::state::{Presence, World};
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
+use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 

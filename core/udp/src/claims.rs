@@ -20,13 +20,13 @@ use twinstep_core::text;
 
 use crate::cipher::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::secrets::random;
-use crate::serials::SerialOf;
-use crate::tickets::SERVERS_MAX;
 
 /// The longest identity, in bytes of UTF-8.
 pub const IDENTITY_MAX_BYTES: usize = 32;
 /// The most seats of a session.
 pub const SEATS_MAX: u8 = 4;
+/// The most addresses of a server.
+pub const SERVERS_MAX: usize = 4;
 
 const CLAIMS_VERSION: u8 = 2;
 const CLAIMS_BYTES: usize = 177;
@@ -63,6 +63,17 @@ impl TicketClaims {
             identity: self.identity.clone(),
         }
     }
+}
+
+/// Whose tickets' serials are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SerialOf {
+    /// The match that the tickets are for.
+    pub match_id: u64,
+    /// Whether they are for someone who watches: who plays may watch too, by other tickets.
+    pub watches: bool,
+    /// The identity.
+    pub identity: String,
 }
 
 /// All that stands under the seal.

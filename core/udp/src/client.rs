@@ -11,12 +11,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::PACKET_MAX;
 use crate::link::{Link, Refused};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::ring::Ring;
 use crate::tickets::Ticket;
-use crate::words::{CloseReason, SendError, TransportCounters};
+use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
 
 /// Datagrams, and packets, that may wait.
 const QUEUE_MAX: usize = 1_024;

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::claims::TicketClaims;
+use crate::claims::{SerialOf, TicketClaims};
 use crate::knock::Dial;
 use crate::netcode::HANDSHAKE_LIFE;
-use crate::serials::SerialOf;
 use crate::tickets::SERIAL_END;
 
 /// A challenge is answered within this, or the peer asks again.

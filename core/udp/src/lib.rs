@@ -86,22 +86,17 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, TicketClaims};
+pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{Key, KeyError};
 pub use link::LINK_LOG_TARGET;
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
-pub use serials::{SafeSerials, SerialOf, SerialsError};
+pub use serials::{SafeSerials, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{
-    GAME_MAX_BYTES, SERIAL_END, SERVERS_MAX, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec,
-};
+pub use tickets::{GAME_MAX_BYTES, SERIAL_END, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
-pub use words::{CloseReason, LeaveReason, SendError, SessionId, TransportCounters};
-
-/// The largest session packet, in bytes. With all headers its datagram stays below 1,200 bytes.
-pub const PACKET_MAX: usize = 1_100;
+pub use words::{CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, VirtualConnection};
 
-use crate::PACKET_MAX;
+use crate::words::PACKET_MAX;
 
 /// What laminar logs under. If a bridge from `log` is installed, turn this target off: what a peer sends
 /// can make it write an error line a packet. Without a `log` logger nothing is written.

@@ -17,24 +17,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::claims::is_identity;
+use crate::claims::{SerialOf, is_identity};
 use crate::secrets::{self, owner_only, write_over};
 use crate::tickets::{CLOCK_SLACK, TICKET_LIFE_MAX};
 
 /// The largest file that is read: a million identities.
 const FILE_MAX_BYTES: u64 = 64 * 1_024 * 1_024;
 const FIRST_LINE: &str = "twinstep-serials-1";
-
-/// Whose tickets' serials are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SerialOf {
-    /// The match that the tickets are for.
-    pub match_id: u64,
-    /// Whether they are for someone who watches: who plays may watch too, by other tickets.
-    pub watches: bool,
-    /// The identity.
-    pub identity: String,
-}
 
 /// A file of safe serials.
 #[derive(Clone, Debug)]

@@ -21,9 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::PACKET_MAX;
 use crate::cipher::KEY_BYTES;
-use crate::claims::TicketClaims;
+use crate::claims::{SerialOf, TicketClaims};
 use crate::door::Door;
 use crate::keys::Key;
 use crate::knock::KNOCK;
@@ -31,18 +30,12 @@ use crate::link::{Link, Refused};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
-use crate::serials::SerialOf;
-use crate::words::{LeaveReason, SendError, SessionId, TransportCounters};
+use crate::words::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
 
 mod config;
 mod knocks;
 
-pub use config::{ServerConfig, ServerConfigError};
-
-/// The most sessions of one server.
-pub const SESSIONS_MAX: usize = 1_024;
-/// The most keys that are alive at once.
-pub const KEYS_MAX: usize = 2;
+pub use config::{KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError};
 
 /// Outgoing datagrams that may wait: 16 for each of 1,024 sessions.
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;

@@ -19,12 +19,11 @@ use std::time::Duration;
 
 use twinstep_core::simnet::{Link, LinkProfile};
 
-use crate::PACKET_MAX;
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
 use crate::netcode::DATAGRAM_MAX;
 use crate::tickets::Ticket;
 use crate::transport::Transport;
-use crate::words::{SendError, TransportCounters};
+use crate::words::{PACKET_MAX, SendError, TransportCounters};
 
 /// Datagrams taken from the socket at one [`advance`](Transport::advance); the rest waits for the next one.
 pub const RECEIVE_BUDGET: usize = 256;

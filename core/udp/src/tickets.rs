@@ -26,7 +26,7 @@ use twinstep_core::text;
 
 use crate::cipher::KEY_BYTES;
 use crate::claims::{
-    ADDRESS_BYTES, IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, TicketClaims,
+    ADDRESS_BYTES, IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims,
     address_from_bytes, address_to_bytes, is_identity,
 };
 use crate::keys::Key;
@@ -39,8 +39,6 @@ pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
 /// Above the serials of all tickets. An identity whose serial is raised to it is shut out for good: no ticket of it lets
 /// anybody in, and none can be made.
 pub const SERIAL_END: u64 = u64::MAX;
-/// The most addresses of a server.
-pub const SERVERS_MAX: usize = 4;
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 

@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use twinstep_core::simnet::{Link, LinkProfile};
 
-use crate::PACKET_MAX;
 use crate::client::TransportState;
-use crate::words::{CloseReason, SendError};
+use crate::words::{CloseReason, PACKET_MAX, SendError};
 
 /// Carries packets of one session.
 pub trait Transport {

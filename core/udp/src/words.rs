@@ -1,4 +1,7 @@
-//! What both halves speak of: sessions, why they end, why a packet is not sent, and what was counted.
+//! What both halves speak of: packets and why one is not sent, sessions and why they end, and what was counted.
+
+/// The largest session packet, in bytes. With all headers its datagram stays below 1,200 bytes.
+pub const PACKET_MAX: usize = 1_100;
 
 /// One session of a server: drawn when its client dialled, so it is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,10 +53,10 @@ pub enum LeaveReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The packet is larger than [`PACKET_MAX`](crate::PACKET_MAX).
+    /// The packet is larger than [`PACKET_MAX`].
     #[error(
         "expected a packet of at most {max} bytes, got {bytes}; split it, so that each part can be read alone",
-        max = crate::PACKET_MAX
+        max = PACKET_MAX
     )]
     Oversize {
         /// Its size.

@@ -3,8 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{KEYS_MAX, SESSIONS_MAX};
 use crate::keys::Key;
+
+/// The most sessions of one server.
+pub const SESSIONS_MAX: usize = 1_024;
+/// The most keys that are alive at once.
+pub const KEYS_MAX: usize = 2;
 
 /// What a server endpoint starts from.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::serials::SerialOf;
+use crate::claims::SerialOf;
 use crate::words::SendError;
 use crate::{PACKET_MAX, SERIAL_END};
 use twinstep_core::simnet::{Link, LinkProfile};

@@ -1,0 +1,129 @@
+//! What both halves of the lane speak of: the size of a chunk, the window, the ack, and what a peer did wrong.
+
+use arrayvec::ArrayVec;
+
+use crate::varint::{self, VarintError};
+
+/// The largest body of a chunk, in bytes.
+pub const CHUNK_BYTES_MAX: usize = 1_000;
+/// The largest chunk frame, in bytes: a buffer for [`LaneSender::poll`](super::LaneSender::poll) must hold it.
+pub const FRAME_BYTES_MAX: usize = 5 + CHUNK_BYTES_MAX;
+/// Chunks that may be on their way at once. At 512 KiB/s this is a second: enough for a round trip and the
+/// resend of a resend, so that losses of 10 % at 300 ms cost less than half of the rate.
+pub const WINDOW_CHUNKS: u32 = 512;
+
+pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
+
+/// What a peer did wrong; the session that it came from cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaneError {
+    /// A number in a frame or an ack is damaged.
+    #[error("lane: {0}")]
+    Varint(#[from] VarintError),
+    /// A chunk without a body.
+    #[error("lane: expected a chunk of 1 to {CHUNK_BYTES_MAX} bytes, got {bytes}")]
+    ChunkSize {
+        /// The bytes that came.
+        bytes: usize,
+    },
+    /// A chunk from beyond the window.
+    #[error("lane: expected a chunk below {end}, got {seq}")]
+    BeyondWindow {
+        /// The number that came.
+        seq: u32,
+        /// The first number that may not come yet.
+        end: u32,
+    },
+    /// A message that is larger than this side takes.
+    #[error("lane: expected a message of at most {max} bytes, got the start of one of {bytes}")]
+    MessageTooLarge {
+        /// The claimed size.
+        bytes: u64,
+        /// The receiver's limit.
+        max: usize,
+    },
+    /// A message whose chunks hold more than it said.
+    #[error("lane: expected {expected} more bytes of a message, got {got}")]
+    MessageOverrun {
+        /// What the message still lacked.
+        expected: usize,
+        /// What came.
+        got: usize,
+    },
+    /// An ack of a chunk that was never sent.
+    #[error("lane: expected an ack of chunks below {end}, got one of {seq}")]
+    AckOfUnsent {
+        /// The number that was acknowledged.
+        seq: u64,
+        /// The first number that was not sent yet.
+        end: u32,
+    },
+    /// An ack whose mask is too long, cut off, or ends with a needless byte.
+    #[error("lane: expected a mask of 0 to {MASK_BYTES} bytes that ends with a bit")]
+    AckMask,
+}
+
+/// What a receiver has: all chunks below `next`, and some beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneAck {
+    pub(super) next: u32,
+    pub(super) mask: [u8; MASK_BYTES],
+}
+
+impl LaneAck {
+    /// The largest encoding, in bytes; without gaps it is 2 to 6.
+    pub const BYTES_MAX: usize = 5 + 1 + MASK_BYTES;
+
+    /// The ack's bytes.
+    #[must_use]
+    pub fn encode(&self) -> ArrayVec<u8, { LaneAck::BYTES_MAX }> {
+        let mask_bytes = self
+            .mask
+            .iter()
+            .rposition(|&byte| byte != 0)
+            .map_or(0, |last| last + 1);
+        let mut bytes = ArrayVec::new();
+        bytes.extend(varint::encode(u64::from(self.next)));
+        bytes.push(mask_bytes as u8);
+        bytes.extend(self.mask[..mask_bytes].iter().copied());
+        bytes
+    }
+
+    /// Takes an ack from the front of `rest`, which then begins behind it.
+    ///
+    /// # Errors
+    /// [`LaneError::Varint`] and [`LaneError::AckMask`].
+    pub fn decode(rest: &mut &[u8]) -> Result<LaneAck, LaneError> {
+        let mut ahead = *rest;
+        let next = varint::take_u32(&mut ahead)?;
+        let (&mask_bytes, ahead) = ahead.split_first().ok_or(LaneError::AckMask)?;
+        let (bits, ahead) = ahead
+            .split_at_checked(usize::from(mask_bytes))
+            .ok_or(LaneError::AckMask)?;
+        let mut mask = [0; MASK_BYTES];
+        if bits.len() > MASK_BYTES || bits.last() == Some(&0) {
+            return Err(LaneError::AckMask);
+        }
+        mask[..bits.len()].copy_from_slice(bits);
+        *rest = ahead;
+        Ok(LaneAck { next, mask })
+    }
+
+    /// The first chunk that has not been taken in order.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The distances from `next` of the chunks that have come out of order, ascending.
+    pub(super) fn beyond(&self) -> impl Iterator<Item = u32> {
+        let bits = (0..WINDOW_CHUNKS).filter(|&i| self.mask[i as usize / 8] & (1 << (i % 8)) != 0);
+        bits.map(|bit| bit + 1)
+    }
+
+    pub(super) fn set(&mut self, distance: u32) {
+        let bit = distance - 1;
+        self.mask[bit as usize / 8] |= 1 << (bit % 8);
+    }
+}
