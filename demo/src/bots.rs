@@ -23,7 +23,7 @@ use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::game::{Bot, Command, Game, PLAYER_RADIUS, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
 use crate::report::{ClientReport, Kinds, RebuildCauses, Report};

@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex};
 use twinstep_server::host::{Server, TicketIssuer};
 use twinstep_udp::Key;
 
-use crate::cli::{Failure, HostArgs};
+use crate::args::HostArgs;
+use crate::failure::Failure;
 use crate::game::Game;
 use crate::say;
 use crate::serve::{self, TICKET_LIFE, beside};

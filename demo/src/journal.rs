@@ -8,7 +8,7 @@ use std::time::Duration;
 use twinstep_core::text::line;
 use twinstep_server::host::{Checkup, Harm};
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::game::Game;
 use crate::say;
 

@@ -12,22 +12,27 @@
 //! | [`cli`], [`play`], [`serve`], `host`, `replay`, `say`, `stop` | the command line |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
 
+mod args;
 pub mod bots;
 pub mod cli;
+pub mod failure;
 pub mod feed;
 pub mod game;
 pub mod game_show;
 mod host;
 mod journal;
+mod log;
 pub mod play;
 mod policies;
 pub mod rehearsal;
 mod replay;
 pub mod report;
-mod say;
+pub mod say;
 pub mod serve;
+mod signals;
 pub mod skirmish;
 mod stop;
+pub mod summary;
 pub mod terminal;
 pub mod view;
 pub mod window;

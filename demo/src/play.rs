@@ -18,8 +18,9 @@ use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
 use twinstep_udp::{Key, Ticket};
 
+use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotsOptions, Hands};
-use crate::cli::{Failure, JoinArgs, NameArgs, PlayArgs, link};
+use crate::failure::Failure;
 use crate::feed::{Feed, Live, Surplus};
 use crate::game::{Game, Pad, Rules, Sticks};
 use crate::game_show::GameShow;
@@ -27,7 +28,7 @@ use crate::report::line_of;
 use crate::serve::beside;
 use crate::view::{self, Shown, View};
 use crate::wiring::{self, unix_now};
-use crate::{say, stop};
+use crate::{say, signals, stop};
 
 /// Who may play where others may join.
 const SEATS: usize = 8;
@@ -77,7 +78,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     };
     if args.stay && !stop::asked() {
         say::out("serving on until everybody has left; Ctrl-C ends it")?;
-        server.run_until_deserted().map_err(stop::no_signals)?;
+        server.run_until_deserted().map_err(signals::no_signals)?;
     } else {
         server.shutdown();
     }
@@ -215,7 +216,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let rules = wiring::rules(args.enemies);
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
-    stop::listen()?;
+    signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
     let back = kept.as_deref().and_then(|kept| returned(kept, session()));

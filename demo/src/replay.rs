@@ -11,7 +11,8 @@ use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::cli::{Failure, ReplayArgs};
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
 use crate::feed::{Clock, Feed, Playback};
 use crate::game::Game;
 use crate::say;

@@ -15,10 +15,11 @@ use twinstep_server::host::{
 };
 use twinstep_udp::{Key, SafeSerials, SerialOf, Ticket, TicketSpec};
 
-use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
+use crate::args::{DurabilityArg, FailureArg, ServeArgs, TicketArgs};
+use crate::failure::Failure;
 use crate::game::{Game, Rules};
 use crate::wiring::{self, unix_now};
-use crate::{say, stop};
+use crate::{say, signals};
 
 /// The match that a server runs.
 const MATCH: u64 = 1;
@@ -79,7 +80,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
 
 /// What a server's end means for whoever started it.
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
-    match stopped.map_err(stop::no_signals)? {
+    match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }

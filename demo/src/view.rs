@@ -6,17 +6,16 @@
 
 use std::io::IsTerminal;
 use std::sync::Once;
-use std::time::Duration;
 
 use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
 
-use crate::cli::{Failure, ViewArgs};
+use crate::args::ViewArgs;
+use crate::failure::Failure;
 use crate::feed::Feed;
 use crate::report::line_of;
 use crate::terminal::{self, TerminalOptions};
 use crate::window::{self, Backend, NoWindow};
-use crate::{say, stop};
+use crate::{say, signals};
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,32 +61,6 @@ fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// How it went.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// For how long the view ran.
-    pub played: Duration,
-    /// The session's counters at the end; none of a replay.
-    pub stats: Option<SessionStats>,
-    /// The team's points.
-    pub score: u32,
-    /// Why it ended; `None`: the player quit.
-    pub ended: Option<Ended>,
-}
-
-impl Summary {
-    /// What a feed came to.
-    #[must_use]
-    pub fn of(feed: &Feed, ended: Option<Ended>) -> Summary {
-        Summary {
-            played: feed.now(),
-            stats: feed.stats(),
-            score: feed.score(),
-            ended,
-        }
-    }
-}
-
 /// What became of showing a match.
 pub(crate) enum Shown {
     /// It was shown, and ended so; `None`: the player quit.
@@ -100,7 +73,7 @@ pub(crate) enum Shown {
 /// output. Takes over the calling thread, which must be the process's first one.
 pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Failure> {
     if view != View::Nowhere {
-        stop::listen()?;
+        signals::listen()?;
     }
     let summary = match view {
         View::Window(backend) => match window::run(feed, options(backend, args)) {
@@ -148,6 +121,7 @@ fn options(backend: Backend, args: &ViewArgs) -> window::Options {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
     use crate::feed::Live;

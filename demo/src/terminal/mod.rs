@@ -34,7 +34,7 @@ use twinstep_client::client::Ended;
 use crate::feed::{Feed, Note};
 use crate::game::Command;
 use crate::stop;
-use crate::view::Summary;
+use crate::summary::Summary;
 use controls::control;
 pub use draw::{SIZE_MIN, draw};
 pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};

@@ -26,7 +26,7 @@ use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use crate::feed::Feed;
 use crate::stop;
-use crate::view::Summary;
+use crate::summary::Summary;
 use crate::wiring;
 
 /// Frames are not shorter, where the driver does not wait for the screen: 125 a second.

@@ -10,6 +10,7 @@ use twinstep_server::game::ResumeError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{KeyError, SerialsError, TicketError};
 
+use crate::say::Unsaid;
 use crate::terminal::TerminalError;
 
 /// Why nothing came of it.
@@ -117,6 +118,9 @@ pub enum Failure {
          up again"
     )]
     Died,
+    /// Standard output.
+    #[error("{0}")]
+    Unsaid(#[from] Unsaid),
     /// The operating system.
     #[error("{doing}: {source}")]
     System {
@@ -184,13 +188,14 @@ fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
 
 impl Failure {
     /// 2 for what the caller can put right before anything runs, else 1.
-    pub(super) fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Ended(_)
             | Failure::Rules { .. }
             | Failure::Match(_)
             | Failure::Died
             | Failure::Terminal(TerminalError::Io(_))
+            | Failure::Unsaid(_)
             | Failure::System { .. } => 1,
             _ => 2,
         }

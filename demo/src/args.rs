@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
+use twinstep_core::simnet::LinkProfile;
 use twinstep_core::text::is_plain;
 
+use crate::failure::Failure;
 use crate::policies::PolicyArgs;
 
 /// How a match is shown.
@@ -130,6 +132,14 @@ fn name(text: &str) -> Result<Name, String> {
         ));
     }
     Ok(name)
+}
+
+/// Reads a link; its own words say what is wrong with it.
+pub(crate) fn link(text: &str) -> Result<LinkProfile, Failure> {
+    text.parse().map_err(|error| Failure::Flag {
+        flag: "link",
+        reason: format!("{error}"),
+    })
 }
 
 #[derive(Clone, Debug, Args)]
