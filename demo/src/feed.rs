@@ -11,6 +11,8 @@
 //! Nothing here depends on how often that is.
 
 mod clock;
+mod companion;
+mod frame;
 mod gauges;
 mod lagged;
 mod live;
@@ -20,7 +22,6 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,6 @@ use twinstep_client::client::Ended;
 use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
 use twinstep_client::stats::SessionStats;
-use twinstep_core::company::LinkQuality;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
@@ -38,15 +38,14 @@ use crate::game::{self, Command, Cue, Game, Pad, Pose, Rules, ShowKey};
 use crate::game_show::GameShow;
 use crate::wiring::unix_now;
 pub use clock::Clock;
+pub use companion::Companion;
+use frame::Frame;
 pub use gauges::{Gauges, Rates, Reading};
 pub use live::{Line, Live};
 pub(crate) use notice::Surplus;
 pub use notice::{Note, Notice};
 pub use playback::{Playback, Speed};
 pub use save::SaveError;
-
-/// Cues and notes that wait for the view; a view that takes none loses the oldest (law *Bounded*).
-const WAITING_MAX: usize = 4_096;
 
 /// See the [module](self).
 pub struct Feed {
@@ -61,48 +60,6 @@ pub struct Feed {
 enum Source {
     Live(Box<Live>),
     Playback(Box<Playback>, Clock),
-}
-
-/// What one advance brings.
-#[derive(Default)]
-struct Frame {
-    shown: Vec<(ShowKey, Placed)>,
-    cues: VecDeque<CueEvent<Cue>>,
-    notes: VecDeque<Note>,
-}
-
-impl Frame {
-    fn cue(&mut self, event: CueEvent<Cue>) {
-        push_bounded(&mut self.cues, event);
-    }
-
-    fn note(&mut self, note: Note) {
-        push_bounded(&mut self.notes, note);
-    }
-}
-
-fn push_bounded<T>(list: &mut VecDeque<T>, item: T) {
-    if list.len() == WAITING_MAX {
-        list.pop_front();
-    }
-    list.push_back(item);
-}
-
-/// A player, as the lobby and the lists show it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Companion {
-    /// Who.
-    pub id: PlayerId,
-    /// What it wants to be called (which proves nothing), or its number.
-    pub name: String,
-    /// Whether it sits at this screen.
-    pub is_local: bool,
-    /// Whether it has its hands on its controls, else it was silent for long.
-    pub is_here: bool,
-    /// Whether the match waits for it (seed row 8).
-    pub is_late: bool,
-    /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
-    pub link: Option<LinkQuality>,
 }
 
 impl Feed {

@@ -9,8 +9,10 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet};
 
+use super::companion::Companion;
+use super::frame::Frame;
 use super::lagged::Lagged;
-use super::{Companion, Frame, Note, Notice, Surplus};
+use super::notice::{Note, Notice, Surplus};
 use crate::game::{Command, Game, Pad, Rules, Stage};
 use crate::game_show::GameShow;
 

@@ -20,7 +20,8 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Replay, ReplayError, Survey};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
-use super::{Companion, Frame};
+use super::companion::Companion;
+use super::frame::Frame;
 use crate::game::{Cue, Game, Rules, ShowKey};
 use crate::game_show::GameShow;
 use crate::wiring;

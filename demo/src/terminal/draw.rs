@@ -21,7 +21,7 @@ use twinstep_core::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 
 use super::effects::{Fate, LogLine};
 use super::scene::Scene;
-use super::{arena, hud, round};
+use super::{arena, hud, outcome};
 
 /// The smallest terminal that the view fits on: columns and rows.
 pub const SIZE_MIN: (u16, u16) = (80, 24);
@@ -107,7 +107,7 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
         }
         hud::legend(frame, areas.legend);
         keys(frame, areas.keys, scene);
-        round::result(frame, areas.arena, scene);
+        outcome::result(frame, areas.arena, scene);
         if let Some(words) = &scene.banner {
             banner(frame, areas.arena, words);
         }

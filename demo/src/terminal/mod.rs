@@ -19,6 +19,7 @@ mod draw;
 mod effects;
 mod hud;
 mod keys;
+mod outcome;
 mod round;
 mod scene;
 mod screen;
@@ -42,6 +43,7 @@ pub use keys::{Act, Hands, Keys};
 pub use round::Round;
 pub use scene::{Member, Reel, Scene, Thing};
 use screen::Screen;
+pub use screen::TerminalError;
 pub(crate) use screen::give_back;
 
 /// The feed is advanced at least so often: 200 times a second.
@@ -71,18 +73,6 @@ impl Default for TerminalOptions {
     fn default() -> TerminalOptions {
         TerminalOptions::new()
     }
-}
-
-/// The view cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TerminalError {
-    /// The output is no terminal.
-    #[error("the view needs a terminal as standard output; run without one to play headless")]
-    NoTerminal,
-    /// The terminal failed.
-    #[error("the terminal failed: {0}")]
-    Io(#[from] io::Error),
 }
 
 /// Shows `feed` on this terminal until the player quits or the match is over, then says goodbye. Takes over the

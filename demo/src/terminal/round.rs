@@ -1,23 +1,15 @@
-//! The round, in words and bars: what phase it is, what is asked of the players, the boss, and how it went.
+//! The round: what phase it is, the boss, and when it goes on.
 
 use std::time::Duration;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::style::{Color, Style, Stylize};
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
-use twinstep_core::company::NAME_CHARS_MAX;
 
-use super::hud::{cells, color_of};
-use super::scene::{Member, Scene};
 use crate::feed::Feed;
 use crate::game::{Kind, Phase};
 
 /// Cells of the boss's bar.
 const BOSS_CELLS: usize = 24;
-/// Columns of the table at the end of a round.
-const RESULT_COLUMNS: u16 = 40;
 
 /// How far the round is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,77 +90,4 @@ pub(super) fn boss_bar(round: &Round) -> Option<Line<'static>> {
         Span::from(bar).light_magenta(),
         Span::from(" "),
     ]))
-}
-
-/// What the round asks of the player here, or tells; nothing while it is fought.
-pub(super) fn words(scene: &Scene) -> Option<String> {
-    let round = &scene.round;
-    let here = || scene.team.iter().filter(|member| !member.is_away);
-    let ready = here().filter(|member| member.is_ready).count();
-    let mut count = format!("{ready} of {} are ready", here().count());
-    if let Some(left) = round.begins_in {
-        count += &format!("; it begins anyway in {} s", left.as_secs_f32().ceil());
-    }
-    let own = || here().filter(|member| member.is_local);
-    let asks = match own().count() {
-        0 => count,
-        _ if own().all(|member| member.is_ready) => format!("waiting for the others: {count}"),
-        _ => format!("R when you are ready: {count}"),
-    };
-    let seconds = round.ends_in.unwrap_or_default().as_secs_f32().ceil();
-    match round.phase {
-        Phase::Lobby => Some(asks),
-        Phase::Countdown => Some(format!("get ready: {seconds}")),
-        Phase::Lull => Some(format!(
-            "wave {} is cleared; the next comes in {seconds} s",
-            round.wave
-        )),
-        Phase::Won | Phase::Lost if seconds == 0.0 => Some(asks),
-        Phase::Won | Phase::Lost | Phase::Wave | Phase::Endless => None,
-    }
-}
-
-/// How the round went, once it is over.
-pub(super) fn result(frame: &mut Frame<'_>, arena: Rect, scene: &Scene) {
-    let (title, color) = match scene.round.phase {
-        Phase::Won => (" WON ".to_owned(), Color::LightGreen),
-        Phase::Lost => (
-            format!(
-                " LOST in wave {} of {} ",
-                scene.round.wave, scene.round.waves
-            ),
-            Color::LightRed,
-        ),
-        _ => return,
-    };
-    let mut team: Vec<&Member> = scene.team.iter().collect();
-    team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
-    let rows = team.iter().map(|member| {
-        Line::from(vec![
-            Span::from(format!("  {}", cells(&member.name, NAME_CHARS_MAX)))
-                .fg(color_of(member.id))
-                .bold(),
-            Span::from(format!("{:>7} points {:>4} k", member.score, member.kills)),
-        ])
-    });
-    let mut lines = vec![
-        Line::from(format!("{} points", scene.score))
-            .bold()
-            .centered(),
-        Line::default(),
-    ];
-    lines.extend(rows);
-    let height = (lines.len() as u16 + 2).min(arena.height);
-    let width = RESULT_COLUMNS.min(arena.width);
-    let area = Rect {
-        x: arena.x + (arena.width - width) / 2,
-        y: arena.y + (arena.height.saturating_sub(height + 4)) / 2,
-        width,
-        height,
-    };
-    let block = Block::bordered()
-        .title(Line::from(title).bold().centered())
-        .border_style(Style::new().fg(color));
-    frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(lines).block(block), area);
 }

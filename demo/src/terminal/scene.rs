@@ -9,7 +9,7 @@ use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
 
 use super::effects::{Effects, Flash, LogLine};
-use super::round::{self, Round};
+use super::round::Round;
 use crate::feed::{Feed, Playback, Rates, Speed};
 use crate::game::{Cue, Pad, Phase, Rules, ShowKey, Stage, Weapon};
 
@@ -296,7 +296,7 @@ impl Scene {
         if let Some(notice) = feed.notice() {
             return Some(notice.to_string());
         }
-        if let Some(words) = round::words(self) {
+        if let Some(words) = self.asks() {
             return Some(words);
         }
         let mut own = self.team.iter().filter(|member| member.is_local);
@@ -307,5 +307,33 @@ impl Scene {
             (_, false) => "you died: back in a moment",
         };
         Some(words.to_owned())
+    }
+
+    /// What the round asks of the player here, or tells; nothing while it is fought.
+    fn asks(&self) -> Option<String> {
+        let round = &self.round;
+        let here = || self.team.iter().filter(|member| !member.is_away);
+        let ready = here().filter(|member| member.is_ready).count();
+        let mut count = format!("{ready} of {} are ready", here().count());
+        if let Some(left) = round.begins_in {
+            count += &format!("; it begins anyway in {} s", left.as_secs_f32().ceil());
+        }
+        let own = || here().filter(|member| member.is_local);
+        let asks = match own().count() {
+            0 => count,
+            _ if own().all(|member| member.is_ready) => format!("waiting for the others: {count}"),
+            _ => format!("R when you are ready: {count}"),
+        };
+        let seconds = round.ends_in.unwrap_or_default().as_secs_f32().ceil();
+        match round.phase {
+            Phase::Lobby => Some(asks),
+            Phase::Countdown => Some(format!("get ready: {seconds}")),
+            Phase::Lull => Some(format!(
+                "wave {} is cleared; the next comes in {seconds} s",
+                round.wave
+            )),
+            Phase::Won | Phase::Lost if seconds == 0.0 => Some(asks),
+            Phase::Won | Phase::Lost | Phase::Wave | Phase::Endless => None,
+        }
     }
 }

@@ -21,7 +21,19 @@ use crossterm::{cursor, execute, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
-use super::TerminalError;
+use crate::say;
+
+/// The view cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TerminalError {
+    /// The output is no terminal.
+    #[error("the view needs a terminal as standard output; run without one to play headless")]
+    NoTerminal,
+    /// The terminal failed.
+    #[error("the terminal failed: {0}")]
+    Io(#[from] io::Error),
+}
 
 /// What other threads said meanwhile; more is dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
@@ -105,7 +117,7 @@ impl Drop for Screen {
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         for words in kept.drain(..) {
-            crate::say::err(words);
+            say::err(words);
         }
     }
 }

@@ -6,7 +6,7 @@ use core::f32::consts::TAU;
 use std::time::Duration;
 
 use glam::{Vec2, vec2};
-use twinstep_client::cues::CueId;
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, Mwc};
 
 use super::art::Sprite;
@@ -165,8 +165,35 @@ impl Thrower<'_> {
     }
 }
 
+impl Effects {
+    /// Takes what happened to a cue; `scene` is the picture before.
+    pub(crate) fn handle(
+        &mut self,
+        now: Duration,
+        event: &CueEvent<Cue>,
+        scene: &Scene,
+        mode: ColorMode,
+    ) {
+        let id = event.id;
+        match event.kind {
+            CueKind::Started { cue, .. } => {
+                self.counts.started += 1;
+                start(self, now, id, cue, scene, mode);
+            }
+            CueKind::Confirmed { .. } => {
+                self.counts.confirmed += 1;
+                self.confirm(now, id, mode);
+            }
+            CueKind::Cancelled => {
+                self.counts.cancelled += 1;
+                self.cancel(now, id);
+            }
+        }
+    }
+}
+
 /// A cue was started.
-pub(super) fn start(
+fn start(
     effects: &mut Effects,
     now: Duration,
     id: CueId,

@@ -11,15 +11,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::cues::CueId;
 use twinstep_core::PlayerId;
 
-use super::bursts;
 use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
-use super::scene::Scene;
 use super::sound::Sound;
-use crate::game::{Cue, ShowKey};
+use crate::game::ShowKey;
 
 /// Lists of what is shown for a while; the oldest makes room (law *Bounded*).
 const FLASHES_MAX: usize = 128;
@@ -126,32 +124,7 @@ pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
 }
 
 impl Effects {
-    /// Takes what happened to a cue; `scene` is the picture before.
-    pub(crate) fn handle(
-        &mut self,
-        now: Duration,
-        event: &CueEvent<Cue>,
-        scene: &Scene,
-        mode: ColorMode,
-    ) {
-        let id = event.id;
-        match event.kind {
-            CueKind::Started { cue, .. } => {
-                self.counts.started += 1;
-                bursts::start(self, now, id, cue, scene, mode);
-            }
-            CueKind::Confirmed { .. } => {
-                self.counts.confirmed += 1;
-                self.confirm(now, id, mode);
-            }
-            CueKind::Cancelled => {
-                self.counts.cancelled += 1;
-                self.cancel(now, id);
-            }
-        }
-    }
-
-    fn confirm(&mut self, now: Duration, id: CueId, mode: ColorMode) {
+    pub(super) fn confirm(&mut self, now: Duration, id: CueId, mode: ColorMode) {
         let Some(n) = self.scores.iter().position(|score| score.cue == id) else {
             return;
         };
@@ -161,7 +134,7 @@ impl Effects {
         }
     }
 
-    fn cancel(&mut self, now: Duration, id: CueId) {
+    pub(super) fn cancel(&mut self, now: Duration, id: CueId) {
         self.particles.cancel(id, now);
         self.flashes.retain(|flash| flash.cue != id);
         self.floats.retain(|float| float.cue != id);
@@ -277,11 +250,12 @@ mod tests {
     use std::sync::Arc;
 
     use glam::vec2;
+    use twinstep_client::cues::{CueEvent, CueKind};
     use twinstep_core::{Key, Tick};
 
     use super::*;
-    use crate::game::{Kind, Rules, Weapon};
-    use crate::window::scene::{Look, Thing};
+    use crate::game::{Cue, Kind, Rules, Weapon};
+    use crate::window::scene::{Look, Scene, Thing};
 
     const ENEMY: ShowKey = ShowKey::Enemy {
         slot: 3,

@@ -12,7 +12,8 @@
 //! | `scene`, `effects`, `bursts`, `particles`, `camera` | what is seen: of the feed, of the cues, from where |
 //! | `paint` | a scene becomes quads |
 //! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
-//! | `screens`, `settings`, `input`, `sound` | overlays, keys and gamepads, what is heard |
+//! | `screens`, `rows`, `settings`, `keeper` | overlays, what can be set, and how it is kept |
+//! | `input`, `sound` | keys and gamepads, what is heard |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `proof`, `png` | pictures for documents, and whether they show what they should |
 //! | `pace` | frame times |
@@ -29,6 +30,7 @@ mod camera;
 mod effects;
 mod gpu;
 mod input;
+mod keeper;
 mod pace;
 mod paint;
 mod palette;
@@ -37,6 +39,7 @@ mod png;
 mod probe;
 mod proof;
 mod rect;
+mod rows;
 mod run;
 mod scene;
 mod screens;
@@ -52,8 +55,8 @@ pub(crate) use macroquad::miniquad::conf::LinuxBackend as Backend;
 pub(crate) use pace::measure;
 pub(crate) use probe::{NoWindow, display};
 pub(crate) use run::{Options, run};
-pub use shots::ShotsError;
 pub(crate) use shots::shots;
 pub(crate) use studio::SIZE as SHOT_SIZE;
+pub use studio::ShotsError;
 pub use xvfb::NoDisplay;
 pub(crate) use xvfb::run_again;

@@ -17,11 +17,11 @@ use twinstep_client::client::Ended;
 
 use super::gpu::{self, CALL_CAPACITY, Gpu};
 use super::input::{self, Board, Gamepads, Stick};
+use super::keeper::Keeper;
 use super::palette::{GOOD, WARN};
 use super::png::Shot;
 use super::probe::NoWindow;
 use super::screens::Wish;
-use super::settings::Keeper;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use crate::feed::Feed;

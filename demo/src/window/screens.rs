@@ -1,8 +1,8 @@
 //! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
 
 use super::input::{Act, Bindings, Board, Button, Stick};
-use super::paint::ui;
 use super::rect::Rect;
+use super::rows::{Row, settings_rows};
 use super::settings::Settings;
 
 /// What lies over everything.
@@ -42,27 +42,6 @@ pub(crate) enum Wish {
     Click,
     /// The settings have changed.
     Settings,
-}
-
-/// A row of the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
-    Volume,
-    Shake,
-    Colors,
-    Names,
-    Key(Act),
-}
-
-impl Row {
-    /// All rows, from the top.
-    pub(crate) fn all() -> impl ExactSizeIterator<Item = Row> + Clone {
-        const FIRST: [Row; 4] = [Row::Volume, Row::Shake, Row::Colors, Row::Names];
-        (0..FIRST.len() + Act::CHANGEABLE.len()).map(|n| match FIRST.get(n) {
-            Some(row) => *row,
-            None => Row::Key(Act::CHANGEABLE[n - FIRST.len()]),
-        })
-    }
 }
 
 impl Screens {
@@ -195,7 +174,7 @@ impl Screens {
         let mut steps = i32::from(pressed([Act::Right, Act::SecondRight], Button::Right))
             - i32::from(pressed([Act::Left, Act::SecondLeft], Button::Left));
         let mut enters = pressed([Act::Dash, Act::SecondReady], Button::South);
-        let under = ui::settings_rows(screen)
+        let under = settings_rows(screen)
             .into_iter()
             .position(|rect| rect.contains(board.mouse));
         if let Some(row) = under.filter(|_| board.clicked) {
@@ -310,7 +289,7 @@ mod tests {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[Act::Settings]);
         let mut board = Board::with(&[]);
-        board.mouse = ui::settings_rows(SCREEN)[3].middle();
+        board.mouse = settings_rows(SCREEN)[3].middle();
         board.clicked = true;
         screens.handle(&board, &[], &mut settings, SCREEN);
         assert!(!settings.names);

@@ -1,10 +1,7 @@
-//! [`Settings`]: what the player can change while the match goes on; [`Keeper`] has them from one match to the next.
-
-mod keeper;
+//! [`Settings`]: what the player can change while the match goes on; [`Keeper`](super::keeper::Keeper) has them from one match to the next.
 
 use super::input::Bindings;
 use super::palette::ColorMode;
-pub(crate) use keeper::Keeper;
 
 /// Steps of volume and shake.
 const STEPS: f32 = 10.0;

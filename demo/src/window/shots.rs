@@ -18,15 +18,13 @@ use super::bursts::FIRE;
 use super::gpu::Gpu;
 use super::input::Board;
 use super::palette::{BAD, FAINT, GOOD, INK, Tint};
-use super::probe::NoWindow;
-use super::proof::{self, Sight, Unseen};
+use super::proof::{self, Sight};
 use super::run;
 use super::scene::Thing;
 use super::screens::Overlay;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
-use super::studio::{SIZE, in_window};
-use super::xvfb::NoDisplay;
+use super::studio::{SIZE, ShotsError, in_window};
 use crate::feed::{Feed, Live};
 use crate::game::{Bot, Command, Heading, Kind, Pad, Phase, Rules, ShowKey, Sticks};
 use crate::game_show::GameShow;
@@ -36,51 +34,6 @@ use crate::rehearsal::{Rehearsal, Setup};
 const FPS: f32 = 60.0;
 /// A moment that has not come after so many frames is not waited for any longer.
 const FRAMES_MAX: u32 = 9_000;
-
-/// No pictures came of it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ShotsError {
-    /// No display, and none could be made.
-    #[error(transparent)]
-    Display(#[from] NoDisplay),
-    /// There is a display, and no window on it.
-    #[error("{0}")]
-    Window(String),
-    /// The display gives the window another size.
-    #[error(
-        "the window is {width} by {height} pixels and stays so, and {} by {} are needed; without DISPLAY and \
-         WAYLAND_DISPLAY, Xvfb is used",
-        SIZE.0,
-        SIZE.1
-    )]
-    Size {
-        /// In pixels.
-        width: u32,
-        /// In pixels.
-        height: u32,
-    },
-    /// The folder or a file cannot be written.
-    #[error("cannot write {path}: {why}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What was said.
-        why: String,
-    },
-    /// A picture does not show what it should.
-    #[error("the picture of {0}: {1}")]
-    Unseen(&'static str, Unseen),
-    /// The script waited for something that did not happen.
-    #[error("the moment of {0} did not come within the script; choose another --seed")]
-    Moment(&'static str),
-}
-
-impl From<NoWindow> for ShotsError {
-    fn from(why: NoWindow) -> ShotsError {
-        ShotsError::Window(why.to_string())
-    }
-}
 
 /// What a picture is of.
 struct Script {

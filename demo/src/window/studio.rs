@@ -2,6 +2,7 @@
 //! done in another one.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use glam::{Vec2, vec2};
@@ -9,13 +10,59 @@ use macroquad::prelude::{next_frame, request_new_screen_size};
 
 use super::gpu::Gpu;
 use super::probe::{self, NoWindow};
+use super::proof::Unseen;
 use super::run::{self, Options};
-use super::shots::ShotsError;
+use super::xvfb::NoDisplay;
 
 /// In pixels.
 pub(crate) const SIZE: (u16, u16) = (1_280, 720);
 /// A window that has not its size after so many frames does not get it.
 const FRAMES_MAX: u32 = 60;
+
+/// No pictures came of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShotsError {
+    /// No display, and none could be made.
+    #[error(transparent)]
+    Display(#[from] NoDisplay),
+    /// There is a display, and no window on it.
+    #[error("{0}")]
+    Window(String),
+    /// The display gives the window another size.
+    #[error(
+        "the window is {width} by {height} pixels and stays so, and {} by {} are needed; without DISPLAY and \
+         WAYLAND_DISPLAY, Xvfb is used",
+        SIZE.0,
+        SIZE.1
+    )]
+    Size {
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+    },
+    /// The folder or a file cannot be written.
+    #[error("cannot write {path}: {why}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was said.
+        why: String,
+    },
+    /// A picture does not show what it should.
+    #[error("the picture of {0}: {1}")]
+    Unseen(&'static str, Unseen),
+    /// The script waited for something that did not happen.
+    #[error("the moment of {0} did not come within the script; choose another --seed")]
+    Moment(&'static str),
+}
+
+impl From<NoWindow> for ShotsError {
+    fn from(why: NoWindow) -> ShotsError {
+        ShotsError::Window(why.to_string())
+    }
+}
 
 /// What `work` makes in a window of [`SIZE`]; `None`: there is no display.
 ///

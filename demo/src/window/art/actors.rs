@@ -4,9 +4,9 @@ use core::f32::consts::PI;
 
 use glam::{Vec2, vec2};
 
-use super::Sprite;
 use super::canvas::shape::{disc, folded, polygon, regular, ring, slab, stroke, turned};
 use super::canvas::{Canvas, Ink, gray};
+use super::sprite::Sprite;
 
 /// Light steel, brighter towards the middle: it holds in every orientation.
 fn steel(at: Vec2) -> Ink {

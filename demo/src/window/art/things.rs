@@ -2,9 +2,9 @@
 
 use glam::{Vec2, vec2};
 
-use super::Sprite;
 use super::canvas::shape::{disc, polygon, regular, ring, slab, stroke};
 use super::canvas::{Canvas, gray, veil};
+use super::sprite::Sprite;
 
 pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
     match sprite {

@@ -6,7 +6,7 @@ use macroquad::prelude::{
     is_mouse_button_pressed, mouse_position, mouse_wheel,
 };
 
-use super::{Act, Bindings};
+use super::bindings::{Act, Bindings};
 
 /// What is held, and what was pressed since the last frame.
 #[derive(Clone, Debug, Default)]

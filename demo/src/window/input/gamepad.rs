@@ -5,28 +5,10 @@
 
 use glam::Vec2;
 
-use super::layout::{Axis, Layout};
+use super::layout::{Axis, Button, Layout};
 
 /// A trigger or a cross that is moved farther is a button.
 const PULLED: f32 = 0.3;
-
-/// Buttons, by where they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Button {
-    South,
-    East,
-    West,
-    Select,
-    Start,
-    RightBumper,
-    RightTrigger,
-    /// The same trigger, where it also tells how far it is pulled.
-    Pull,
-    Up,
-    Left,
-    Down,
-    Right,
-}
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,8 +2,10 @@
 
 use glam::Vec2;
 
-use super::gamepad::{Button, Stick};
-use super::{Act, Board};
+use super::bindings::Act;
+use super::desk::Board;
+use super::gamepad::Stick;
+use super::layout::Button;
 use crate::game::{Heading, Pad};
 
 /// A stick that is moved less is at rest.

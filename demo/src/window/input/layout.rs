@@ -11,13 +11,29 @@
 //! The driver makes the map that it would tell by `JSIOCGBTNMAP` and `JSIOCGAXMAP` of the same two sets; asking it would
 //! need an unsafe call. Codes are those of Linux' `input-event-codes.h`.
 
-use super::gamepad::Button;
-
 /// The first code that is a gamepad's or a joystick's, and the first of all buttons; the latter are numbered last.
 const BTN_JOYSTICK: usize = 0x120;
 const BTN_MISC: usize = 0x100;
 const KEY_CODES: usize = 0x300;
 const ABS_CODES: usize = 0x40;
+
+/// Buttons, by where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Button {
+    South,
+    East,
+    West,
+    Select,
+    Start,
+    RightBumper,
+    RightTrigger,
+    /// The same trigger, where it also tells how far it is pulled.
+    Pull,
+    Up,
+    Left,
+    Down,
+    Right,
+}
 
 /// What moves between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod plugs;
 
 pub(crate) use bindings::{Act, Bindings};
 pub(crate) use desk::{Board, read};
-pub(crate) use gamepad::{Button, Stick};
+pub(crate) use gamepad::Stick;
 pub(crate) use hands::{Hands, Order, View};
+pub(crate) use layout::Button;
 pub(crate) use plugs::Gamepads;

@@ -15,7 +15,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Stick;
+use super::gamepad::Stick;
 use super::layout::Layout;
 
 /// Files that are looked for.
@@ -224,7 +224,7 @@ mod tests {
     use glam::Vec2;
 
     use super::*;
-    use crate::window::input::gamepad::Button;
+    use crate::window::input::layout::Button;
 
     /// A folder with a system's files in it.
     struct Desk(PathBuf);

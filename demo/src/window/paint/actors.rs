@@ -4,7 +4,7 @@ use core::f32::consts::TAU;
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
+use super::picture::Picture;
 use crate::game::{
     BARREL_RADIUS, BULLET_RADIUS, CRATE_HALF, Item, Kind, PLAYER_RADIUS, ShowKey, Weapon,
 };

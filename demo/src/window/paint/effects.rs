@@ -2,8 +2,8 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
 use super::hud;
+use super::picture::Picture;
 use crate::game::{Kind, ShowKey};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;

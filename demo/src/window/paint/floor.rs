@@ -2,7 +2,7 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
+use super::picture::Picture;
 use crate::window::art::Sprite;
 use crate::window::batch::Batch;
 use crate::window::palette::{ACCENT, Tint, WHITE};

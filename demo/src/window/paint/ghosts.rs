@@ -1,7 +1,7 @@
 //! Where the authority has everybody: the lagged truth, drawn as outlines, with a line to where the prediction has
 //! them. The gap is the round trip, made visible.
 
-use super::Picture;
+use super::picture::Picture;
 use crate::game::{PLAYER_RADIUS, ShowKey};
 use crate::window::art::Sprite;
 use crate::window::batch::Batch;

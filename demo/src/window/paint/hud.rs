@@ -3,9 +3,9 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
 use super::actors::weapon_icon;
 use super::netgraph;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::game::Phase;
 use crate::window::art::Sprite;

@@ -5,8 +5,8 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
 use super::hud;
+use super::picture::Picture;
 use crate::game::{PLAYER_RADIUS, ShowKey};
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;

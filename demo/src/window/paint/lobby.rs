@@ -2,8 +2,8 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
 use super::hud::signal_bars;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;

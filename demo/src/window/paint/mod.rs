@@ -18,39 +18,21 @@ mod lobby;
 mod netgraph;
 mod options;
 mod outcome;
+mod picture;
 mod reel;
 #[cfg(test)]
 mod tests;
 mod title;
 pub(crate) mod ui;
 
+pub(crate) use picture::Picture;
 pub(crate) use reel::bar_box as reel_bar;
 
 use super::batch::Batch;
-use super::camera::Camera;
-use super::effects::Effects;
 use super::palette::Tint;
-use super::rect::Rect;
-use super::scene::Scene;
-use super::screens::{Overlay, Screens};
-use super::settings::Settings;
+use super::screens::Overlay;
 use crate::game::Phase;
 use ui::Ui;
-
-/// All that a picture is made of.
-pub(crate) struct Picture<'a> {
-    pub(crate) scene: &'a Scene,
-    pub(crate) effects: &'a Effects,
-    pub(crate) camera: &'a Camera,
-    pub(crate) screens: &'a Screens,
-    pub(crate) settings: &'a Settings,
-    /// The window, in pixels.
-    pub(crate) screen: Rect,
-    /// Where the first seat aims, in pixels; none: nobody aims with a mouse.
-    pub(crate) crosshair: Option<glam::Vec2>,
-    /// Where the mouse points at what is written, in pixels; none: there is nothing to point at.
-    pub(crate) pointer: Option<glam::Vec2>,
-}
 
 /// Paints the whole picture.
 pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {

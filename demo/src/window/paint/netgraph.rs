@@ -2,7 +2,7 @@
 
 use glam::vec2;
 
-use super::Picture;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::window::atlas::Type;
 use crate::window::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};

@@ -2,11 +2,11 @@
 
 use glam::vec2;
 
-use super::Picture;
-use super::ui::{Align, Ui, settings_box, settings_rows};
+use super::picture::Picture;
+use super::ui::{Align, Ui};
 use crate::window::atlas::Type;
 use crate::window::palette::{ACCENT, EDGE, FAINT, INK, WARN};
-use crate::window::screens::Row;
+use crate::window::rows::{Row, settings_box, settings_rows};
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     let scale = ui.scale;

@@ -2,8 +2,8 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
 use super::hud::spaced;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::game::Phase;
 use crate::window::art::Sprite;

@@ -2,7 +2,7 @@
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::{Atlas, Type};

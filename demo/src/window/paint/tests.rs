@@ -11,14 +11,18 @@ use twinstep_core::{Key, PlayerId, Tick};
 
 use macroquad::prelude::KeyCode;
 
-use super::ui::settings_rows;
 use super::*;
 use crate::game::{Cue, Kind, Rules, ShowKey, Weapon};
 use crate::window::atlas::Atlas;
+use crate::window::camera::Camera;
+use crate::window::effects::Effects;
 use crate::window::input::Act;
 use crate::window::palette::ColorMode;
-use crate::window::scene::{Boss, Look, Member, Reel, Sample, Thing};
-use crate::window::screens::Row;
+use crate::window::rect::Rect;
+use crate::window::rows::{Row, settings_rows};
+use crate::window::scene::{Boss, Look, Member, Reel, Sample, Scene, Thing};
+use crate::window::screens::Screens;
+use crate::window::settings::Settings;
 
 const SIZES: [(f32, f32); 7] = [
     (640.0, 360.0),

@@ -4,7 +4,7 @@ use core::f32::consts::TAU;
 
 use glam::{Vec2, vec2};
 
-use super::Picture;
+use super::picture::Picture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;

@@ -3,11 +3,10 @@
 use glam::{Vec2, vec2};
 
 use crate::window::art::Sprite;
-use crate::window::atlas::{Atlas, Type};
+use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::palette::{EDGE, FAINT, INK, PANEL, Tint};
 use crate::window::rect::Rect;
-use crate::window::screens::Row;
 use crate::window::text;
 
 /// Where text stands in its box.
@@ -124,22 +123,4 @@ impl<'a> Ui<'a> {
         self.batch.fill(rule, EDGE);
         rect
     }
-}
-
-/// The box of the settings, in a window.
-pub(crate) fn settings_box(screen: Rect) -> Rect {
-    let scale = Atlas::scale_for(screen.size);
-    screen
-        .shrunk(14.0 * scale)
-        .middle_part(vec2(520.0, 440.0) * scale)
-}
-
-/// The rows of the settings, in a window.
-pub(crate) fn settings_rows(screen: Rect) -> Vec<Rect> {
-    let scale = Atlas::scale_for(screen.size);
-    let mut inside = settings_box(screen).shrunk(22.0 * scale);
-    inside.cut_top(42.0 * scale);
-    inside.cut_bottom(24.0 * scale);
-    let row = inside.size.y / Row::all().len() as f32;
-    Row::all().map(|_| inside.cut_top(row)).collect()
 }

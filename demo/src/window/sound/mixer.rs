@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use twinstep_client::cues::CueId;
 
-use super::{Order, Sound, synth};
+use super::order::{Order, Sound};
+use super::synth;
 
 /// Sounds at once; the oldest makes room (law *Bounded*).
 const VOICES_MAX: usize = 24;

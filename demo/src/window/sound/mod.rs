@@ -11,8 +11,10 @@
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;
+mod order;
 #[cfg(target_os = "linux")]
 mod output;
+mod silence;
 mod synth;
 #[cfg_attr(target_os = "linux", allow(dead_code))]
 mod system;
@@ -22,111 +24,10 @@ use std::sync::mpsc::{Sender, channel};
 
 use twinstep_client::cues::CueId;
 
-use crate::game::Weapon;
+pub(crate) use order::Sound;
 
-/// Samples per second.
-pub(crate) const RATE: u32 = 44_100;
-
-/// What can be heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sound {
-    Blaster,
-    Scatter,
-    Lance,
-    Thumper,
-    Hit,
-    Crit,
-    Pop,
-    Hurt,
-    Shield,
-    Death,
-    Dash,
-    Pickup,
-    Ready,
-    Fuse,
-    Blast,
-    Crack,
-    Wave,
-    Cleared,
-    Boss,
-    Won,
-    Lost,
-    Click,
-}
-
-impl Sound {
-    pub(crate) const ALL: [Sound; 22] = {
-        use Sound::*;
-        [
-            Blaster, Scatter, Lance, Thumper, Hit, Crit, Pop, Hurt, Shield, Death, Dash, Pickup,
-            Ready, Fuse, Blast, Crack, Wave, Cleared, Boss, Won, Lost, Click,
-        ]
-    };
-
-    /// The sound of a weapon.
-    pub(crate) const fn of_weapon(weapon: Weapon) -> Sound {
-        match weapon {
-            Weapon::Blaster => Sound::Blaster,
-            Weapon::Scatter => Sound::Scatter,
-            Weapon::Lance => Sound::Lance,
-            Weapon::Thumper => Sound::Thumper,
-        }
-    }
-
-    /// Whether it comes from everywhere, since it concerns everybody.
-    pub(crate) const fn is_everywhere(self) -> bool {
-        use Sound::*;
-        matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)
-    }
-}
-
-/// What the mixer is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
-    Play {
-        cue: Option<CueId>,
-        sound: Sound,
-        /// 0 ..= 1.
-        volume: f32,
-        /// −1: left, 1: right.
-        pan: f32,
-    },
-    Hush(CueId),
-    Volume(f32),
-}
-
-/// Nothing can be heard, and why.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum NoSound {
-    /// Neither a sound server nor a player of samples.
-    #[cfg(target_os = "linux")]
-    #[error(
-        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` cannot be run ({player}); start one, \
-         or install the package alsa-utils, or say --mute"
-    )]
-    NoOutput {
-        /// What became of the server's socket.
-        server: String,
-        /// What became of the player.
-        player: std::io::Error,
-    },
-    /// The player of samples has ended: most often there is no device.
-    #[cfg(target_os = "linux")]
-    #[error(
-        "no sound: no PulseAudio or PipeWire answers ({server}), and `aplay` has ended ({status}), as it does without a \
-         device; start one, or say --mute"
-    )]
-    PlayerEnded {
-        /// What became of the server's socket.
-        server: String,
-        /// How the player ended.
-        status: std::process::ExitStatus,
-    },
-    /// The system's mixer refused a sound.
-    #[error("no sound: the system refuses it: {0}")]
-    System(String),
-}
+use order::Order;
+use silence::NoSound;
 
 /// Where sounds are sent to; silent if it has to be.
 pub(crate) struct Speaker(Voice);

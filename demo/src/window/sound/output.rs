@@ -19,7 +19,8 @@ use pulseaudio::protocol::{
 use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 
 use super::mixer::Mixer;
-use super::{NoSound, RATE};
+use super::silence::NoSound;
+use super::synth::RATE;
 
 /// Samples of both sides that are mixed at once for a player: 6 ms.
 const BLOCK: usize = 512;
@@ -134,7 +135,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::window::sound::{Order, Sound};
+    use crate::window::sound::order::{Order, Sound};
 
     const BLAST: Order = Order::Play {
         cue: None,

@@ -6,7 +6,10 @@ use core::f32::consts::TAU;
 
 use twinstep_core::Mwc;
 
-use super::{RATE, Sound};
+use super::order::Sound;
+
+/// Samples per second.
+pub(crate) const RATE: u32 = 44_100;
 
 /// A sound in the making.
 struct Tape {

@@ -2,7 +2,9 @@
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 
-use super::{NoSound, Order, RATE, Sound, synth};
+use super::order::{Order, Sound};
+use super::silence::NoSound;
+use super::synth::{self, RATE};
 
 /// See the [module](self).
 pub(super) struct System {

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
-use crate::window::input::Bindings;
-use crate::window::palette::ColorMode;
+use super::input::Bindings;
+use super::palette::ColorMode;
+use super::settings::Settings;
 
 /// A longer file is none of ours.
 const FILE_BYTES_MAX: u64 = 64 << 10;
