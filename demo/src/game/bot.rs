@@ -6,8 +6,12 @@
 use glam::Vec2;
 use twinstep_core::{Mwc, PlayerId, Tick};
 
-use super::barrel::Stage;
-use super::{Command, Game, Heading, Item, PLAYER_RADIUS, Pad, Player, Rules, Weapon};
+use super::order::Command;
+use super::pad::Pad;
+use super::rules::Rules;
+use super::state::{Game, Item, PLAYER_RADIUS, Player, Stage};
+use super::units::Heading;
+use super::weapon::Weapon;
 
 /// How a bot moves its sticks: what a prediction has to cope with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

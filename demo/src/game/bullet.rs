@@ -3,49 +3,9 @@
 //! Walls never move; so the tick of a bullet's end is computed at birth. Crates do, and break: where any stand,
 //! they are asked at every tick.
 
-use glam::Vec2;
-use serde::{Deserialize, Serialize};
-use twinstep_core::{Key, Tick};
+use twinstep_core::Tick;
 
-use super::{Game, Kind, Rules};
-
-/// A bullet's radius, in units.
-pub const BULLET_RADIUS: f32 = 0.2;
-
-/// An enemy's bullet.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bullet {
-    /// Named by the enemy and its own count.
-    pub key: Key,
-    /// What fired.
-    pub kind: Kind,
-    /// Where it is.
-    pub at: Vec2,
-    /// How far it moves in a tick.
-    pub step: Vec2,
-    /// The tick at which it is gone.
-    pub ends: Tick,
-}
-
-impl Bullet {
-    pub(super) fn fired(
-        key: Key,
-        kind: Kind,
-        at: Vec2,
-        step: Vec2,
-        now: Tick,
-        rules: &Rules,
-    ) -> Bullet {
-        let ends = now + rules.flight_ticks(at, step, rules.tuning.bullet_ticks);
-        Bullet {
-            key,
-            kind,
-            at,
-            step,
-            ends,
-        }
-    }
-}
+use super::state::Game;
 
 impl Game {
     /// Moves all bullets; those whose time is over, and those in a crate, are gone.
@@ -60,9 +20,12 @@ impl Game {
 
 #[cfg(test)]
 mod tests {
+    use glam::Vec2;
+    use twinstep_core::Key;
+
     use super::super::testing::*;
     use super::*;
-    use crate::game::Rules;
+    use crate::game::{Bullet, Kind, Rules};
 
     #[test]
     fn crates_stop_bullets_while_they_stand() {

@@ -12,9 +12,9 @@
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::bullet::BULLET_RADIUS;
-use super::player::{PLAYER_RADIUS, Player};
-use super::{Command, Game, Rules};
+use super::order::Command;
+use super::rules::Rules;
+use super::state::{BULLET_RADIUS, Game, PLAYER_RADIUS, Player};
 
 impl Game {
     /// Row 63: each screen decides the deaths of its own players, against the enemies and bullets that *it*

@@ -8,7 +8,8 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
 
-use super::{Item, Prop, Weapon};
+use super::state::{Item, Prop};
+use super::weapon::Weapon;
 
 /// Something to show or play once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,9 @@
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::{Cue, Enemy, Game, Phase, Player, Timer, Tuning};
+use super::cue::Cue;
+use super::rules::Tuning;
+use super::state::{Enemy, Game, Phase, Player, Timer};
 
 impl Player {
     /// A hit that it survives: the shield takes it, or so much health is left.

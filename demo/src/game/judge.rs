@@ -21,8 +21,11 @@ use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
 use twinstep_core::{Key, PlayerId};
 use twinstep_server::{Look, Referee};
 
-use super::query::{Outcome, Query, speculate};
-use super::{Command, Game, Player, admit, blast, throw};
+use super::guess::speculate;
+use super::order::{Command, admit};
+use super::query::{Outcome, Query};
+use super::state::{Game, Player};
+use super::{blast, throw};
 
 /// How far from a player something may have been, in units, that the player says it has met: its own screen is
 /// some ticks off the server's, and a guess ahead of it.

@@ -11,8 +11,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Path, Rules};
-
 /// What an enemy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
@@ -83,15 +81,6 @@ impl Kind {
             Kind::Sapper => 15,
             Kind::Charger => 20,
             Kind::Boss => 500,
-        }
-    }
-
-    pub(super) fn paths(self, rules: &Rules) -> &[Path] {
-        match self {
-            Kind::Gunner | Kind::Urchin | Kind::Spinner => &rules.orbits,
-            Kind::Sapper => &rules.rounds,
-            Kind::Charger => &rules.rushes,
-            Kind::Boss => &rules.thrones,
         }
     }
 }

@@ -10,7 +10,10 @@
 
 use glam::Vec2;
 
-use super::{Path, Rules, Tuning, Wall};
+use super::path::Path;
+use super::rules::{Rules, Tuning};
+use super::wall::Wall;
+use super::wave;
 
 impl Rules {
     /// The endless arena: so many enemies at once, each followed by another one; no lobby, no lives, no end.
@@ -137,7 +140,7 @@ impl Rules {
             spawns: (0..16)
                 .map(|n| Vec2::new((n % 4) as f32, (n / 4) as f32) * 2.5 - 3.75)
                 .collect(),
-            waves: super::wave::campaign(),
+            waves: wave::campaign(),
             ..Rules::arena(0)
         }
     }

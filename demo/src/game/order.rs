@@ -12,7 +12,8 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
 
-use super::{Game, Rules};
+use super::rules::Rules;
+use super::state::Game;
 
 /// A discrete order of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

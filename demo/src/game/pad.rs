@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::Controls;
 
-use super::Heading;
+use super::units::Heading;
 
 /// A twin-stick pad. Neutral by default: standing, keeping the last aim, not firing.
 ///
@@ -43,9 +43,10 @@ impl Controls for Pad {}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use twinstep_core::bounds::INPUT_REPEAT_TICKS;
     use twinstep_core::codec;
+
+    use super::*;
 
     #[test]
     fn a_pad_takes_three_bytes() {

@@ -7,9 +7,11 @@ use core::f32::consts::TAU;
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, PlayerId, Table, Tick};
 
-use super::bullet::Bullet;
+use super::cue::Cue;
+use super::kind::Kind;
+use super::rules::Rules;
+use super::state::{Bullet, Enemy, Game, Player};
 use super::units::{angle_of, direction};
-use super::{Cue, Enemy, Game, Kind, Player, Rules};
 
 /// From one volley to the next while nobody is there to be aimed at.
 const IDLE_TICKS: u32 = 30;

@@ -10,10 +10,10 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Tick};
 
-use super::blast::{self, Hits};
-use super::throw;
-use super::toss::{TOSSED_MAX, Throw};
-use super::{Game, Item, Point, Rules, Tuning};
+use super::bomb::Bomb;
+use super::hit::Hits;
+use super::state::{Item, TOSSED_MAX, Throw};
+use super::units::Point;
 
 /// What the simulation asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,40 +45,6 @@ pub enum Query {
     Crit(Strike),
 }
 
-/// What goes off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Bomb {
-    /// A barrel, by number.
-    Barrel(u8),
-    /// A shell, where it lands.
-    Shell {
-        /// Who fired it.
-        owner: PlayerId,
-        /// Which of the player's shots.
-        n: u32,
-    },
-}
-
-impl Bomb {
-    /// How far its blast reaches, in units.
-    #[must_use]
-    pub fn radius(self, tuning: &Tuning) -> f32 {
-        match self {
-            Bomb::Barrel(_) => tuning.blast_radius,
-            Bomb::Shell { .. } => tuning.shell_radius,
-        }
-    }
-
-    /// What its blast takes at its middle.
-    #[must_use]
-    pub fn damage(self, tuning: &Tuning) -> i16 {
-        match self {
-            Bomb::Barrel(_) => tuning.blast_damage,
-            Bomb::Shell { .. } => tuning.shell_damage,
-        }
-    }
-}
-
 /// A hit that may be critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strike {
@@ -107,23 +73,4 @@ pub enum Outcome {
     Loot(Option<Item>),
     /// Whether the hit was critical.
     Crit(bool),
-}
-
-/// What a client assumes until the server's answer is there: of a blast the exact one, nearly always; of a toss
-/// about the right one; of secrets nothing. It is told the state at the end of the tick that asked.
-///
-/// Cost: three lines past all walls and crates for each body within reach; see `throw` for a toss.
-#[must_use]
-pub fn speculate(game: &Game, rules: &Rules, query: &Query) -> Option<Outcome> {
-    match *query {
-        Query::Blast { bomb, at, .. } => {
-            let hits = blast::guess(game, rules, bomb, at.to_vec2());
-            Some(Outcome::Blast { hits })
-        }
-        Query::Toss { bomb, at, .. } => {
-            let hits = blast::guess(game, rules, bomb, at.to_vec2());
-            Some(throw::guess(game, rules, bomb, at.to_vec2(), &hits))
-        }
-        Query::Loot { .. } | Query::Crit(_) => None,
-    }
 }

@@ -17,11 +17,15 @@ use twinstep_server::physics::flight::{
 use twinstep_server::physics::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Look, Resolution, Resolver};
 
+use super::blast::bodies_near;
+use super::bomb::Bomb;
+use super::hit::{Body, Form, Hit, Hits};
+use super::query::{Outcome, Query};
+use super::rules::Rules;
+use super::secret;
+use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 use super::throw::{self, BOUNCE, DRAG, FRICTION, LUCK, LUCK_ANGLE, TICKS_PER_SECOND};
-use super::toss::{LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
-use super::{
-    Body, Bomb, Form, Game, Hit, Hits, Outcome, Query, Rules, bodies_near, direction, secret,
-};
+use super::units::direction;
 
 const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);

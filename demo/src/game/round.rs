@@ -19,43 +19,11 @@
 //! lives from round to round, players also when they leave and join again, and the waves of a round are named by
 //! its number: so no name is ever used twice.
 
-use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
-use super::{Cue, Game, Player, Rules};
-
-/// How far a round is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// An arena without rounds.
-    Endless,
-    /// Players gather and say when they are ready; nothing hurts.
-    Lobby,
-    /// All are ready; nothing hurts yet.
-    Countdown,
-    /// Enemies come.
-    Wave,
-    /// A rest before the next wave.
-    Lull,
-    /// The last wave is cleared.
-    Won,
-    /// Everybody is dead, and no life is left.
-    Lost,
-}
-
-impl Phase {
-    /// Whether players can be hurt.
-    #[must_use]
-    pub fn is_dangerous(self) -> bool {
-        matches!(self, Phase::Endless | Phase::Wave | Phase::Lull)
-    }
-
-    /// Whether players are asked if they are ready.
-    #[must_use]
-    pub fn is_waiting(self) -> bool {
-        matches!(self, Phase::Lobby | Phase::Won | Phase::Lost)
-    }
-}
+use super::cue::Cue;
+use super::rules::Rules;
+use super::state::{Game, Phase, Player, cause};
 
 impl Game {
     /// When this phase ends by itself; or, of a result, from when on the next round can begin.
@@ -85,10 +53,7 @@ impl Game {
 
     /// The name of this round's wave.
     fn wave_key(&self) -> Key {
-        Key::new(
-            super::cause::ROUND | u64::from(self.round),
-            self.wave.into(),
-        )
+        Key::new(cause::ROUND | u64::from(self.round), self.wave.into())
     }
 
     /// Leads the round on.

@@ -8,8 +8,10 @@ use glam::Vec2;
 use serde::Serialize;
 use twinstep_core::bounds::PLAYERS_MAX;
 
-use super::wall::crossing;
-use super::{Path, Wall, Wave};
+use super::kind::Kind;
+use super::path::Path;
+use super::wall::{Wall, crossing};
+use super::wave::Wave;
 
 /// Enemies of one wave at most; what a wave has beyond does not come.
 pub(super) const SLOTS_MAX: u16 = 256;
@@ -234,6 +236,16 @@ impl Rules {
         self.walls
             .iter()
             .all(|wall| wall.meets(from, to - from).is_none())
+    }
+
+    /// The ways that a kind of enemies may go.
+    pub(super) fn paths(&self, kind: Kind) -> &[Path] {
+        match kind {
+            Kind::Gunner | Kind::Urchin | Kind::Spinner => &self.orbits,
+            Kind::Sapper => &self.rounds,
+            Kind::Charger => &self.rushes,
+            Kind::Boss => &self.thrones,
+        }
     }
 }
 

@@ -11,8 +11,11 @@
 
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId};
 
-use super::query::Strike;
-use super::{Cue, Game, Item, Query, Tuning, Weapon};
+use super::cue::Cue;
+use super::query::{Query, Strike};
+use super::rules::Tuning;
+use super::state::{Game, Item};
+use super::weapon::Weapon;
 
 /// What is in a crate, if anything.
 pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {

@@ -10,82 +10,15 @@
 //! flies, hits and ends as any other one does, but hurts nobody, asks nothing, and the step withholds.
 
 use glam::Vec2;
-use serde::{Deserialize, Serialize};
-use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+use twinstep_core::{Effects, Frame};
 
-use super::barrel::BARREL_RADIUS;
-use super::{Body, Bomb, Cue, Game, Rules, Weapon, crates};
-
-/// A shot's radius, in units.
-pub const SHOT_RADIUS: f32 = 0.2;
-/// Whom one lance can hit.
-pub const PIERCED_MAX: usize = 6;
+use super::bomb::Bomb;
+use super::cue::Cue;
+use super::hit::Body;
+use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
+use super::weapon::Weapon;
 /// How far a shell stays off walls and crates where it lands, in units.
 const SHELL_RADIUS: f32 = 0.3;
-
-/// A player's shot.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shot {
-    /// Named by the player and its own count.
-    pub key: Key,
-    /// Who fired.
-    pub owner: PlayerId,
-    /// With what.
-    pub weapon: Weapon,
-    /// When.
-    pub born: Tick,
-    /// Where it is.
-    pub at: Vec2,
-    /// How far it moves in a tick.
-    pub step: Vec2,
-    /// The tick at which it is gone; a shell lands then.
-    pub ends: Tick,
-    /// How many it has hit, and whom, by slot.
-    pierced: u8,
-    slots: [u16; PIERCED_MAX],
-}
-
-impl Shot {
-    /// The `n`th shot of a player.
-    pub(super) fn fired(
-        owner: PlayerId,
-        n: u32,
-        weapon: Weapon,
-        at: Vec2,
-        toward: Vec2,
-        now: Tick,
-        rules: &Rules,
-    ) -> Shot {
-        let step = toward * weapon.speed();
-        let flight_ticks = if weapon.is_lobbed() {
-            rules.ticks_inside(at, step, weapon.flight_ticks())
-        } else {
-            rules.flight_ticks(at, step, weapon.flight_ticks())
-        };
-        Shot {
-            key: Key::player(owner, n),
-            owner,
-            weapon,
-            born: now,
-            at,
-            step,
-            ends: now + flight_ticks,
-            pierced: 0,
-            slots: [0; PIERCED_MAX],
-        }
-    }
-
-    fn has_pierced(&self, slot: u16) -> bool {
-        self.slots[..usize::from(self.pierced)].contains(&slot)
-    }
-
-    /// Notes a hit; returns whether the shot is spent with it.
-    fn pierce(&mut self, slot: u16) -> bool {
-        self.slots[usize::from(self.pierced)] = slot;
-        self.pierced += 1;
-        usize::from(self.pierced) >= self.weapon.hits_max()
-    }
-}
 
 impl Game {
     /// Moves all shots; those that hit do their work.

@@ -6,8 +6,10 @@
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId};
 
+use super::kind::Kind;
+use super::state::{Game, Item, Shot};
 use super::units::angle_of;
-use super::{Game, Item, Kind, Shot, Weapon};
+use super::weapon::Weapon;
 
 /// The name of something that is drawn. Ordered, so that pictures can be compared entry by entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

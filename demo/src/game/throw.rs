@@ -12,8 +12,12 @@
 use arrayvec::ArrayVec;
 use glam::Vec2;
 
-use super::toss::{LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
-use super::{Bomb, Game, Hit, Outcome, Rules, Tuning, blast};
+use super::blast;
+use super::bomb::Bomb;
+use super::hit::Hit;
+use super::query::Outcome;
+use super::rules::{Rules, Tuning};
+use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 
 /// How much speed a bounce keeps.
 pub(super) const BOUNCE: f32 = 0.35;

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::Kind;
+use super::kind::Kind;
 
 /// Enemies that come together. The next wave waits until all of this one are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,6 +8,8 @@
 //! | thumper | a lobbed shell over walls; where it lands the server decides a blast |
 
 use serde::{Deserialize, Serialize};
+/// Whom one lance can hit.
+pub const PIERCED_MAX: usize = 6;
 
 /// What a player fires.
 #[derive(
@@ -102,7 +104,7 @@ impl Weapon {
     #[must_use]
     pub const fn hits_max(self) -> usize {
         match self {
-            Weapon::Lance => super::shot::PIERCED_MAX,
+            Weapon::Lance => PIERCED_MAX,
             _ => 1,
         }
     }

@@ -2,7 +2,10 @@
 
 use twinstep_core::{Mwc, PlayerId, Tick};
 
-use super::{BOMB_COST, Command, Kind, Point, Skirmish};
+use super::map::Point;
+use super::messages::{BOMB_COST, Command};
+use super::state::Skirmish;
+use super::unit::Kind;
 
 /// Villagers that it wants before anything else.
 const VILLAGERS: usize = 10;

@@ -7,10 +7,11 @@ use twinstep_core::{Key, Tick};
 use twinstep_server::physics::{Layers, Mirror, MirrorError, Shape};
 use twinstep_server::{Look, Resolution, Resolver};
 
-use super::{Blast, HITS_MAX, Hits, Point, STEPS, Skirmish, UnitId};
+use super::map::{Point, STEPS};
+use super::messages::{BLAST_RADIUS, Blast, HITS_MAX, Hits};
+use super::state::Skirmish;
+use super::unit::UnitId;
 
-/// How far a blast reaches, in steps.
-pub const BLAST_RADIUS: u32 = 48;
 /// A unit's radius, in fields.
 const UNIT_RADIUS: f32 = 0.4;
 const UNITS: Layers = Layers::bit(0);

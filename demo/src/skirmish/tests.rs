@@ -1,8 +1,9 @@
 //! The skirmish alone: what costs, who fights whom, and that the same orders make the same war.
 
 use twinstep_core::testing::Solo;
-use twinstep_core::{Mwc, codec};
+use twinstep_core::{Mwc, PlayerId, Tick, codec};
 
+use super::step::{FUSE_TICKS, GOLD, TRAIN_TICKS};
 use super::*;
 
 const ONE: PlayerId = PlayerId(0);

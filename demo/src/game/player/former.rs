@@ -9,43 +9,13 @@
 //! in a seat takes over what was left there, which is less than it seems: never less health than a hit leaves, and in
 //! an arena without rounds nothing after a minute.
 
-use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 
-use super::super::{Game, Phase, Timer, Tuning};
-use super::Player;
+use crate::game::rules::Tuning;
+use crate::game::state::{Fate, Former, Game, Phase, Player, Timer};
 
 /// An arena has no rounds that would end it: there a seat forgets wounds after so long.
 const FORGOTTEN_TICKS: u32 = 3_600;
-
-/// What is remembered of who has left.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::game) struct Former {
-    /// How far its names are used up.
-    life: u32,
-    shots: u32,
-    /// When it could have sprinted again.
-    next_dash: Tick,
-    /// In which round it left, and when.
-    round: u32,
-    left: Tick,
-    fate: Fate,
-}
-
-/// How it stood with who left.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-enum Fate {
-    /// Nothing could hurt it there.
-    Well,
-    /// In a fight, with so much health.
-    Hurt(i16),
-    /// It was dead, and would be back at this tick.
-    Dead(Tick),
-    /// It would not have lived; the life that this costs the team is taken when somebody joins in its place.
-    Fell(Tick),
-    /// No life was left for it in this wave.
-    Out(u8),
-}
 
 impl Player {
     /// Takes up the names where who was here before left them, and the rest after its last dash.

@@ -1,7 +1,10 @@
+use glam::Vec2;
+use twinstep_core::Key;
 use twinstep_core::frame::{Learned, PlayerSet};
 
 use super::super::testing::*;
 use super::*;
+use crate::game::{PLAYER_RADIUS, Pad, Rules};
 
 fn east() -> Pad {
     Pad {

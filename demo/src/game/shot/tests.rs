@@ -1,10 +1,11 @@
 //! What each weapon's shots do, as own ones, as ghosts, and promoted.
 
 use twinstep_core::frame::{Learned, PlayerSet};
+use twinstep_core::{Key, PlayerId};
 
 use super::super::testing::*;
 use super::*;
-use crate::game::{Bomb, Heading, Hit, Kind, Outcome, Pad, Query, Stage};
+use crate::game::{Bomb, Heading, Hit, Kind, Outcome, PIERCED_MAX, Pad, Query, Stage};
 
 /// ONE faces an enemy that stands 5 units to the east and has `health` left; and fires once.
 fn duel(health: i16) -> Solo {

@@ -1,11 +1,16 @@
 //! Things that fly: thrown by hand-made answers, tick for tick.
 
+use arrayvec::ArrayVec;
 use twinstep_core::bounds::OUTCOME_BYTES_MAX;
 use twinstep_core::codec;
 
 use super::super::testing::*;
 use super::*;
-use crate::game::{Command, Heading, Hit, Outcome, Pad, Rules, Stage, Timer, bodies_near};
+use crate::game::state::Timer;
+use crate::game::{
+    Body, CRATE_HALF, Command, Heading, Hit, LEG_TICKS, LEGS_MAX, Leg, Outcome, Pad, Rules, Stage,
+    TOSSED_MAX, bodies_near,
+};
 
 const BOMB: u8 = 3;
 const BARREL: Prop = Prop::Barrel(6);
