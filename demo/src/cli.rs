@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use powderkeg_game::{Sticks, terms};
+use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
@@ -20,9 +22,8 @@ use crate::args::{
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
-use crate::game::Sticks;
 use crate::view::{self, View};
-use crate::{host, journal, log, play, replay, say, serve, window, wiring};
+use crate::{host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -183,7 +184,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
             Some(folder) => Some(serve::new_journal(folder)?),
         },
     };
-    let report = bots::run(&options, &wiring::rules(args.enemies))?;
+    let report = bots::run(&options, &terms::rules(args.enemies))?;
     match args.report {
         Format::Json => say::out(report.to_json())?,
         Format::Text => say::out(&report)?,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use powderkeg_view::say::Unsaid;
+use powderkeg_view::terminal::TerminalError;
 use twinstep_client::client::{Ended, StartError};
 use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
@@ -9,9 +11,6 @@ use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{KeyError, SerialsError, TicketError};
-
-use crate::say::Unsaid;
-use crate::terminal::TerminalError;
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +96,7 @@ pub enum Failure {
     Terminal(#[from] TerminalError),
     /// The pictures of a match by a script.
     #[error("no pictures: {0}")]
-    Shots(#[from] crate::window::ShotsError),
+    Shots(#[from] powderkeg_view::window::ShotsError),
     /// Playing ended otherwise than by the player.
     #[error("{0}")]
     Ended(#[from] Ended),

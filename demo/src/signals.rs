@@ -3,14 +3,13 @@
 //! Invariant: asked once, whoever plays leaves as if by a key, and the terminal is given back; asked twice, the process
 //! ends at once, and the terminal is given back all the same.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{io, thread};
 
+use powderkeg_view::{stop, terminal};
 use twinstep_server::host::StopSignal;
 
 use crate::failure::Failure;
-use crate::{stop, terminal};
 
 static LISTENS: AtomicBool = AtomicBool::new(false);
 

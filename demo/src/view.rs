@@ -7,15 +7,16 @@
 use std::io::IsTerminal;
 use std::sync::Once;
 
+use powderkeg_view::feed::Feed;
+use powderkeg_view::say;
+use powderkeg_view::terminal::{self, TerminalOptions};
+use powderkeg_view::window::{self, Backend, NoWindow};
 use twinstep_client::client::Ended;
 
 use crate::args::ViewArgs;
 use crate::failure::Failure;
-use crate::feed::Feed;
 use crate::report::line_of;
-use crate::terminal::{self, TerminalOptions};
-use crate::window::{self, Backend, NoWindow};
-use crate::{say, signals};
+use crate::signals;
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +124,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use powderkeg_game::{GameShow, Rules};
+    use powderkeg_view::feed::Live;
+    use powderkeg_view::rehearsal::{Rehearsal, Setup};
+
     use super::*;
-    use crate::feed::Live;
-    use crate::game::Rules;
-    use crate::game_show::GameShow;
-    use crate::rehearsal::{Rehearsal, Setup};
 
     #[test]
     fn where_there_is_no_view_the_feed_comes_back_unplayed() {
