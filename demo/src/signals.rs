@@ -3,8 +3,9 @@
 //! Invariant: asked once, whoever plays leaves as if by a key, and the terminal is given back; asked twice, the process
 //! ends at once, and the terminal is given back all the same.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{io, thread};
+use std::thread;
 
 use powderkeg_view::{stop, terminal};
 use twinstep_server::host::StopSignal;
