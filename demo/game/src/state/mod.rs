@@ -1,7 +1,7 @@
-//! The state: what there is, and nothing that happens to it.
+//! The state: what there is.
 //!
-//! Invariant: no file in here knows of one that plays. What is known of an enemy stands in here; what it does stands in
-//! `enemy`, beside this folder.
+//! Invariant: no file of this folder imports one that plays a part of the step. What an enemy *is* stands here, what
+//! happens to it stands in `enemy`, beside this folder.
 
 mod barrel;
 mod bullet;
