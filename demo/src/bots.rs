@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, Sticks};
 use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Event};
@@ -23,9 +24,7 @@ use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
 
-use crate::cli::Failure;
-use crate::game::{Bot, Command, Game, PLAYER_RADIUS, Pad, Rules, Sticks};
-use crate::game_show::GameShow;
+use crate::failure::Failure;
 use crate::report::{ClientReport, Kinds, RebuildCauses, Report};
 use crate::wiring;
 

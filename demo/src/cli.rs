@@ -3,9 +3,6 @@
 //! Exit codes: 0 all went well; 1 it ran, and something was not as it must be; 2 it was asked for in a way that
 //! cannot work, and nothing ran.
 
-mod args;
-mod failure;
-
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,20 +11,19 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use powderkeg_game::{Sticks, terms};
+use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
-use twinstep_core::simnet::LinkProfile;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
-pub(crate) use args::{
-    BotsArgs, DurabilityArg, FailureArg, Format, FramesArgs, HostArgs, JoinArgs, NameArgs,
-    PlayArgs, ReplayArgs, ServeArgs, ShotsArgs, SticksArg, TicketArgs, ViewArgs,
+use crate::args::{
+    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ServeArgs, ShotsArgs,
+    SticksArg, TicketArgs, ViewArgs, link,
 };
-pub use failure::Failure;
-
 use crate::bots::{self, BotsOptions};
-use crate::game::Sticks;
+use crate::failure::Failure;
 use crate::view::{self, View};
-use crate::{host, journal, play, replay, say, serve, window, wiring};
+use crate::{host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -188,7 +184,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
             Some(folder) => Some(serve::new_journal(folder)?),
         },
     };
-    let report = bots::run(&options, &wiring::rules(args.enemies))?;
+    let report = bots::run(&options, &terms::rules(args.enemies))?;
     match args.report {
         Format::Json => say::out(report.to_json())?,
         Format::Text => say::out(&report)?,
@@ -200,14 +196,6 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::from(u8::from(!faults.is_empty())))
-}
-
-/// Reads a link; its own words say what is wrong with it.
-pub(crate) fn link(text: &str) -> Result<LinkProfile, Failure> {
-    text.parse().map_err(|error| Failure::Flag {
-        flag: "link",
-        reason: format!("{error}"),
-    })
 }
 
 /// Sends the log to standard error, and none at all into a view on the terminal.
@@ -244,7 +232,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
             },
         }
     })?;
-    let log = say::log(filter, std::io::stderr, std::io::stderr().is_terminal());
+    let log = log::plain_rows(filter, std::io::stderr, std::io::stderr().is_terminal());
     // This is the first and only one.
     let _ = tracing::subscriber::set_global_default(log);
     Ok(())

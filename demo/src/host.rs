@@ -16,14 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use powderkeg_game::{Game, terms};
+use powderkeg_view::say;
+use powderkeg_view::time::unix_now;
 use twinstep_server::host::{Server, TicketIssuer};
 use twinstep_udp::Key;
 
-use crate::cli::{Failure, HostArgs};
-use crate::game::Game;
-use crate::say;
+use crate::args::HostArgs;
+use crate::failure::Failure;
 use crate::serve::{self, TICKET_LIFE, beside};
-use crate::wiring::{self, unix_now};
+use crate::wiring;
 
 /// Runs a match for friends until it is asked to end.
 pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
@@ -40,7 +42,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         Some(file) => Key::load(file)?,
         None => Key::generate(),
     };
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.players.into()).key(key);
     if let Some(file) = &args.key_file {
@@ -286,7 +288,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
-        let server = wiring::server(&wiring::rules(Some(0)), 1, 2);
+        let server = wiring::server(&terms::rules(Some(0)), 1, 2);
         let server = server.listen("127.0.0.1:0").unwrap();
         let inviter = Inviter {
             issuer: server.issuer(),

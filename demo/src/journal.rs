@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use powderkeg_game::Game;
+use powderkeg_view::say;
 use twinstep_core::text::line;
 use twinstep_server::host::{Checkup, Harm};
 
-use crate::cli::Failure;
-use crate::game::Game;
-use crate::say;
+use crate::failure::Failure;
 
 /// Says what is sound of a journal; exits with 1 if not all of it is.
 pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {

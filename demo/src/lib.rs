@@ -1,34 +1,31 @@
 //! *Powderkeg*: a top-down co-op shooter, and the example that games built on Twinstep begin with.
 //!
+//! ```text
+//!   powderkeg: command line, network ──▶ powderkeg_view: window, terminal ──▶ powderkeg_game: the rules
+//!   demo/src                             demo/view                            demo/game
+//! ```
+//!
 //! | module | what is in it |
 //! |---|---|
-//! | [`game`] | the whole game as a state and a step, without network, clock or screen |
-//! | [`game_show`] | its poses, as the client's picture wants them |
-//! | [`feed`] | what a view draws from: a match that is played, or one that was |
-//! | [`rehearsal`] | a whole match in one process and virtual time |
-//! | [`wiring`] | how server and clients are put together from it |
-//! | [`view`], [`terminal`], [`window`] | where a match is shown; the views on a terminal and in a window |
+//! | [`cli`], `args`, `policies`, [`failure`], `log` | the command line: what can be asked for, and why it cannot be done |
+//! | `play`, `serve`, `host`, `replay`, `journal` | its commands |
 //! | [`bots`], [`report`] | players made of numbers over real UDP, and what was measured |
-//! | [`cli`], [`play`], [`serve`], `host`, `replay`, `say`, `stop` | the command line |
-//! | [`skirmish`] | a second, tiny game: strategy in lockstep, played by `examples/skirmish.rs` |
+//! | [`wiring`] | how server and clients are put together |
+//! | `view` | where a match is shown |
+//! | `signals` | what asks the process to end |
 
+mod args;
 pub mod bots;
 pub mod cli;
-pub mod feed;
-pub mod game;
-pub mod game_show;
+pub mod failure;
 mod host;
 mod journal;
-pub mod play;
+mod log;
+mod play;
 mod policies;
-pub mod rehearsal;
 mod replay;
 pub mod report;
-mod say;
-pub mod serve;
-pub mod skirmish;
-mod stop;
-pub mod terminal;
-pub mod view;
-pub mod window;
+mod serve;
+mod signals;
+mod view;
 pub mod wiring;

@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use powderkeg_game::{Game, GameShow, Pad, Rules, Sticks, terms};
+use powderkeg_view::feed::{Feed, Live, Surplus};
+use powderkeg_view::time::unix_now;
+use powderkeg_view::{say, stop};
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, SessionConfig};
 use twinstep_core::Mwc;
@@ -18,16 +22,13 @@ use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
 use twinstep_udp::{Key, Ticket};
 
+use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotsOptions, Hands};
-use crate::cli::{Failure, JoinArgs, NameArgs, PlayArgs, link};
-use crate::feed::{Feed, Live, Surplus};
-use crate::game::{Game, Pad, Rules, Sticks};
-use crate::game_show::GameShow;
+use crate::failure::Failure;
 use crate::report::line_of;
 use crate::serve::beside;
 use crate::view::{self, Shown, View};
-use crate::wiring::{self, unix_now};
-use crate::{say, stop};
+use crate::{signals, wiring};
 
 /// Who may play where others may join.
 const SEATS: usize = 8;
@@ -44,7 +45,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     if view == View::Nowhere && args.listen.is_none() {
         return play_headless(args);
     }
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let server = start_server(args, &rules)?;
     let luck = Mwc::seed(args.seed);
     let mut team = Vec::new();
@@ -77,7 +78,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     };
     if args.stay && !stop::asked() {
         say::out("serving on until everybody has left; Ctrl-C ends it")?;
-        server.run_until_deserted().map_err(stop::no_signals)?;
+        server.run_until_deserted().map_err(signals::no_signals)?;
     } else {
         server.shutdown();
     }
@@ -122,7 +123,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
 
 /// The session of who plays at a screen: named, and recorded, so that it can be saved.
 fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow> {
-    wiring::session(rules)
+    terms::session(rules)
         .names(names.names.iter().map(Name::as_str))
         .recorded(unix_now().as_secs())
 }
@@ -191,7 +192,7 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
         sticks: Sticks::Keys,
         journal: None,
     };
-    let report = bots::run(&options, &wiring::rules(args.enemies))?;
+    let report = bots::run(&options, &terms::rules(args.enemies))?;
     say::out(&report)?;
     Ok(ExitCode::from(u8::from(!report.faults().is_empty())))
 }
@@ -212,10 +213,10 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         true => paste()?,
         false => Ticket::load(&args.ticket)?,
     };
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let view = view::choose(&args.view);
     let on_screen = !args.bot && view != View::Nowhere;
-    stop::listen()?;
+    signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
     let back = kept.as_deref().and_then(|kept| returned(kept, session()));

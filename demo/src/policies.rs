@@ -149,8 +149,10 @@ fn claims(text: &str) -> Result<Claims, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser;
+    use powderkeg_game::terms;
+
+    use super::*;
 
     #[derive(Debug, Parser)]
     struct Flags {
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn without_flags_it_is_the_action_preset_in_which_nobody_is_immortal() {
-        assert_eq!(config("").unwrap(), crate::wiring::policies());
+        assert_eq!(config("").unwrap(), terms::policies());
     }
 
     #[test]

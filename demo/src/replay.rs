@@ -6,17 +6,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use powderkeg_game::{Game, terms};
+use powderkeg_view::feed::{Clock, Feed, Playback};
+use powderkeg_view::say;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::cli::{Failure, ReplayArgs};
-use crate::feed::{Clock, Feed, Playback};
-use crate::game::Game;
-use crate::say;
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
 use crate::view::{self, Shown, View};
-use crate::wiring;
 
 /// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let playback = Playback::open(read(&args.file)?, &rules).map_err(|source| Failure::Replay {
         path: args.file.clone(),
         source,
@@ -61,13 +61,13 @@ fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
 fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let path = &args.file;
     let file = read(path)?;
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let failed = |source| Failure::Replay {
         path: path.clone(),
         source,
         enemies: args.enemies,
     };
-    let hello = Hello::of::<Game>(&rules, wiring::BUILD).expect("rules without a NaN");
+    let hello = Hello::of::<Game>(&rules, terms::BUILD).expect("rules without a NaN");
     let mut replay = Replay::<Game>::open(&file, &rules, &hello).map_err(failed)?;
     let survey = Survey::of::<Game>(&file, replay.index());
     say::out(summary(replay.index(), &survey))?;
@@ -81,11 +81,11 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if let Some(fault) = &fault {
         say::out(fault)?;
         let build = &replay.index().about.build;
-        if matches!(fault, ReplayError::Differs { .. }) && build != wiring::BUILD {
+        if matches!(fault, ReplayError::Differs { .. }) && build != terms::BUILD {
             say::out(format_args!(
                 "It was begun by build {:?}; this is {:?}.",
                 line(build),
-                wiring::BUILD
+                terms::BUILD
             ))?;
         }
         if let Ok(tick) = reach(&mut replay) {
@@ -221,6 +221,7 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
 mod tests {
     use std::path::PathBuf;
 
+    use powderkeg_game::Rules;
     use twinstep_core::frame::{FrameData, Perspective, PlayerSet, RosterChange};
     use twinstep_core::journal::WrittenBy;
     use twinstep_core::replay::Recorder;
@@ -229,7 +230,6 @@ mod tests {
     use twinstep_core::{PlayerId, World};
 
     use super::*;
-    use crate::game::Rules;
 
     /// It sets the terminal's title, clears the screen, turns the row around, hides letters and piles up marks.
     const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\n\u{202e}\u{2066}\u{200b}\u{3164}z\u{301}\u{302}\u{303}\u{e000}";
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn told(file: &[u8], rules: &Rules) -> String {
-        let hello = Hello::of::<Game>(rules, wiring::BUILD).unwrap();
+        let hello = Hello::of::<Game>(rules, terms::BUILD).unwrap();
         let replay = Replay::<Game>::open(file, rules, &hello).unwrap();
         let survey = Survey::of::<Game>(file, replay.index());
         assert_eq!(survey.fault, None);
@@ -304,7 +304,7 @@ mod tests {
     fn what_is_said_of_a_hostile_journal_does_nothing_either() {
         let (rules, other) = (Rules::arena(0), Rules::arena(1));
         let file = journal(&rules, EVIL, Some(EVIL));
-        let hello = Hello::of::<Game>(&other, wiring::BUILD).unwrap();
+        let hello = Hello::of::<Game>(&other, terms::BUILD).unwrap();
         let source = Replay::<Game>::open(&file, &other, &hello).err().unwrap();
         let refused = Failure::Replay {
             path: PathBuf::from("a.journal"),
@@ -314,7 +314,7 @@ mod tests {
         steers_nothing(&refused.to_string());
 
         let rules = std::sync::Arc::new(rules);
-        let config = crate::wiring::policies();
+        let config = terms::policies();
         let unasked = |_: &twinstep_server::Look<'_, Game>, _, _: &_| unreachable!("it is over");
         let over = twinstep_server::Match::resume(config, &file, rules.clone(), unasked);
         steers_nothing(&over.err().unwrap().to_string());

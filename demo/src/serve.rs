@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use powderkeg_game::{Game, Rules, terms};
+use powderkeg_view::say;
+use powderkeg_view::time::unix_now;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{
     SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
@@ -15,10 +18,9 @@ use twinstep_server::host::{
 };
 use twinstep_udp::{Key, SafeSerials, SerialOf, Ticket, TicketSpec};
 
-use crate::cli::{DurabilityArg, Failure, FailureArg, ServeArgs, TicketArgs};
-use crate::game::{Game, Rules};
-use crate::wiring::{self, unix_now};
-use crate::{say, stop};
+use crate::args::{DurabilityArg, FailureArg, ServeArgs, TicketArgs};
+use crate::failure::Failure;
+use crate::{signals, wiring};
 
 /// The match that a server runs.
 const MATCH: u64 = 1;
@@ -33,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     check_spectators(args)?;
     let key = Key::load(&args.key_file)?;
-    let rules = wiring::rules(args.enemies);
+    let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.max_players.into())
         .policies(args.policies.config())
@@ -79,7 +81,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
 
 /// What a server's end means for whoever started it.
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
-    match stopped.map_err(stop::no_signals)? {
+    match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }
@@ -121,7 +123,7 @@ fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<P
     if args.new_match {
         return Ok(None);
     }
-    let hello = Hello::of::<Game>(rules, wiring::BUILD).expect("rules without a NaN");
+    let hello = Hello::of::<Game>(rules, terms::BUILD).expect("rules without a NaN");
     let found = newest_unfinished(folder, &hello)?;
     for (path, why) in &found.left_alone {
         if why.is_strange() {

@@ -6,17 +6,17 @@
 
 use std::io::IsTerminal;
 use std::sync::Once;
-use std::time::Duration;
 
+use powderkeg_view::feed::Feed;
+use powderkeg_view::say;
+use powderkeg_view::terminal::{self, TerminalOptions};
+use powderkeg_view::window::{self, Backend, NoWindow};
 use twinstep_client::client::Ended;
-use twinstep_client::stats::SessionStats;
 
-use crate::cli::{Failure, ViewArgs};
-use crate::feed::Feed;
+use crate::args::ViewArgs;
+use crate::failure::Failure;
 use crate::report::line_of;
-use crate::terminal::{self, TerminalOptions};
-use crate::window::{self, Backend, NoWindow};
-use crate::{say, stop};
+use crate::signals;
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,32 +62,6 @@ fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// How it went.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// For how long the view ran.
-    pub played: Duration,
-    /// The session's counters at the end; none of a replay.
-    pub stats: Option<SessionStats>,
-    /// The team's points.
-    pub score: u32,
-    /// Why it ended; `None`: the player quit.
-    pub ended: Option<Ended>,
-}
-
-impl Summary {
-    /// What a feed came to.
-    #[must_use]
-    pub fn of(feed: &Feed, ended: Option<Ended>) -> Summary {
-        Summary {
-            played: feed.now(),
-            stats: feed.stats(),
-            score: feed.score(),
-            ended,
-        }
-    }
-}
-
 /// What became of showing a match.
 pub(crate) enum Shown {
     /// It was shown, and ended so; `None`: the player quit.
@@ -100,7 +74,7 @@ pub(crate) enum Shown {
 /// output. Takes over the calling thread, which must be the process's first one.
 pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Failure> {
     if view != View::Nowhere {
-        stop::listen()?;
+        signals::listen()?;
     }
     let summary = match view {
         View::Window(backend) => match window::run(feed, options(backend, args)) {
@@ -148,12 +122,13 @@ fn options(backend: Backend, args: &ViewArgs) -> window::Options {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
+
+    use powderkeg_game::{GameShow, Rules};
+    use powderkeg_view::feed::Live;
+    use powderkeg_view::rehearsal::{Rehearsal, Setup};
 
     use super::*;
-    use crate::feed::Live;
-    use crate::game::Rules;
-    use crate::game_show::GameShow;
-    use crate::rehearsal::{Rehearsal, Setup};
 
     #[test]
     fn where_there_is_no_view_the_feed_comes_back_unplayed() {

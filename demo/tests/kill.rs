@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, Process, powderkeg};
 use powderkeg::bots::{BotClient, Hands};
-use powderkeg::game::{Game, Sticks};
 use powderkeg::wiring;
+use powderkeg_game::terms;
+use powderkeg_game::{Game, Sticks};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Replay, Survey};
 use twinstep_core::{Mwc, PlayerId};
@@ -70,7 +71,7 @@ impl Match {
     fn bot(&self, n: usize, line: &str) -> BotClient {
         let ticket = self.folder.ticket(&self.address, &format!("bot-{n}"));
         let ticket = Ticket::load(ticket).unwrap();
-        let rules = wiring::rules(None);
+        let rules = terms::rules(None);
         let line = line.parse().ok().map(|link| (link, n as u64));
         let client = wiring::client(&ticket, &rules, line).unwrap();
         BotClient::new(client, rules, Sticks::Keys, Mwc::seed(n as u64))
@@ -188,7 +189,7 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     assert_eq!(incidents.count(), 0, "{journals:?}");
     assert_eq!(journals.len(), 1, "one file tells the whole match");
     let file = fs::read(&journals[0]).unwrap();
-    let rules = wiring::rules(None);
+    let rules = terms::rules(None);
     let hello = Hello::of::<Game>(&rules, "").unwrap();
     let index = twinstep_core::replay::Index::scan(&file).unwrap();
     assert_eq!(index.resumes, kills);
@@ -231,7 +232,7 @@ fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<Atom
         ticket
     };
     let newest = Ticket::load(newest).unwrap();
-    let rules = wiring::rules(None);
+    let rules = terms::rules(None);
     let link = "rtt=200,jitter=0,loss=2".parse().unwrap();
     let client = wiring::client(&newest, &rules, Some((link, seed))).unwrap();
     let handed = Arc::new(AtomicBool::new(false));

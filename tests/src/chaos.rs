@@ -84,7 +84,7 @@ impl Run {
 /// each would compile it again for itself.
 pub static HISTORY: fn(&Plan) -> Run = run::<History>;
 /// The same in Powderkeg.
-pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg::game::Game>;
+pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg_game::Game>;
 /// The same at the edges of every bound.
 pub static EDGES: fn(&Plan) -> Run = run::<Edges>;
 

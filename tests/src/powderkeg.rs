@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use powderkeg::game::{
-    Arbiter, Body, Bot, Command, Game, Hit, Luck, Outcome, Pad, Query, Rules, admit, speculate,
+use powderkeg_game::{
+    Arbiter, Body, Bot, Command, Game, GameShow, Hit, Luck, Outcome, Pad, Query, Rules, admit,
+    speculate,
 };
-use powderkeg::game_show::GameShow;
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
@@ -66,10 +66,10 @@ impl Play for Game {
 
     fn driver(sticks: Sticks, luck: Mwc) -> Bot {
         let sticks = match sticks {
-            Sticks::Keys => powderkeg::game::Sticks::Keys,
-            Sticks::Analog => powderkeg::game::Sticks::Analog,
-            Sticks::Sticky => powderkeg::game::Sticks::Sticky,
-            Sticks::Still => powderkeg::game::Sticks::Still,
+            Sticks::Keys => powderkeg_game::Sticks::Keys,
+            Sticks::Analog => powderkeg_game::Sticks::Analog,
+            Sticks::Sticky => powderkeg_game::Sticks::Sticky,
+            Sticks::Still => powderkeg_game::Sticks::Still,
         };
         Bot::new(sticks, luck)
     }

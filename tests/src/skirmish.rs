@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use powderkeg::skirmish::{Blast, Bombardier, Bot, Command, Hits, Rules, Skirmish};
+use powderkeg_game::skirmish::{Blast, Bombardier, Bot, Command, Hits, Rules, Skirmish};
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 

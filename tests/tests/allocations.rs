@@ -11,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_core::journal::{Record, records};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_tests::powderkeg::CAMPAIGN;

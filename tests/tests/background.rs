@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Event, Reconcile, SessionConfig};
 use twinstep_core::frame::Phase;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_core::packet::ByteCounts;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use powderkeg::game::{Game, Outcome, PLAYER_RADIUS, Phase};
+use powderkeg_game::{Game, Outcome, PLAYER_RADIUS, Phase};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;

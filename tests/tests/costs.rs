@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_client::Closed;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 

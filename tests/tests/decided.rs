@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg::game::{
+use powderkeg_game::{
     Arbiter, BULLET_RADIUS, Command, Game, Heading, Item, Judge, Luck, Outcome, PLAYER_RADIUS, Pad,
     Rules,
 };
@@ -311,7 +311,7 @@ impl Referee<Game> for Probe {
 #[test]
 fn a_death_by_something_far_away_is_refused() {
     let place = Vec2::new(-33.0, -17.5);
-    let stands = |at: Vec2| powderkeg::game::Path::Round {
+    let stands = |at: Vec2| powderkeg_game::Path::Round {
         stops: vec![at],
         leg_ticks: 100,
     };

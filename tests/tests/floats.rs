@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_core::replay::Replay;
 use twinstep_tests::golden;
 use twinstep_tests::recorded::recorded;

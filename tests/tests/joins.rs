@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::link::Link;

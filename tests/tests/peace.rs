@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_core::replay::{Replay, ReplayError, Survey};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};

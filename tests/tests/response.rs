@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg::game::{Game, Heading, Pad, ShowKey};
+use powderkeg_game::{Game, Heading, Pad, ShowKey};
 use twinstep_core::PlayerId;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg::game::{Game, Query};
-use powderkeg::skirmish::Skirmish;
+use powderkeg_game::skirmish::Skirmish;
+use powderkeg_game::{Game, Query};
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_client::cues::CueKind;
@@ -165,7 +165,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
     while replay.step().unwrap() {
         for answer in &replay.frame().outcomes {
             keys.push((answer.asked, answer.key));
-            if let Some(powderkeg::game::Outcome::Blast { hits: list }) = &answer.outcome {
+            if let Some(powderkeg_game::Outcome::Blast { hits: list }) = &answer.outcome {
                 hits += list.len();
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Event, SessionConfig};
 use twinstep_core::frame::Phase;

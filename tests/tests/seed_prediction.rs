@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg::game::{Game, Heading, Pad, Rules, Wall};
+use powderkeg_game::{Game, Heading, Pad, Rules, Wall};
 use twinstep_client::SessionConfig;
 use twinstep_client::picture::{Poses, Smoothing, show_with};
 use twinstep_core::bounds::{LEAD_TIME, lead_max};

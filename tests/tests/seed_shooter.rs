@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg::game::{
+use powderkeg_game::{
     Arbiter, Command, Cue, Enemy, Game, Heading, Judge, Luck, Pad, Path, Rules, Tuning,
 };
 use twinstep_client::SessionConfig;

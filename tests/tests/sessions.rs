@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_client::{Closed, Progress, Session, SessionConfig};
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;

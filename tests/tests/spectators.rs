@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use powderkeg::game::Game;
+use powderkeg_game::Game;
 use twinstep_client::session::CommandError;
 use twinstep_client::{Closed, Progress};
 use twinstep_core::bounds::INPUT_BYTES_MAX;

@@ -112,6 +112,20 @@ fn crates_depend_downwards_only() {
             "{package} depends on a game"
         );
     }
+    for (package, above) in [
+        ("demo/game", &["\npowderkeg"][..]),
+        ("demo/view", &["\npowderkeg ", "\npowderkeg."]),
+        // What needs the game alone compiles no window.
+        (
+            "tests",
+            &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
+        ),
+    ] {
+        let manifest = read(&format!("{package}/Cargo.toml"));
+        for other in above {
+            assert!(!manifest.contains(other), "{package} names{other}");
+        }
+    }
     let client = read("client/Cargo.toml");
     assert!(
         !client.contains("twinstep-server"),
@@ -128,8 +142,8 @@ fn foreign_engines_are_named_in_one_module_only() {
         (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
         (&["rapier2d::"], &["server/src/physics/"]),
-        (&["macroquad::"], &["demo/src/window/"]),
-        (&["pulseaudio::"], &["demo/src/window/sound/output.rs"]),
+        (&["macroquad::"], &["demo/view/src/window/"]),
+        (&["pulseaudio::"], &["demo/view/src/window/sound/output.rs"]),
         (&["ggrs::"], &["bench/src/"]),
     ] {
         let homes: Vec<&str> = homes.iter().chain(&bench_and_checks).copied().collect();
@@ -200,9 +214,10 @@ fn the_demo_prints_in_one_place_only() {
         let code = code.split("#[cfg(test)]").next().unwrap_or_default();
         code.contains("print!(") || code.contains("println!(")
     };
-    let mut printers = sources("demo/src");
+    let folders = ["demo/game/src", "demo/view/src", "demo/src"];
+    let mut printers: Vec<String> = folders.into_iter().flat_map(sources).collect();
     printers.retain(|path| !path.ends_with("tests.rs") && prints(path));
-    // The one that does, `demo/src/say.rs`, writes and looks at what comes of it.
+    // The one that does, `demo/view/src/say.rs`, writes and looks at what comes of it.
     assert_eq!(printers, NOBODY);
 }
 

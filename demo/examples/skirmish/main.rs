@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Parser;
-use powderkeg::skirmish::{Bombardier, Bot, Command, Rules, Skirmish};
+use powderkeg_game::skirmish::{Bombardier, Bot, Command, Rules, Skirmish};
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind};
-use powderkeg::skirmish::{Command, Kind, Point, Rules, STEPS, Skirmish};
+use powderkeg_game::skirmish::{Command, Kind, Point, Rules, STEPS, Skirmish};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};

@@ -1,0 +1,371 @@
+//! Barrels: a fuse, a question, a blast.
+//!
+//! ```text
+//!   Whole ──lit──▶ Lit ──fuse ends──▶ Blasting ──outcome──▶ Gone ──timer──▶ Whole (the next life)
+//!           │                            │ ask                │
+//!   shot, order, blast, sapper     Query::Blast       harm, and other barrels lit: a chain
+//!                                  Query::Toss        barrels and crates fly: see `toss`
+//! ```
+//!
+//! A barrel that flies burns on, and its blast is where it is then; but nothing lights it in the air.
+//!
+//! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
+//! frame brings it, and only to who was there when it was asked.
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+
+use super::bomb::Bomb;
+use super::cue::Cue;
+use super::hit::{Body, Hit};
+use super::kind::Kind;
+use super::query::{Outcome, Query};
+use super::rules::Rules;
+use super::state::{BARREL_RADIUS, Barrel, Crate, Game, Stage, Timer};
+use super::units::Point;
+
+impl Game {
+    pub(super) fn place_barrels(&mut self, rules: &Rules) {
+        let homes = rules.barrels.iter();
+        self.barrels
+            .extend(homes.map(|at| Barrel::new(0, Tick(0), *at)));
+    }
+
+    /// Lights a barrel that stands and does not burn yet; `by` gets the credit.
+    pub(super) fn light(
+        &mut self,
+        n: u8,
+        fuse_ticks: u32,
+        by: Option<PlayerId>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let barrel = self.barrels.get_mut(usize::from(n));
+        let Some(barrel) = barrel.filter(|barrel| barrel.can_be_lit()) else {
+            return;
+        };
+        barrel.stage = Stage::Lit;
+        barrel.by = by;
+        let key = barrel.key(n);
+        self.timers
+            .at(frame.tick() + fuse_ticks, key, Timer::Fuse(n));
+        fx.cue(key, Cue::Lit(n));
+    }
+
+    /// Sappers light what they pass.
+    pub(super) fn sap(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for n in 0..self.barrels.len() as u8 {
+            let barrel = self.barrels[usize::from(n)];
+            if barrel.can_be_lit() && self.sapper_at(barrel.at, frame) {
+                self.light(n, frame.rules().tuning.fuse_ticks, None, frame, fx);
+            }
+        }
+    }
+
+    fn sapper_at(&self, at: Vec2, frame: &Frame<'_, Game>) -> bool {
+        self.enemies.iter().any(|enemy| {
+            let reach = Kind::Sapper.radius() + BARREL_RADIUS;
+            enemy.kind == Kind::Sapper
+                && at.distance_squared(enemy.at) <= reach * reach
+                && enemy.is_awake(frame.tick(), frame.rules())
+        })
+    }
+
+    /// A fuse has burnt down: asks whom the blast hits. (Law *One door*: physics is not ours to compute.)
+    pub(super) fn burst(&mut self, n: u8, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
+            return;
+        };
+        barrel.stage = Stage::Blasting;
+        let at = barrel.at;
+        self.ask_blast(Bomb::Barrel(n), at, frame, fx);
+    }
+
+    /// Asks whom a bomb hits. (Law *One door*: physics is not ours to compute.)
+    pub(super) fn ask_blast(
+        &self,
+        bomb: Bomb,
+        at: Vec2,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let key = match bomb {
+            Bomb::Barrel(n) => self.barrels[usize::from(n)].question(n),
+            Bomb::Shell { owner, n } => Key::player(owner, 1 << 31 | n),
+        };
+        let asked = frame.tick();
+        let at_64ths = Point::of(at);
+        fx.ask(
+            key,
+            Query::Blast {
+                bomb,
+                at: at_64ths,
+                asked,
+            },
+        );
+        self.ask_toss(key, bomb, at, frame, fx);
+    }
+
+    /// The answers that this frame brings.
+    pub(super) fn hear_outcomes(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for (key, query, outcome) in frame.outcomes() {
+            match (*query, outcome) {
+                (Query::Blast { bomb, asked, .. }, outcome) => {
+                    let hits = outcome.and_then(|outcome| match outcome {
+                        Outcome::Blast { hits } => Some(hits.as_slice()),
+                        _ => None,
+                    });
+                    self.hear_blast(key, bomb, asked, hits, frame, fx);
+                }
+                (Query::Loot { n }, Some(Outcome::Loot(item))) => {
+                    self.hear_loot(n, key, *item, frame);
+                }
+                (Query::Crit(strike), Some(Outcome::Crit(true))) => {
+                    self.crit(key, strike, frame, fx);
+                }
+                _ => {}
+            }
+        }
+        // After all blasts of this frame: they meet what is thrown while it still lies.
+        for (key, query, outcome) in frame.outcomes() {
+            if let (Query::Toss { asked, .. }, Some(Outcome::Toss { throws })) = (query, outcome) {
+                self.hear_toss(key, *asked, throws, frame, fx);
+            }
+        }
+    }
+
+    fn hear_blast(
+        &mut self,
+        key: Key,
+        bomb: Bomb,
+        asked: Tick,
+        hits: Option<&[Hit]>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let (cause, by, cues) = match bomb {
+            Bomb::Barrel(n) => {
+                let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
+                    return;
+                };
+                // One that was put back meanwhile has another name, and has not gone off.
+                if barrel.stage != Stage::Blasting || barrel.question(n) != key {
+                    return;
+                }
+                barrel.stage = Stage::Gone;
+                let (cause, by) = (barrel.key(n), barrel.by);
+                let next = frame.tick() + frame.rules().tuning.barrel_return_ticks;
+                self.timers.at(next, cause, Timer::Barrel(n));
+                (cause, by, [Cue::Blast(n), Cue::Fizzle(n)])
+            }
+            Bomb::Shell { owner, n } => (key, Some(owner), [Cue::Burst { owner, n }; 2]),
+        };
+        let [blast, fizzle] = cues;
+        match hits {
+            Some(hits) => {
+                fx.cue(cause, blast);
+                for hit in hits {
+                    self.blast(hit, bomb, asked, by, frame, fx);
+                }
+            }
+            None => fx.cue(cause, fizzle),
+        }
+    }
+
+    /// Hurts one that the answer names, unless it came only after the question.
+    fn blast(
+        &mut self,
+        hit: &Hit,
+        bomb: Bomb,
+        asked: Tick,
+        by: Option<PlayerId>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let tuning = &frame.rules().tuning;
+        let damage = hit.damage(bomb, tuning);
+        match hit.body {
+            Body::Player(id) => self.hurt_player(id, damage, frame, fx),
+            Body::Enemy(slot) => {
+                let enemy = self.enemies.get(usize::from(slot));
+                if enemy.is_some_and(|enemy| enemy.born <= asked) {
+                    self.hurt_enemy(slot, damage, by, frame, fx);
+                }
+            }
+            Body::Barrel(n) => {
+                let barrel = self.barrels.get(usize::from(n));
+                if barrel.is_some_and(|barrel| barrel.rests.is_some_and(|since| since <= asked)) {
+                    self.light(n, tuning.chain_fuse_ticks, by, frame, fx);
+                }
+            }
+            Body::Crate(n) => {
+                let chest = self.crates.get(usize::from(n)).copied();
+                let lay = |chest: &Crate| chest.rests.is_some_and(|since| since <= asked);
+                if let Some(chest) = chest.filter(lay) {
+                    self.hurt_crate(n, damage, chest.key(n).child(asked.0), frame, fx);
+                }
+            }
+        }
+    }
+
+    /// The next barrel of a place.
+    pub(super) fn return_barrel(&mut self, n: u8, frame: &Frame<'_, Game>) {
+        let home = frame.rules().barrels.get(usize::from(n));
+        if let Some((barrel, home)) = self.barrels.get_mut(usize::from(n)).zip(home) {
+            *barrel = Barrel::new(barrel.life.wrapping_add(1), frame.tick(), *home);
+        }
+    }
+
+    /// All barrels are whole and at home; if the blast of one is being asked, the answer finds nothing any more.
+    pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
+        for n in 0..self.barrels.len() as u8 {
+            self.timers.cancel(self.barrels[usize::from(n)].key(n));
+            self.return_barrel(n, frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrayvec::ArrayVec;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::Command;
+
+    const N: u8 = 6;
+
+    /// ONE has lit barrel N; the fuse has just burnt down, and the question is open.
+    fn burst() -> Solo {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = rules().barrels[usize::from(N)];
+        game.command(ONE, Command::Light { barrel: N }).step();
+        assert_eq!(game.effects().cues().len(), 1);
+        game.run(rules().tuning.fuse_ticks);
+        game
+    }
+
+    fn outcome(hits: &[(Body, u8)]) -> Outcome {
+        let hits: ArrayVec<Hit, _> = hits
+            .iter()
+            .map(|&(body, distance_8ths)| Hit {
+                distance_8ths,
+                body,
+            })
+            .collect();
+        Outcome::Blast { hits }
+    }
+
+    #[test]
+    fn a_fuse_asks_exactly_once_under_its_own_name() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = rules().barrels[usize::from(N)];
+        let mut asks = Vec::new();
+        for tick in 0..500 {
+            // Ordering again and again lights it once.
+            if tick < 300 {
+                game.command(ONE, Command::Light { barrel: N });
+            }
+            asks.extend(game.step().asks().iter().map(|(key, _)| *key));
+        }
+        assert_eq!(asks, [game.sim().barrels[usize::from(N)].question(N)]);
+    }
+
+    #[test]
+    fn the_answer_is_applied_in_the_frame_that_brings_it() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        put_enemy(&mut game, 1, rules().barrels[0]);
+        game.run(50);
+        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Blasting);
+        assert_eq!(game.sim().enemies[1].health, Kind::Urchin.health());
+        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        let barrel = game.sim().barrels[usize::from(N)].key(N);
+        assert!(game.effects().cues().contains(&(barrel, Cue::Blast(N))));
+        assert!(!game.sim().enemies[1].is_alive());
+        assert_eq!(player(&game).kills, 1, "the credit is his who lit it");
+        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Gone);
+    }
+
+    #[test]
+    fn damage_falls_with_distance_to_the_half() {
+        let tuning = rules().tuning;
+        let damage = |distance_8ths| {
+            Hit {
+                distance_8ths,
+                body: Body::Barrel(0),
+            }
+            .damage(Bomb::Barrel(0), &tuning)
+        };
+        let edge = (tuning.blast_radius * 8.0) as u8;
+        assert_eq!(
+            [damage(0), damage(edge)],
+            [tuning.blast_damage, tuning.blast_damage / 2]
+        );
+        assert!((0..edge).all(|d| damage(d) >= damage(d + 1)));
+    }
+
+    #[test]
+    fn a_blast_lights_other_barrels_for_the_same_credit() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        game.answer(key, outcome(&[(Body::Barrel(2), 9), (Body::Barrel(3), 9)]))
+            .step();
+        assert_eq!(game.sim().barrels[2].by, Some(ONE));
+        game.run(rules().tuning.chain_fuse_ticks);
+        let open: Vec<Key> = game
+            .world()
+            .open_queries()
+            .iter()
+            .map(|open| open.key)
+            .collect();
+        assert_eq!(
+            open,
+            [2, 3].map(|n: u8| game.sim().barrels[usize::from(n)].question(n))
+        );
+    }
+
+    #[test]
+    fn a_question_without_answer_fizzles_and_the_barrel_comes_back() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        game.refuse(key).step();
+        let barrel = game.sim().barrels[usize::from(N)].key(N);
+        assert_eq!(game.effects().cues(), [(barrel, Cue::Fizzle(N))]);
+        game.run(rules().tuning.barrel_return_ticks);
+        let barrel = game.sim().barrels[usize::from(N)];
+        assert_eq!((barrel.stage, barrel.life), (Stage::Whole, 1));
+    }
+
+    #[test]
+    fn who_came_only_after_the_question_is_not_hurt() {
+        let mut game = burst();
+        let key = game.world().open_queries()[0].key;
+        put_enemy(&mut game, 1, rules().barrels[0]);
+        game.sim_mut().enemies[1].born = game.world().tick() + 1;
+        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        assert!(game.sim().enemies[1].is_alive());
+    }
+
+    #[test]
+    fn a_blast_kills_players_but_not_shielded_ones() {
+        for (safe_until, survives) in [(Tick(0), false), (Tick::MAX, true)] {
+            let mut game = burst();
+            let key = game.world().open_queries()[0].key;
+            player_mut(&mut game).safe_until = safe_until;
+            player_mut(&mut game).health = 50;
+            game.answer(key, outcome(&[(Body::Player(ONE), 0)])).step();
+            assert_eq!(player(&game).is_alive(), survives);
+        }
+    }
+
+    #[test]
+    fn sappers_light_barrels_while_players_stand_still() {
+        let mut game = with_player(arena(8));
+        let mut asks = 0;
+        for _ in 0..1_200 {
+            asks += game.step().asks().len();
+        }
+        assert!(asks >= 3, "{asks}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The blast as question and answer, and how a client guesses it.
+//!
+//! ```text
+//!   simulation ──Query::Blast──▶ server: physics mirror, an area query (resolve.rs) ──▶ Outcome in a frame
+//!                       └──────▶ client: the same question by plain geometry (here) ──▶ assumed Outcome
+//! ```
+//!
+//! Walls and standing crates hide what is behind them. The guess draws the same three lines to a body as the
+//! mirror does (to its middle and to where it looks widest), so it is right except when rounding decides; then
+//! the prediction is rebuilt.
+
+use glam::Vec2;
+
+use super::bomb::Bomb;
+use super::hit::{Body, Form, Hit, Hits};
+use super::rules::Rules;
+use super::state::{Game, PLAYER_RADIUS};
+
+/// Whether two answers name the same bodies, at the same distances to within an 8th of a unit.
+#[must_use]
+pub(super) fn agree(hits: &[Hit], others: &[Hit]) -> bool {
+    let known = |hit: &Hit| {
+        others.iter().any(|other| {
+            hit.body == other.body && hit.distance_8ths.abs_diff(other.distance_8ths) <= 1
+        })
+    };
+    hits.len() == others.len() && hits.iter().all(known)
+}
+
+/// Everybody whom a blast at `center` may reach: body, place and form. Walls are not asked; what is in the air
+/// is not there.
+pub fn bodies_near(
+    game: &Game,
+    center: Vec2,
+    reach: f32,
+) -> impl Iterator<Item = (Body, Vec2, Form)> {
+    let players = game.players.iter().filter(|(_, player)| player.is_alive());
+    let enemies = game.enemies.iter().zip(0..);
+    let enemies = enemies.filter(|(enemy, _)| enemy.is_alive());
+    let lying = game
+        .lying()
+        .map(|(prop, at)| (prop.into(), at, prop.form()));
+    players
+        .map(|(id, player)| (Body::Player(*id), player.at, Form::Disc(PLAYER_RADIUS)))
+        .chain(enemies.map(|(enemy, slot)| {
+            let form = Form::Disc(enemy.kind.radius());
+            (Body::Enemy(slot), enemy.at, form)
+        }))
+        .chain(lying)
+        .filter(move |(_, at, form)| form.distance(*at, center) <= reach)
+}
+
+/// Whom a client thinks that a blast hits.
+pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> Hits {
+    let reach = bomb.radius(&rules.tuning);
+    let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {
+        let distance = form.distance(at, center);
+        let sees = |point| rules.sees(center, point) && !is_hidden(game, body, center, point);
+        let is_hit = distance == 0.0 || form.outline(at, center).into_iter().any(sees);
+        is_hit.then(|| Hit::new(body, libm::roundf(distance * 64.0) as u32))
+    });
+    Hit::nearest(hits)
+}
+
+/// Whether a crate, but for `body` itself, lies between two points.
+fn is_hidden(game: &Game, body: Body, from: Vec2, to: Vec2) -> bool {
+    let mut crates = game.crates.iter().zip(0..);
+    crates.any(|(chest, n)| {
+        chest.stands() && body != Body::Crate(n) && chest.solid().meets(from, to - from).is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::bounds::OUTCOME_BYTES_MAX;
+    use twinstep_core::codec;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::{HITS_MAX, Outcome};
+
+    fn hits(game: &Solo, at: Vec2) -> Vec<Body> {
+        let hits = guess(game.sim(), &rules(), Bomb::Barrel(0), at);
+        hits.iter().map(|hit| hit.body).collect()
+    }
+
+    #[test]
+    fn the_largest_outcome_fits_its_bound() {
+        let all = (0..200).map(|n| Hit {
+            distance_8ths: 255,
+            body: Body::Enemy(u16::MAX - n),
+        });
+        let hits = Hit::nearest(all);
+        let outcome = Outcome::Blast { hits };
+        assert!(codec::size(&outcome).unwrap() <= OUTCOME_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_nearest_are_kept_in_order_however_they_come() {
+        let mut luck = twinstep_core::Mwc::seed(8);
+        for count in [0, 1, 47, 48, 49, 300] {
+            let mut all: Vec<Hit> = (0..count)
+                .map(|n| Hit {
+                    distance_8ths: luck.below(20) as u8,
+                    body: Body::Enemy(n),
+                })
+                .collect();
+            let hits = Hit::nearest(all.iter().copied());
+            all.sort();
+            all.truncate(HITS_MAX);
+            assert_eq!(hits.as_slice(), all);
+        }
+    }
+
+    #[test]
+    fn walls_hide_and_the_dead_are_not_there() {
+        let mut game = with_player(quiet());
+        let middle = Vec2::new(-12.0, 0.5);
+        player_mut(&mut game).at = Vec2::new(-14.0, 0.5);
+        put_enemy(&mut game, 0, Vec2::new(-12.0, 4.0));
+        // Behind the wall at (−9.5, 0.5).
+        put_enemy(&mut game, 1, Vec2::new(-7.5, 0.5));
+        put_enemy(&mut game, 2, Vec2::new(-12.0, -20.0));
+        // Barrel 2 stands at (−15.75, 4.5), in reach.
+        assert_eq!(
+            hits(&game, middle),
+            [Body::Player(ONE), Body::Enemy(0), Body::Barrel(2)]
+        );
+        game.sim_mut().enemies[0].health = 0;
+        assert_eq!(hits(&game, middle), [Body::Player(ONE), Body::Barrel(2)]);
+    }
+}

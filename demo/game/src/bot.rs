@@ -1,0 +1,472 @@
+//! A player made of numbers: looks at a state, draws from its own generator, holds a pad.
+//!
+//! Bots are real clients: what they decide goes through the same door as a person's fingers, and their luck
+//! is no part of the game's. The same seed and the same states make the same bot.
+
+use glam::Vec2;
+use twinstep_core::{Mwc, PlayerId, Tick};
+
+use super::order::Command;
+use super::pad::Pad;
+use super::rules::Rules;
+use super::state::{Game, Item, PLAYER_RADIUS, Player, Stage};
+use super::units::Heading;
+use super::weapon::Weapon;
+
+/// How a bot moves its sticks: what a prediction has to cope with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sticks {
+    /// Keys and a mouse: one of eight ways for a while, then another one; the aim changes at every tick.
+    Keys,
+    /// Both directions change at every tick, as a human thumb's do: the hardest to guess.
+    Analog,
+    /// All that is held changes at every tenth tick.
+    Sticky,
+    /// Neutral, no fire, no orders.
+    Still,
+}
+
+/// How often a sticky bot changes its mind.
+const STICKY_TICKS: u32 = 10;
+/// How soon a player at the keys thinks again: people see, and press, after a fifth of a second.
+const REACTION_TICKS: u32 = 18;
+/// Which ways keys lead, in all; and by how much of the circle's 255 steps a wish must be off before another one is
+/// taken: more than half of the way to it, so that nobody dithers.
+const WAYS: i32 = 8;
+const OFF_COURSE: i32 = 30;
+/// From how far bots fire at enemies, in units.
+const SIGHT: f32 = 18.0;
+/// How far a bot goes for a pick-up, in units.
+const GREED: f32 = 16.0;
+/// How far a bot likes its target to be, in units.
+const RANGE: f32 = 8.0;
+/// How far ahead a bot sees a bullet come, in ticks.
+const FORESIGHT_TICKS: f32 = 40.0;
+/// How near a bullet may pass a bot, in units.
+const MISS: f32 = 1.3;
+
+/// A bot that is asked whether it is ready leaves others so long to come, and to look about.
+const PATIENCE_TICKS: u32 = 150;
+
+/// One bot.
+#[derive(Clone, Debug)]
+pub struct Bot {
+    sticks: Sticks,
+    luck: Mwc,
+    pad: Pad,
+    next_order: Tick,
+    /// Since when it is asked whether it is ready.
+    asked_since: Option<Tick>,
+    next_thought: Tick,
+    /// To which side it circles around its target.
+    hand: f32,
+}
+
+impl Bot {
+    /// A bot with luck of its own.
+    #[must_use]
+    pub fn new(sticks: Sticks, mut luck: Mwc) -> Bot {
+        Bot {
+            sticks,
+            hand: if luck.below(2) == 0 { 1.0 } else { -1.0 },
+            luck,
+            pad: Pad::default(),
+            next_order: Tick(0),
+            asked_since: None,
+            next_thought: Tick(0),
+        }
+    }
+
+    /// What it holds at `now`, and what it orders: that it is ready, or about once a second a barrel to light, or a
+    /// dash. Call it once for each tick.
+    pub fn think(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        me: PlayerId,
+        now: Tick,
+    ) -> (Pad, Option<Command>) {
+        if self.sticks == Sticks::Still {
+            return (Pad::default(), None);
+        }
+        let Some(player) = game.players.get(&me) else {
+            return (Pad::default(), None);
+        };
+        if player.is_alive() {
+            if self.sticks != Sticks::Sticky || now.0.is_multiple_of(STICKY_TICKS) {
+                self.pad = self.grip(game, rules, player, now);
+            }
+        } else {
+            // Waiting for the return with idle thumbs.
+            self.pad = Pad::default();
+        }
+        (self.pad, self.order(game, rules, player, now))
+    }
+
+    fn grip(&mut self, game: &Game, rules: &Rules, player: &Player, now: Tick) -> Pad {
+        let target = target(game, rules, player);
+        let walk = if self.sticks == Sticks::Keys {
+            self.press(game, rules, player, target, now)
+        } else {
+            let course = self.course(game, rules, player, target, now);
+            match course == Vec2::ZERO {
+                true => self.pad.walk.turned(self.other_than_zero(6)),
+                false => Heading::toward(course).turned(self.other_than_zero(3)),
+            }
+        };
+        let aim = match target {
+            Some(target) => Heading::toward(target.at - player.at),
+            None => walk,
+        };
+        let reaches = target.is_some_and(|target| target.is_seen || player.weapon.is_lobbed());
+        let pad = Pad {
+            walk,
+            aim: aim.turned(self.other_than_zero(2)),
+            buttons: if reaches { Pad::FIRE } else { 0 },
+        };
+        if pad == self.pad && self.sticks != Sticks::Keys {
+            // Thumbs never rest.
+            return Pad {
+                walk: walk.turned(1),
+                ..pad
+            };
+        }
+        pad
+    }
+
+    /// Which keys are held: the same ones as before, unless it is time to think and they lead elsewhere.
+    fn press(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        player: &Player,
+        target: Option<Target>,
+        now: Tick,
+    ) -> Heading {
+        let held = self.pad.walk;
+        if now < self.next_thought {
+            return held;
+        }
+        self.next_thought = now + REACTION_TICKS + self.luck.below(REACTION_TICKS);
+        let wish = Heading::toward(self.course(game, rules, player, target, now));
+        if wish == Heading::NONE || held != Heading::NONE && held.turn_to(wish).abs() < OFF_COURSE {
+            return held;
+        }
+        wish.nearest_of(WAYS)
+    }
+
+    /// Whither: away from what hurts, toward what lies about, around the target; of any length.
+    fn course(
+        &self,
+        game: &Game,
+        rules: &Rules,
+        player: &Player,
+        target: Option<Target>,
+        now: Tick,
+    ) -> Vec2 {
+        let at = player.at;
+        let goal = goal(game, player).map(|place| (place - at).normalize_or_zero());
+        let wish = goal.unwrap_or_else(|| match target {
+            Some(target) => {
+                let offset = target.at - at;
+                let distance = offset.length().max(0.1);
+                let toward = offset / distance;
+                toward * ((distance - RANGE) / RANGE).clamp(-1.0, 1.0)
+                    + toward.perp() * self.hand * 0.6
+            }
+            None => apart(game, at) - at * 0.02,
+        });
+        let course = wish + danger(game, rules, player, now) * 2.0;
+        // Along what is in the way.
+        let next = rules.place(at + course.normalize_or_zero(), PLAYER_RADIUS);
+        if next.distance_squared(at) < 0.25 {
+            course.perp() * self.hand
+        } else {
+            course
+        }
+    }
+
+    fn order(&mut self, game: &Game, rules: &Rules, player: &Player, now: Tick) -> Option<Command> {
+        if !game.phase.is_waiting() {
+            self.asked_since = None;
+        }
+        if now < self.next_order {
+            return None;
+        }
+        let order = if game.phase.is_waiting() {
+            let since = *self.asked_since.get_or_insert(now);
+            let is_patient = now.0 >= since.0 + PATIENCE_TICKS;
+            (is_patient && !player.is_ready).then_some(Command::Ready)
+        } else if player.is_alive() {
+            let reach = rules.tuning.light_reach;
+            let mut near = game.barrels.iter().zip(0..).filter(|(barrel, _)| {
+                barrel.stage == Stage::Whole && barrel.at.distance(player.at) <= reach
+            });
+            let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
+            barrel.or_else(|| {
+                // People sprint from something, sticks for the sake of it.
+                let sprints = self.sticks != Sticks::Keys
+                    || danger(game, rules, player, now).length_squared() > 1.0;
+                sprints.then_some(Command::Dash)
+            })
+        } else {
+            None
+        }?;
+        let rest = match order {
+            Command::Dash if self.sticks == Sticks::Keys => 150,
+            _ => 45,
+        };
+        self.next_order = now + rest + self.luck.below(30);
+        Some(order)
+    }
+
+    /// A number within ± `most` that is not 0: thumbs never rest.
+    fn other_than_zero(&mut self, most: i32) -> i32 {
+        let n = self.luck.range(-most..most);
+        if n >= 0 { n + 1 } else { n }
+    }
+}
+
+/// Whom a bot fires at.
+#[derive(Clone, Copy)]
+struct Target {
+    at: Vec2,
+    /// Whether no wall is between.
+    is_seen: bool,
+}
+
+/// The nearest enemy; one in sight before one that is not.
+fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
+    let mut best: Option<(bool, f32, Target)> = None;
+    for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
+        let distance = enemy.at.distance_squared(player.at);
+        let is_better = |seen: bool| match &best {
+            Some((hidden, nearest, _)) => (!seen, distance) < (*hidden, *nearest),
+            None => true,
+        };
+        // Lines are drawn only to those who might become the best.
+        let is_near = distance < SIGHT * SIGHT;
+        if is_better(is_near) {
+            let is_seen = is_near && rules.sees(player.at, enemy.at);
+            if is_better(is_seen) {
+                let at = enemy.at;
+                best = Some((!is_seen, distance, Target { at, is_seen }));
+            }
+        }
+    }
+    best.map(|(_, _, target)| target)
+}
+
+/// The nearest pick-up that is worth the way.
+fn goal(game: &Game, player: &Player) -> Option<Vec2> {
+    let wanted = |item: Item| match item {
+        Item::Weapon(_) => player.weapon == Weapon::Blaster,
+        Item::Health => player.health < 100,
+        Item::Shield => !player.has_shield,
+        Item::Life => true,
+    };
+    let lying = game.pickups.iter().filter(|pickup| wanted(pickup.item));
+    lying
+        .map(|pickup| (pickup.at.distance_squared(player.at), pickup.at))
+        .filter(|(distance, _)| *distance < GREED * GREED)
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, at)| at)
+}
+
+/// Away from others who stand too near, while there is nothing to do.
+fn apart(game: &Game, at: Vec2) -> Vec2 {
+    let others = game.players.values().filter(|other| other.is_alive());
+    let near = others.map(|other| at - other.at);
+    let near = near.filter(|way| (0.01..2.2).contains(&way.length()));
+    near.map(|way| way.normalize_or_zero() * 0.4).sum()
+}
+
+/// Away from bullets that come, enemies that are near, and fuses that burn; the longer, the more urgent.
+fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
+    let mut away = Vec2::ZERO;
+    for bullet in &game.bullets {
+        let offset = bullet.at - player.at;
+        let speed_squared = bullet.step.length_squared();
+        let ticks = -offset.dot(bullet.step) / speed_squared.max(1e-6);
+        if !(0.0..FORESIGHT_TICKS).contains(&ticks) {
+            continue;
+        }
+        let miss = offset + bullet.step * ticks;
+        if miss.length_squared() < MISS * MISS {
+            let aside = match miss.length_squared() > 1e-4 {
+                true => -miss.normalize_or_zero(),
+                false => bullet.step.perp().normalize_or_zero(),
+            };
+            away += aside * (1.0 - ticks / FORESIGHT_TICKS) * 1.5;
+        }
+    }
+    let mut shun = |at: Vec2, reach: f32| {
+        let offset = player.at - at;
+        let distance = offset.length();
+        if distance < reach {
+            away += offset.normalize_or_zero() * (1.0 - distance / reach) * 2.0;
+        }
+    };
+    for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
+        shun(enemy.at, enemy.kind.radius() + 3.5);
+        if let Some(end) = enemy.threatens(now, rules) {
+            // The nearest point of the lane.
+            let lane = end - enemy.at;
+            let part = (player.at - enemy.at).dot(lane) / lane.length_squared().max(1e-6);
+            shun(enemy.at + lane * part.clamp(0.0, 1.0), 2.5);
+        }
+    }
+    for barrel in game
+        .barrels
+        .iter()
+        .filter(|barrel| barrel.stage == Stage::Lit)
+    {
+        shun(barrel.at, rules.tuning.blast_radius + 1.5);
+    }
+    away
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::Key;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::{BULLET_RADIUS, Bullet, Kind, Phase};
+
+    /// The pads and orders of a bot in `ticks` ticks of a match.
+    fn play(sticks: Sticks, ticks: u32) -> (Vec<Pad>, usize) {
+        let mut game = with_player(arena(24));
+        let mut bot = Bot::new(sticks, Mwc::seed(5));
+        let (mut pads, mut orders) = (Vec::new(), 0);
+        for _ in 0..ticks {
+            let (pad, order) = bot.think(game.sim(), &rules(), ONE, game.world().tick());
+            game.hold(ONE, pad);
+            if let Some(order) = order {
+                game.command(ONE, order);
+                orders += 1;
+            }
+            pads.push(pad);
+            game.step();
+        }
+        (pads, orders)
+    }
+
+    fn changes(pads: &[Pad]) -> usize {
+        pads.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    }
+
+    #[test]
+    fn analog_sticks_change_at_every_tick() {
+        let (pads, orders) = play(Sticks::Analog, 600);
+        assert_eq!(changes(&pads), 599);
+        assert!((8..=13).contains(&orders), "{orders}");
+        assert!(pads.iter().any(Pad::fires));
+    }
+
+    #[test]
+    fn sticky_ones_change_at_every_tenth() {
+        let (pads, _) = play(Sticks::Sticky, 600);
+        assert!((50..=60).contains(&changes(&pads)), "{}", changes(&pads));
+    }
+
+    /// A way is held for a fifth of a second at least, and is one of eight.
+    #[test]
+    fn keys_lead_eight_ways_and_are_held_for_a_while() {
+        let (pads, _) = play(Sticks::Keys, 600);
+        let ways: std::collections::BTreeSet<u8> = pads.iter().map(|pad| pad.walk.0).collect();
+        assert!((4..=9).contains(&ways.len()), "{ways:?}");
+        let changed = |pair: &[Pad]| pair[0].walk != pair[1].walk;
+        let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
+        let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(turns.len() >= 6, "{} turns", turns.len());
+        // But for deaths, where all keys are let go.
+        let short = pauses
+            .filter(|pause| *pause < REACTION_TICKS as usize)
+            .count();
+        assert!(short <= 4, "{short} pauses were too short");
+    }
+
+    #[test]
+    fn still_ones_hold_and_order_nothing() {
+        let (pads, orders) = play(Sticks::Still, 600);
+        assert!(pads.iter().all(Pad::is_neutral) && orders == 0);
+    }
+
+    #[test]
+    fn a_bot_is_made_of_its_seed() {
+        assert_eq!(play(Sticks::Analog, 300), play(Sticks::Analog, 300));
+    }
+
+    /// ONE as a bot in a state, for so many ticks.
+    fn watch(game: &mut Solo, rules: &Rules, ticks: u32) {
+        let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
+        for _ in 0..ticks {
+            let (pad, order) = bot.think(game.sim(), rules, ONE, game.world().tick());
+            game.hold(ONE, pad);
+            if let Some(order) = order {
+                game.command(ONE, order);
+            }
+            game.step();
+        }
+    }
+
+    #[test]
+    fn a_bot_is_ready_after_a_while_and_stays_so() {
+        let mut game = solo(short());
+        game.join(ONE).join(TWO).step();
+        watch(&mut game, &short(), PATIENCE_TICKS - 1);
+        assert!(!player(&game).is_ready, "it leaves others some time");
+        watch(&mut game, &short(), 400);
+        assert!(
+            player(&game).is_ready,
+            "TWO is not, and ONE does not take it back"
+        );
+        game.leave(TWO).step();
+        watch(&mut game, &short(), 300);
+        assert_eq!(game.sim().phase, Phase::Wave);
+    }
+
+    #[test]
+    fn a_bot_fetches_what_lies_near() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::ZERO;
+        put_item(
+            &mut game,
+            Item::Weapon(Weapon::Scatter),
+            Vec2::new(5.0, -3.0),
+        );
+        watch(&mut game, &rules(), 90);
+        assert_eq!(player(&game).weapon, Weapon::Scatter);
+    }
+
+    #[test]
+    fn a_bot_steps_aside_when_a_bullet_comes() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::ZERO;
+        game.sim_mut().barrels.clear();
+        let (from, step) = (Vec2::new(6.0, 0.1), -Vec2::X * 0.2);
+        let now = game.world().tick();
+        let bullet = Bullet::fired(Key::new(1, 1), Kind::Gunner, from, step, now, &rules());
+        game.sim_mut().bullets.push(bullet);
+        let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
+        let mut nearest = f32::MAX;
+        for _ in 0..60 {
+            let (pad, _) = bot.think(game.sim(), &rules(), ONE, game.world().tick());
+            game.hold(ONE, pad).step();
+            for bullet in &game.sim().bullets {
+                nearest = nearest.min(bullet.at.distance(player(&game).at));
+            }
+        }
+        assert!(nearest > PLAYER_RADIUS + BULLET_RADIUS, "{nearest}");
+    }
+
+    #[test]
+    fn a_bot_kills_what_it_sees() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::ZERO;
+        put_kind(&mut game, 0, Kind::Urchin, Vec2::new(6.0, 1.0));
+        watch(&mut game, &rules(), 200);
+        assert!(!game.sim().enemies[0].is_alive());
+    }
+}

@@ -1,0 +1,52 @@
+//! Enemies' bullets: they fly straight, and whom they touch is no business of this file; see `claim`.
+//!
+//! Walls never move; so the tick of a bullet's end is computed at birth. Crates do, and break: where any stand,
+//! they are asked at every tick.
+
+use twinstep_core::Tick;
+
+use super::state::Game;
+
+impl Game {
+    /// Moves all bullets; those whose time is over, and those in a crate, are gone.
+    pub(super) fn move_bullets(&mut self, now: Tick) {
+        let crates = &self.crates;
+        self.bullets.retain_mut(|bullet| {
+            bullet.at += bullet.step;
+            now < bullet.ends && !crates.iter().any(|chest| chest.holds(bullet.at))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::Vec2;
+    use twinstep_core::Key;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::{Bullet, Kind, Rules};
+
+    #[test]
+    fn crates_stop_bullets_while_they_stand() {
+        let rules = Rules {
+            crates: vec![Vec2::new(2.0, 0.0)],
+            ..rules()
+        };
+        for (health, flies_on) in [(40, false), (0, true)] {
+            let mut game = solo(rules.clone());
+            game.sim_mut().crates[0].health = health;
+            let bullet = Bullet::fired(
+                Key::new(1, 1),
+                Kind::Gunner,
+                Vec2::ZERO,
+                Vec2::X * 0.2,
+                Tick(0),
+                &rules,
+            );
+            game.sim_mut().bullets.push(bullet);
+            game.run(20);
+            assert_eq!(!game.sim().bullets.is_empty(), flies_on);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! "I died": whom a bullet or an enemy touches is decided on that player's own screen.
+//!
+//! ```text
+//!   own prediction, tick t: touched ──claim──▶ server's referee ──frame of some later tick──▶ dead, everywhere
+//! ```
+//!
+//! Invariant: no step on the server and no step of an authority ever tests whether a player is touched. Only
+//! [`Game::claim_harm`] does, in the prediction, for players at this very screen (seed rows 63 and 64). So
+//! nobody dies of a bullet that it has not seen, and nobody survives one that it has. Where owners are not
+//! trusted with that alone, the server's referee looks too, a while later and outside of any step: see `judge`.
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+
+use super::order::Command;
+use super::rules::Rules;
+use super::state::{BULLET_RADIUS, Game, PLAYER_RADIUS, Player};
+
+impl Game {
+    /// Row 63: each screen decides the deaths of its own players, against the enemies and bullets that *it*
+    /// shows, and tells the others. Nothing changes in this tick: the death is in the frame that brings the
+    /// claim back.
+    pub(super) fn claim_harm(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for (&id, player) in &self.players {
+            if frame.is_local(id)
+                && player.is_vulnerable(frame.tick())
+                && let Some(harm) = self.harm_to(player, frame.tick(), frame.rules())
+            {
+                fx.claim(id, harm);
+            }
+        }
+    }
+
+    /// What a player's own screen should claim, judged by the state at the end of `now`.
+    pub(super) fn harm_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
+        let who = self.players.get(&player)?;
+        let who = who.is_vulnerable(now).then_some(who)?;
+        self.harm_to(who, now, rules)
+    }
+
+    /// What comes of what touches a player: it is hurt, or that was its death.
+    fn harm_to(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Command> {
+        if !self.phase.is_dangerous() {
+            return None;
+        }
+        let (by, damage) = self.touched_by(player, now, rules)?;
+        Some(if player.has_shield || player.health > damage {
+            Command::Hurt { by }
+        } else {
+            Command::Died { by }
+        })
+    }
+
+    /// What touches a player, by name: a bullet or an enemy; and what it takes.
+    fn touched_by(&self, player: &Player, now: Tick, rules: &Rules) -> Option<(Key, i16)> {
+        #[cfg(test)]
+        tests::HIT_TESTS.with(|count| count.set(count.get() + 1));
+        let near = |at: Vec2, radius: f32| {
+            let reach = radius + PLAYER_RADIUS;
+            at.distance_squared(player.at) <= reach * reach
+        };
+        let bullet = self
+            .bullets
+            .iter()
+            .find(|bullet| near(bullet.at, BULLET_RADIUS));
+        let shot = bullet.map(|bullet| (bullet.key, rules.tuning.bullet_damage));
+        shot.or_else(|| {
+            let mut enemies = self.enemies.iter().zip(0..);
+            enemies
+                .find(|(enemy, _)| {
+                    enemy.is_awake(now, rules) && near(enemy.at, enemy.kind.radius())
+                })
+                .map(|(enemy, slot)| (enemy.key(slot), rules.tuning.touch_damage))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use twinstep_core::frame::{Learned, PlayerSet};
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::{Cue, Heading, Pad};
+
+    std::thread_local! {
+        pub(super) static HIT_TESTS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// Player ONE, vulnerable, with a bullet on top of it.
+    fn in_danger() -> (Solo, Key) {
+        let mut game = with_player(quiet());
+        game.hold(
+            ONE,
+            Pad {
+                walk: Heading::EAST,
+                ..Pad::default()
+            },
+        )
+        .run(rules().tuning.shield_ticks + 1)
+        .hold(ONE, Pad::default());
+        let at = player(&game).at;
+        let key = Key::new(77, 1);
+        put_bullet(&mut game, key, at);
+        player_mut(&mut game).health = 1;
+        (game, key)
+    }
+
+    #[test]
+    fn only_the_own_prediction_claims_a_death_and_changes_nothing_yet() {
+        let (mut game, by) = in_danger();
+        game.predict(
+            PlayerSet::from_iter([ONE]),
+            game.world().tick(),
+            Learned::new(),
+        )
+        .step();
+        assert_eq!(game.effects().claims(), [(ONE, Command::Died { by })]);
+        assert!(player(&game).is_alive());
+        game.claim(ONE, Command::Died { by }).step();
+        assert!(!player(&game).is_alive());
+        assert!(
+            game.effects()
+                .cues()
+                .contains(&(player(&game).life_key(ONE), Cue::PlayerDied(ONE)))
+        );
+        assert!(game.sim().bullets.is_empty(), "the bullet is spent");
+        assert!(
+            game.effects().claims().is_empty(),
+            "the dead do not die again"
+        );
+    }
+
+    /// Row 64.
+    #[test]
+    fn neither_the_server_nor_another_screen_tests_whether_a_player_is_hit() {
+        let (mut game, _) = in_danger();
+        HIT_TESTS.set(0);
+        game.run(5);
+        game.predict(
+            PlayerSet::from_iter([TWO]),
+            game.world().tick(),
+            Learned::new(),
+        )
+        .run(5);
+        assert_eq!(HIT_TESTS.get(), 0);
+        assert!(player(&game).is_alive());
+        game.predict(
+            PlayerSet::from_iter([ONE]),
+            game.world().tick(),
+            Learned::new(),
+        )
+        .step();
+        assert_eq!(HIT_TESTS.get(), 1);
+    }
+
+    #[test]
+    fn touching_an_enemy_is_claimed_as_well_but_not_one_that_just_arrived() {
+        let (mut game, _) = in_danger();
+        game.sim_mut().bullets.clear();
+        let tick = game.world().tick();
+        let at = player(&game).at;
+        let enemy = put_enemy(&mut game, 0, at);
+        game.predict(PlayerSet::from_iter([ONE]), tick, Learned::new())
+            .step();
+        assert_eq!(
+            game.effects().claims(),
+            [(ONE, Command::Died { by: enemy })]
+        );
+        game.sim_mut().enemies[0].born = tick;
+        game.step();
+        assert!(game.effects().claims().is_empty());
+    }
+}

@@ -1,0 +1,231 @@
+//! What hurts a player, and what becomes of it: a shield, some health, or one of the team's lives.
+//!
+//! ```text
+//!   Hurt (claim) ──▶ shield or health; it never kills ──┐
+//!   Died (claim) ──▶ ───────────────────────────────────┼─▶ dead ──▶ a life is left: back after a while
+//!   blast (outcome) ──▶ shield, health, or death ───────┘        └─▶ none is left: out until the wave is over
+//! ```
+//!
+//! Nothing here tests whether somebody is hit: that is the business of `claim` on its own screen, and of the
+//! server's physics.
+
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+
+use super::cue::Cue;
+use super::rules::Tuning;
+use super::state::{Enemy, Game, Phase, Player, Timer};
+
+impl Player {
+    /// A hit that it survives: the shield takes it, or so much health is left.
+    fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
+        let key = self.life_key(id).child(now.0);
+        if self.has_shield {
+            self.has_shield = false;
+            fx.cue(key, Cue::ShieldBroke(id));
+        } else {
+            self.health = left;
+            fx.cue(key, Cue::Hurt(id));
+        }
+        self.safe_until = now + tuning.mercy_ticks;
+    }
+}
+
+impl Game {
+    /// A player says that it was hit and lives. What that takes follows from what it names: an enemy's touch, or a
+    /// bullet. If it cannot be hurt now, or could not have lived, that says nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
+    /// the referee claims.
+    pub(super) fn sting(
+        &mut self,
+        id: PlayerId,
+        by: Key,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        let is_dangerous = self.phase.is_dangerous();
+        let player = self.players.get_mut(&id);
+        if let Some(player) = player.filter(|player| player.is_vulnerable(now) && is_dangerous) {
+            let damage = if Enemy::is_name(by) {
+                tuning.touch_damage
+            } else {
+                tuning.bullet_damage
+            };
+            let left = player.health - damage;
+            if player.has_shield || left > 0 {
+                player.hit(id, left, now, tuning, fx);
+                self.bullets.retain(|bullet| bullet.key != by);
+            }
+        }
+    }
+
+    /// A player says that it died of this.
+    pub(super) fn die(
+        &mut self,
+        id: PlayerId,
+        by: Key,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        self.bullets.retain(|bullet| bullet.key != by);
+        if self.phase.is_dangerous() {
+            self.kill_player(id, frame, fx);
+        }
+    }
+
+    /// Takes health, or the shield; the last of it is death.
+    pub(super) fn hurt_player(
+        &mut self,
+        id: PlayerId,
+        damage: i16,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        if !self.phase.is_dangerous() {
+            return;
+        }
+        let player = self.players.get_mut(&id);
+        let Some(player) = player.filter(|player| player.is_vulnerable(now)) else {
+            return;
+        };
+        if player.has_shield || player.health > damage {
+            let left = player.health - damage;
+            player.hit(id, left, now, tuning, fx);
+        } else {
+            self.kill_player(id, frame, fx);
+        }
+    }
+
+    fn kill_player(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(player) = self.players.get_mut(&id) else {
+            return;
+        };
+        player.health = 0;
+        let key = player.life_key(id);
+        fx.cue(key, Cue::PlayerDied(id));
+        if self.phase != Phase::Endless {
+            player.is_out = self.lives == 0;
+            self.lives = self.lives.saturating_sub(1);
+        }
+        if !player.is_out {
+            let back = frame.tick() + frame.rules().tuning.player_return_ticks;
+            self.timers.at(back, key, Timer::Player(id));
+        }
+    }
+
+    /// A player's time of death is over.
+    pub(super) fn return_player(
+        &mut self,
+        id: PlayerId,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        if self.players.contains_key(&id) {
+            self.appear(id, frame, fx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::{Command, Pad, Weapon};
+
+    /// ONE, whom anything can hurt.
+    fn vulnerable() -> Solo {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).safe_until = Tick(0);
+        game
+    }
+
+    fn hurt(game: &mut Solo) -> Vec<Cue> {
+        let by = Key::new(3, 3);
+        let effects = game.claim(ONE, Command::Hurt { by }).step();
+        effects.cues().iter().map(|(_, cue)| *cue).collect()
+    }
+
+    #[test]
+    fn a_hit_takes_health_and_for_a_while_there_is_no_other() {
+        let mut game = vulnerable();
+        let at = player(&game).at;
+        put_bullet(&mut game, Key::new(3, 3), at);
+        assert_eq!(hurt(&mut game), [Cue::Hurt(ONE)]);
+        let tuning = rules().tuning;
+        let left = tuning.player_health - tuning.bullet_damage;
+        assert_eq!(player(&game).health, left);
+        assert!(game.sim().bullets.is_empty(), "the bullet is spent");
+        assert_eq!(hurt(&mut game), []);
+        assert_eq!(player(&game).health, left);
+        game.run(tuning.mercy_ticks);
+        assert_eq!(hurt(&mut game), [Cue::Hurt(ONE)]);
+    }
+
+    #[test]
+    fn a_shield_takes_one_hit_of_any_kind() {
+        let mut game = vulnerable();
+        player_mut(&mut game).has_shield = true;
+        assert_eq!(hurt(&mut game), [Cue::ShieldBroke(ONE)]);
+        assert_eq!(player(&game).health, rules().tuning.player_health);
+        assert!(!player(&game).has_shield);
+    }
+
+    /// Row 63: a hit is not a death, however little health is left; the owner says so when it was one.
+    #[test]
+    fn a_hit_never_kills_and_buys_no_mercy_with_the_last_of_its_health() {
+        let mut game = vulnerable();
+        player_mut(&mut game).health = 5;
+        let at = player(&game).at;
+        put_bullet(&mut game, Key::new(3, 3), at);
+        assert_eq!(hurt(&mut game), []);
+        assert_eq!(player(&game).health, 5);
+        assert_eq!(
+            game.sim().bullets.len(),
+            1,
+            "nor does it take the bullet away"
+        );
+        assert!(player(&game).is_vulnerable(game.world().tick()));
+    }
+
+    /// Whoever survives no touch cannot buy it off as if it had been a bullet.
+    #[test]
+    fn a_hit_takes_what_its_cause_takes() {
+        let mut game = vulnerable();
+        let at = player(&game).at;
+        let by = put_enemy(&mut game, 2, at);
+        game.claim(ONE, Command::Hurt { by }).step();
+        assert_eq!(player(&game).health, rules().tuning.player_health);
+        assert!(player(&game).is_vulnerable(game.world().tick()));
+        let by = by.child(5);
+        game.claim(ONE, Command::Hurt { by }).step();
+        let left = rules().tuning.player_health - rules().tuning.bullet_damage;
+        assert_eq!(player(&game).health, left, "one of its bullets");
+    }
+
+    #[test]
+    fn a_death_costs_the_weapon() {
+        let mut game = vulnerable();
+        player_mut(&mut game).arm(Weapon::Lance);
+        player_mut(&mut game).has_shield = true;
+        game.claim(ONE, Command::Died { by: Key::default() }).step();
+        game.hold(ONE, Pad::default())
+            .run(rules().tuning.player_return_ticks);
+        assert_eq!(player(&game).life, 2);
+        assert_eq!(player(&game).weapon, Weapon::Blaster);
+        assert!(!player(&game).has_shield);
+    }
+
+    #[test]
+    fn a_second_death_while_dead_is_ignored_and_the_return_comes_in_time() {
+        let mut game = with_player(quiet());
+        let died = Command::Died { by: Key::default() };
+        game.claim(ONE, died).step();
+        game.claim(ONE, died).step();
+        assert!(game.effects().cues().is_empty());
+        game.run(rules().tuning.player_return_ticks - 2);
+        assert!(!player(&game).is_alive());
+        game.step();
+        assert!(player(&game).is_alive());
+        assert_eq!(player(&game).life, 2);
+    }
+}

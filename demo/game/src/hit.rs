@@ -1,0 +1,121 @@
+//! [`Hit`]: who can be hit by a blast, and how hard it is.
+
+use arrayvec::ArrayVec;
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use twinstep_core::PlayerId;
+
+use super::bomb::Bomb;
+use super::rules::Tuning;
+
+/// Whom one blast can hit: the nearest so many. Keeps an outcome within 256 B.
+pub const HITS_MAX: usize = 48;
+
+/// Who can be hit. Small on the wire, and stable: a slot or number, never an index into a list that shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Body {
+    /// A player.
+    Player(PlayerId),
+    /// An enemy, by slot.
+    Enemy(u16),
+    /// A barrel, by number.
+    Barrel(u8),
+    /// A crate, by number.
+    Crate(u8),
+}
+
+/// A body in a blast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hit {
+    /// From the middle of the blast to the nearest point of the body, in whole 8ths of a unit.
+    pub distance_8ths: u8,
+    /// Whom.
+    pub body: Body,
+}
+
+impl Hit {
+    /// From a distance in 64ths of a unit, as the physics mirror gives it.
+    #[must_use]
+    pub fn new(body: Body, distance_64ths: u32) -> Hit {
+        Hit {
+            distance_8ths: u8::try_from(distance_64ths / 8).unwrap_or(u8::MAX),
+            body,
+        }
+    }
+
+    /// What the blast takes: all of it at its middle, half at its edge. Whole numbers all the way.
+    #[must_use]
+    pub fn damage(&self, bomb: Bomb, tuning: &Tuning) -> i16 {
+        let edge_8ths = ((bomb.radius(tuning) * 8.0) as i32).max(1);
+        let distance_8ths = i32::from(self.distance_8ths).min(edge_8ths);
+        let full = i32::from(bomb.damage(tuning));
+        (full - full * distance_8ths / (2 * edge_8ths)) as i16
+    }
+
+    /// The nearest [`HITS_MAX`] of these, nearest first, in whatever order they come.
+    #[must_use]
+    pub fn nearest(all: impl IntoIterator<Item = Hit>) -> Hits {
+        let mut hits = Hits::new();
+        for hit in all {
+            let place = hits.partition_point(|other| *other < hit);
+            if place == HITS_MAX {
+                continue;
+            }
+            if hits.is_full() {
+                hits.pop();
+            }
+            hits.insert(place, hit);
+        }
+        hits
+    }
+}
+
+/// Whom a blast hits: nearest first, of equals by body.
+pub type Hits = ArrayVec<Hit, HITS_MAX>;
+
+/// How a body looks from above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// A disc of this radius.
+    Disc(f32),
+    /// A square along the axes, of which this is half a side.
+    Square(f32),
+}
+
+impl Form {
+    /// From a point to the nearest point of a body at `at`; 0 inside.
+    pub(crate) fn distance(self, at: Vec2, point: Vec2) -> f32 {
+        match self {
+            Form::Disc(radius) => (at.distance(point) - radius).max(0.0),
+            Form::Square(half) => ((point - at).abs() - half).max(Vec2::ZERO).length(),
+        }
+    }
+
+    /// The middle, and the two outermost points as seen from `eye`, which lies outside.
+    pub(crate) fn outline(self, at: Vec2, eye: Vec2) -> [Vec2; 3] {
+        match self {
+            Form::Disc(radius) => {
+                // Where two lines from the eye touch the circle.
+                let toward = eye - at;
+                let distance = toward.length();
+                let cos = (radius / distance).min(1.0);
+                let sin = (1.0 - cos * cos).sqrt();
+                let rim = toward / distance * radius;
+                let along = at + rim * cos;
+                [at, along + rim.perp() * sin, along - rim.perp() * sin]
+            }
+            Form::Square(half) => {
+                let corner = |x: f32, y: f32| at + Vec2::new(x, y) * half;
+                let first = corner(1.0, 1.0);
+                let others = [corner(-1.0, 1.0), corner(-1.0, -1.0), corner(1.0, -1.0)];
+                let is_left = |of: Vec2, point: Vec2| (of - eye).perp_dot(point - eye) > 0.0;
+                let (mut left, mut right) = (first, first);
+                for next in others {
+                    left = if is_left(left, next) { next } else { left };
+                    right = if is_left(next, right) { next } else { right };
+                }
+                [at, left, right]
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The server's referee: it admits orders, claims and answers, and claims what owners owe.
+//!
+//! ```text
+//!   "I was hit", "I died"  ──▶ near something that could do it, a moment ago at most?  ──▶ into a frame
+//!   Claims::OwnerOnly            an owner's screen alone decides; the server tests nobody (row 64)
+//!   Claims::OwnerWithin(ticks)   so many ticks after a touch in the *sealed* game, whoever has not claimed it
+//!                                is claimed for: nobody is immortal
+//! ```
+//!
+//! More than `OWED_WITHIN_MAX` ticks are as many: what is older, the match does not keep.
+//!
+//! Either way the harm enters as a claim of a frame, so `step` is one function on all sides.
+//!
+//! Invariant: the referee keeps no memory; what it decides follows from the last 64 worlds of the match. So a
+//! server that was restarted judges on.
+
+use core::ops::Range;
+
+use glam::Vec2;
+use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
+use twinstep_core::{Key, PlayerId};
+use twinstep_server::{Look, Referee};
+
+use super::guess::speculate;
+use super::order::{Command, admit};
+use super::query::{Outcome, Query};
+use super::state::{Game, Player};
+use super::{blast, throw};
+
+/// How far from a player something may have been, in units, that the player says it has met: its own screen is
+/// some ticks off the server's, and a guess ahead of it.
+pub(super) const CLAIM_REACH: f32 = 8.0;
+/// Of an enemy that need not have fired what hit, in units: as far as its bullet flew on that screen before the
+/// server could say that there was none.
+pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
+/// The history is looked at in steps of so many ticks; nothing moves by more than a unit or two in them.
+const LOOK_EVERY_TICKS: u32 = 4;
+/// Whoever makes a claim in a tick is not asked for what it owes in that tick. So the referee looks at as many
+/// ticks as somebody can hide behind claims, and one more.
+const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
+/// The latest that a debt is claimed: so that the oldest world that is looked at is one that is still kept.
+const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
+
+/// Powderkeg's referee.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judge;
+
+impl Referee<Game> for Judge {
+    /// Harm is claimed, never ordered; and it has to be likely.
+    fn admit(
+        &mut self,
+        look: &Look<'_, Game>,
+        by: PlayerId,
+        command: &Command,
+        claimed: bool,
+    ) -> bool {
+        let is_sound = match *command {
+            Command::Hurt { by: what } | Command::Died { by: what } => {
+                claimed && could_harm(look, by, what)
+            }
+            Command::Light { .. } | Command::Dash | Command::Ready => !claimed,
+        };
+        is_sound && admit(look.sim(), look.rules(), by, command).is_ok()
+    }
+
+    /// Where the client of who lit a barrel answers: of a blast, admits what the cheap estimate agrees with to
+    /// within an 8th of a unit; of a toss, what is possible. Otherwise the physics decides. Secrets are the
+    /// server's alone.
+    fn admit_answer(
+        &mut self,
+        look: &Look<'_, Game>,
+        _by: PlayerId,
+        _key: Key,
+        query: &Query,
+        outcome: &Outcome,
+    ) -> bool {
+        let (Query::Blast { asked, .. } | Query::Toss { asked, .. }) = *query else {
+            return false;
+        };
+        let Some(game) = look.at(asked + 1) else {
+            return false;
+        };
+        match (*query, outcome) {
+            (Query::Blast { .. }, Outcome::Blast { hits }) => {
+                match speculate(game, look.rules(), query) {
+                    Some(Outcome::Blast { hits: estimate }) => blast::agree(&estimate, hits),
+                    _ => false,
+                }
+            }
+            (Query::Toss { bomb, at, .. }, Outcome::Toss { throws }) => {
+                throw::is_possible(game, look.rules(), bomb, at.to_vec2(), throws)
+            }
+            _ => false,
+        }
+    }
+
+    /// Looks at each tick for a while, from `within` ticks after it was sealed; or, where the match does not keep
+    /// its worlds for so long (`OWED_WITHIN_MAX`), from as many as it does.
+    fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, within: u32) -> Option<Command> {
+        let now = look.sim().players.get(&player)?;
+        if !now.is_alive() {
+            return None;
+        }
+        ages(within).find_map(|ago| {
+            let end = look.tick().back(ago);
+            let then = look.at(end)?;
+            let who = then.players.get(&player)?;
+            // Who died meanwhile, of whatever, owes nothing.
+            if who.life != now.life {
+                return None;
+            }
+            let harm = then.harm_of(player, end.back(1), look.rules())?;
+            (!is_paid(&harm, who, now)).then_some(harm)
+        })
+    }
+}
+
+/// How many ticks ago it looks for debts.
+fn ages(within: u32) -> Range<u32> {
+    let within = within.min(OWED_WITHIN_MAX);
+    within..within + OWED_TICKS
+}
+
+/// Whether a player that was to be harmed in its state `then` has been, by now, in the same life.
+fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
+    match harm {
+        // Only a hit gives new mercy; so whoever has more of it than then was hit since.
+        Command::Hurt { .. } => now.safe_until > then.safe_until,
+        _ => false,
+    }
+}
+
+/// Whether `what` could have met the player lately: as far as the last [`HISTORY`] ticks know.
+///
+/// A player's screen shows what the server never had: an enemy that is dead by the server's word, a bullet that
+/// such an enemy fired. Crashing into those counts as well (seed row 63), so a name that the server does not know
+/// passes if an enemy was near enough to have fired it.
+fn could_harm(look: &Look<'_, Game>, player: PlayerId, what: Key) -> bool {
+    let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
+        return false;
+    };
+    let ago = (0..=HISTORY).step_by(LOOK_EVERY_TICKS as usize);
+    let mut known = false;
+    let mut any_near = false;
+    for game in ago.filter_map(|ago| look.at(look.tick().back(ago))) {
+        // By then, or by now: who dashes away does not outrun what has hit it.
+        let then = game.players.get(&player).map_or(at, |who| who.at);
+        let near = |place: Vec2, reach: f32| place.distance(at).min(place.distance(then)) <= reach;
+        let mut bullets = game.bullets.iter();
+        if let Some(bullet) = bullets.find(|bullet| bullet.key == what) {
+            known = true;
+            if near(bullet.at, CLAIM_REACH) {
+                return true;
+            }
+        }
+        for (enemy, slot) in game.enemies.iter().zip(0..) {
+            if !enemy.is_alive() {
+                continue;
+            }
+            if enemy.key(slot) == what {
+                known = true;
+                if near(enemy.at, CLAIM_REACH) {
+                    return true;
+                }
+            }
+            any_near |= near(enemy.at, CLAIM_REACH_OF_BULLETS);
+        }
+    }
+    !known && any_near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However late debts are to be claimed, the worlds to find them in are still there.
+    #[test]
+    fn a_debt_is_looked_for_only_where_worlds_are_kept() {
+        assert_eq!(ages(40), 40..40 + OWED_TICKS);
+        for within in [0, 40, 55, 60, HISTORY, u32::MAX] {
+            let ages = ages(within);
+            assert_eq!(ages.len(), OWED_TICKS as usize, "within {within}");
+            assert!(ages.end <= HISTORY, "within {within}: {ages:?}");
+        }
+    }
+}

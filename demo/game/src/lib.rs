@@ -1,0 +1,105 @@
+//! *Powderkeg*, the game: a state, and one step.
+//!
+//! Nothing in here knows of networks, clocks or screens. Read [`Game::step`] in `step` first; each line of it is a file:
+//!
+//! ```text
+//!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
+//!            player    barrel      order     barrel    round    player     enemy      bullet    claim
+//!                      crates      player    enemy     wave     pad        path       shot
+//!                      secret                crates             pickup     pattern    weapon
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `rules`, `level`, `wave` | what never changes: tuning, the level, what comes |
+//! | `wall`, `path`, `units` | geometry, curves, numbers that travel |
+//! | `state` | what there is: players, enemies, shots, barrels and the rest, without what happens to them |
+//! | `start`, `step` | the first state; one tick, and what wakes in it |
+//! | `pad`, `order` | what players hold, what they order; the referee |
+//! | `round` | lobby, waves, won or lost, and again |
+//! | `player`, `weapon`, `shot`, `pickup` | who plays, what they fire, what they find |
+//! | `kind`, `enemy`, `pattern`, `bullet` | who comes, and what it fires |
+//! | `barrel`, `crates` | what stands about |
+//! | `claim`, `harm` | "I was hit", "I died": said by the screen that saw it, and what comes of it |
+//! | `query`, `resolve` | the questions that a step may not answer itself; how the server does |
+//! | `guess` | what a client assumes until the server has answered |
+//! | `bomb`, `hit`, `blast` | what goes off, whom it hits, and how a client guesses that |
+//! | `toss`, `throw` | how things fly that a blast throws, and how a client guesses that |
+//! | `secret` | what only the server knows: loot, critical hits |
+//! | `judge` | the server's referee, and the deaths that owners owe |
+//! | `cue`, `show` | what a view plays once, what it draws |
+//! | `bot` | a player made of numbers |
+//! | `game_show` | its poses, as the client's picture wants them |
+//! | [`terms`] | rules, policies and sessions: how it is played on Twinstep |
+//! | [`skirmish`] | a second, tiny game: strategy in lockstep |
+
+mod barrel;
+mod blast;
+mod bomb;
+mod bot;
+mod bullet;
+mod claim;
+mod crates;
+mod cue;
+mod enemy;
+mod game_show;
+mod guess;
+mod harm;
+mod hit;
+mod judge;
+mod kind;
+mod level;
+mod order;
+mod pad;
+mod path;
+mod pattern;
+mod pickup;
+mod player;
+mod query;
+mod resolve;
+mod round;
+mod rules;
+mod secret;
+mod shot;
+mod show;
+pub mod skirmish;
+mod start;
+mod state;
+mod step;
+pub mod terms;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod throw;
+mod toss;
+mod units;
+mod wall;
+mod wave;
+mod weapon;
+
+pub use blast::bodies_near;
+pub use bomb::Bomb;
+pub use bot::{Bot, Sticks};
+pub use cue::Cue;
+pub use game_show::GameShow;
+pub use guess::speculate;
+pub use hit::{Body, Form, HITS_MAX, Hit, Hits};
+pub use judge::Judge;
+pub use kind::Kind;
+pub use order::{Command, Refusal, admit};
+pub use pad::Pad;
+pub use path::Path;
+pub use query::{Outcome, Query, Strike};
+pub use resolve::{Arbiter, ArbiterError, Luck};
+pub use rules::{Rules, Tuning};
+pub use show::{Pose, ShowKey, poses};
+pub use state::{
+    BARREL_RADIUS, BULLET_RADIUS, Barrel, Bullet, CRATE_HALF, Crate, Enemy, Flight, Game, Item,
+    LEG_TICKS, LEGS_MAX, Leg, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Phase, Pickup, Player,
+    Prop, SHOT_RADIUS, Shot, Stage, TOSSED_MAX, Throw,
+};
+pub use units::{Heading, Point, angle_of, direction};
+pub use wall::Wall;
+pub use wave::{Group, Wave};
+pub use weapon::{PIERCED_MAX, Weapon};

@@ -1,0 +1,72 @@
+//! What a player holds: two sticks and a button, quantised to three bytes.
+//!
+//! An input is state, not transition: "fire is held", never "fire was pressed". What happens once (a dash,
+//! lighting a fuse) is a [`Command`](super::Command).
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::Controls;
+
+use super::units::Heading;
+
+/// A twin-stick pad. Neutral by default: standing, keeping the last aim, not firing.
+///
+/// Missing pads are repeated for the framework's usual time and then neutral: whoever is cut off stops
+/// soon instead of running into a wall for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pad {
+    /// The left stick.
+    pub walk: Heading,
+    /// The right stick; at rest the player goes on facing where it faced.
+    pub aim: Heading,
+    /// Held buttons, as a mask.
+    pub buttons: u8,
+}
+
+impl Pad {
+    /// The bit of the fire button.
+    pub const FIRE: u8 = 1;
+
+    /// Whether fire is held.
+    #[must_use]
+    pub fn fires(&self) -> bool {
+        self.buttons & Pad::FIRE != 0
+    }
+
+    /// Whether nothing is held at all.
+    #[must_use]
+    pub fn is_neutral(&self) -> bool {
+        *self == Pad::default()
+    }
+}
+
+impl Controls for Pad {}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::bounds::INPUT_REPEAT_TICKS;
+    use twinstep_core::codec;
+
+    use super::*;
+
+    #[test]
+    fn a_pad_takes_three_bytes() {
+        let pad = Pad {
+            walk: Heading(255),
+            aim: Heading(254),
+            buttons: 253,
+        };
+        // The variable-length code spends a byte only on integers wider than one.
+        assert_eq!(codec::size(&pad).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_missing_pad_is_repeated_and_then_neutral() {
+        let pad = Pad {
+            walk: Heading(9),
+            aim: Heading(3),
+            buttons: Pad::FIRE,
+        };
+        assert_eq!(pad.repeat(INPUT_REPEAT_TICKS), pad);
+        assert!(pad.repeat(INPUT_REPEAT_TICKS + 1).is_neutral());
+    }
+}

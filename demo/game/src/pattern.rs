@@ -1,0 +1,288 @@
+//! What enemies fire: a volley of a kind's pattern whenever its time has come.
+//!
+//! All chance in it is the enemy's own, and so is its count of bullets, by which they are named.
+
+use core::f32::consts::TAU;
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame, PlayerId, Table, Tick};
+
+use super::cue::Cue;
+use super::kind::Kind;
+use super::rules::Rules;
+use super::state::{Bullet, Enemy, Game, Player};
+use super::units::{angle_of, direction};
+
+/// From one volley to the next while nobody is there to be aimed at.
+const IDLE_TICKS: u32 = 30;
+/// Gunners see so far, in units.
+const SIGHT: f32 = 30.0;
+/// The golden angle leaves no lane that stays free.
+const GOLDEN: f32 = 2.399_963_2;
+
+/// Where an enemy's bullets go to.
+struct Muzzle<'a> {
+    slot: u16,
+    bullets: &'a mut Vec<Bullet>,
+    now: Tick,
+    rules: &'a Rules,
+}
+
+impl Enemy {
+    /// Fires if it is time to.
+    pub(super) fn fire(
+        &mut self,
+        slot: u16,
+        players: &Table<PlayerId, Player>,
+        bullets: &mut Vec<Bullet>,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let now = frame.tick();
+        if now < self.next_volley {
+            return;
+        }
+        let (first, room) = (self.bullets, bullets.len());
+        let mut muzzle = Muzzle {
+            slot,
+            bullets,
+            now,
+            rules: frame.rules(),
+        };
+        let rest_ticks = match self.kind {
+            Kind::Gunner => self.fire_aimed(players, &mut muzzle),
+            Kind::Urchin => {
+                let turn = self.luck.unit_f32() * TAU;
+                self.ring(12, turn, 0.12, &mut muzzle);
+                self.luck.range(130..170) as u32
+            }
+            Kind::Spinner => {
+                let turn = (self.bullets % 1_000) as f32 * GOLDEN;
+                self.shoot(turn, 0.15, &mut muzzle);
+                9
+            }
+            Kind::Sapper | Kind::Charger => IDLE_TICKS,
+            Kind::Boss => self.barrage(players, &mut muzzle),
+        };
+        self.volleys = self.volleys.wrapping_add(1);
+        self.next_volley = now + rest_ticks;
+        // Who never stops makes no event of each bullet.
+        let fired = bullets.len() - room;
+        if fired > 0 && self.kind != Kind::Spinner && (self.kind != Kind::Boss || fired > 4) {
+            fx.cue(self.key(slot).child(first), Cue::Volley(slot));
+        }
+    }
+
+    fn fire_aimed(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+        let Some(target) = nearest(self.at, players) else {
+            return IDLE_TICKS;
+        };
+        let miss = (self.luck.unit_f32() - 0.5) * 0.12;
+        self.shoot(angle_of(target - self.at) + miss, 0.2, muzzle);
+        self.luck.range(50..80) as u32
+    }
+
+    /// A boss's volley, by its stage.
+    fn barrage(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+        let n = self.volleys % 10_000;
+        let turn = n as f32 * 0.31;
+        match self.stage {
+            0 if n.is_multiple_of(2) => {
+                self.fan(9, 0.15, 0.2, players, muzzle);
+                40
+            }
+            0 => {
+                let turn = self.luck.unit_f32() * TAU;
+                self.ring(24, turn, 0.14, muzzle);
+                45
+            }
+            1 => {
+                self.ring(3, turn, 0.16, muzzle);
+                if n.is_multiple_of(12) {
+                    self.fan(7, 0.12, 0.24, players, muzzle);
+                }
+                7
+            }
+            _ => {
+                self.ring(4, -turn, 0.17, muzzle);
+                if n.is_multiple_of(14) {
+                    self.ring(28, turn, 0.11, muzzle);
+                }
+                6
+            }
+        }
+    }
+
+    /// So many bullets around the direction of the nearest player.
+    fn fan(
+        &mut self,
+        count: u8,
+        spread: f32,
+        speed: f32,
+        players: &Table<PlayerId, Player>,
+        muzzle: &mut Muzzle<'_>,
+    ) {
+        let Some(target) = nearest(self.at, players) else {
+            return;
+        };
+        let first = angle_of(target - self.at) - spread * f32::from(count - 1) / 2.0;
+        for n in 0..count {
+            self.shoot(first + spread * f32::from(n), speed, muzzle);
+        }
+    }
+
+    /// So many bullets all round.
+    fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+        for n in 0..count {
+            let angle = turn + f32::from(n) * (TAU / f32::from(count));
+            self.shoot(angle, speed, muzzle);
+        }
+    }
+
+    fn shoot(&mut self, angle: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+        self.bullets = self.bullets.wrapping_add(1);
+        if muzzle.bullets.len() < muzzle.rules.tuning.bullets_max as usize {
+            let key = self.key(muzzle.slot).child(self.bullets);
+            let step = direction(angle) * speed;
+            muzzle.bullets.push(Bullet::fired(
+                key,
+                self.kind,
+                self.at,
+                step,
+                muzzle.now,
+                muzzle.rules,
+            ));
+        }
+    }
+}
+
+/// Where the nearest living player in sight is; of equals the first by number.
+fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
+    let mut best = (SIGHT * SIGHT, None);
+    for player in players.values().filter(|player| player.is_alive()) {
+        let distance_squared = player.at.distance_squared(from);
+        if distance_squared < best.0 {
+            best = (distance_squared, Some(player.at));
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::Key;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn each_kind_fires_its_pattern() {
+        let mut game = with_player(arena(4));
+        game.run(800);
+        // In the middle, where every gunner sees it.
+        player_mut(&mut game).at = Vec2::ZERO;
+        let mut count = [0; 4];
+        let bullets = game.sim().bullets.iter();
+        let mut seen: std::collections::BTreeSet<Key> = bullets.map(|bullet| bullet.key).collect();
+        for _ in 0..600 {
+            game.step();
+            for bullet in &game.sim().bullets {
+                if seen.insert(bullet.key) {
+                    count[bullet.kind as usize] += 1;
+                }
+            }
+        }
+        let [gunner, urchin, spinner, sapper] = count;
+        assert!((1..=13).contains(&gunner), "{count:?}");
+        assert!(urchin > 0, "{count:?}");
+        assert!((40..=70).contains(&spinner), "{count:?}");
+        assert_eq!(sapper, 0);
+    }
+
+    #[test]
+    fn gunners_fire_at_the_nearest_player() {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
+        put_enemy(&mut game, 0, Vec2::new(3.0, -4.0));
+        let now = game.world().tick();
+        game.sim_mut().enemies[0].next_volley = now;
+        game.step();
+        let bullet = game.sim().bullets[0];
+        assert!(
+            bullet.step.x < -0.19 && bullet.step.y.abs() < 0.02,
+            "{bullet:?}"
+        );
+    }
+
+    /// The bullets that a boss of some health fires in ten seconds, with ONE beside it.
+    fn barrage(health: i16) -> Vec<Vec2> {
+        let mut game = with_player(quiet());
+        player_mut(&mut game).at = Vec2::new(12.0, 0.0);
+        put_kind(&mut game, 0, Kind::Boss, Vec2::new(5.0, 4.0));
+        let now = game.world().tick();
+        let boss = &mut game.sim_mut().enemies[0];
+        boss.next_volley = now;
+        boss.health = health + 1;
+        put_shot(&mut game, ONE, Vec2::new(5.0, 4.0));
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..600 {
+            game.step();
+            let bullets = game.sim().bullets.iter();
+            seen.extend(bullets.map(|bullet| (bullet.key, bullet.step)));
+        }
+        seen.into_values().collect()
+    }
+
+    #[test]
+    fn a_boss_fights_in_another_way_as_it_loses_health() {
+        let full = Kind::Boss.health();
+        let [fresh, hurt, dying] = [full - 20, full / 2, full / 4].map(barrage);
+        let at = |bullets: &[Vec2], speed: f32| {
+            let near = bullets
+                .iter()
+                .filter(|step| (step.length() - speed).abs() < 1e-3);
+            near.count()
+        };
+        // Fans and rings; spirals and fans; spirals and rings.
+        assert!(at(&fresh, 0.2) > 50 && at(&fresh, 0.14) > 100);
+        assert!(at(&hurt, 0.16) > 200 && at(&hurt, 0.24) > 40);
+        assert!(at(&dying, 0.17) > 300 && at(&dying, 0.11) > 100);
+        for bullets in [fresh, hurt, dying] {
+            assert!((200..900).contains(&bullets.len()), "{}", bullets.len());
+        }
+    }
+
+    #[test]
+    fn a_volley_is_one_cue_and_a_stream_is_none() {
+        for (kind, cues) in [
+            (Kind::Urchin, 4..=5),
+            (Kind::Spinner, 0..=0),
+            (Kind::Boss, 10..=20),
+        ] {
+            let mut game = with_player(quiet());
+            player_mut(&mut game).at = Vec2::X * 20.0;
+            put_kind(&mut game, 0, kind, Vec2::ZERO);
+            let now = game.world().tick();
+            game.sim_mut().enemies[0].next_volley = now;
+            let mut heard = 0;
+            for _ in 0..600 {
+                let volleys = game.step().cues().iter();
+                heard += volleys.filter(|(_, cue)| *cue == Cue::Volley(0)).count();
+            }
+            assert!(cues.contains(&heard), "{kind:?}: {heard}");
+            assert!(!game.sim().bullets.is_empty());
+        }
+    }
+
+    #[test]
+    fn bullets_are_bounded() {
+        let mut rules = Rules::arena(200);
+        rules.tuning.bullets_max = 100;
+        let mut game = with_player(solo(rules));
+        for _ in 0..1_000 {
+            game.step();
+            assert!(game.sim().bullets.len() <= 100);
+        }
+        assert!(game.sim().bullets.len() > 80);
+    }
+}

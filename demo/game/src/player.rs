@@ -1,0 +1,148 @@
+//! Players: walking, dashing, firing, dying by claim, coming back.
+//!
+//! ```text
+//!          Joined                            Died (claim), blast (outcome)      a life is left
+//!   (none) ────────────────▶ safe ──acts──▶ alive ───────────────────────▶ dead ──────────────▶ safe
+//!      │                      ▲                                              │ no life is left
+//!      │ no life is left      └──────────── the wave is over ────────────── out
+//!      └──────────────────────────────────────────────────────────────────▶ out
+//! ```
+//!
+//! Nobody cheats death by going: who is cut off (`Dropped`) is out of play and comes back (`Returned`) with the
+//! health that it had, and to the death that it died; what who leaves finds when it joins again is in `former`. And no
+//! name is used twice: who joins again counts on where it left off.
+//!
+//! Whether a bullet or an enemy touches a player is tested nowhere in this file; see `claim`.
+
+use twinstep_core::frame::RosterChange;
+use twinstep_core::{Effects, Frame, PlayerId, Tick};
+
+use super::cue::Cue;
+use super::order::Command;
+use super::state::Game;
+use super::units::Heading;
+
+mod former;
+
+impl Game {
+    /// Who comes, who goes.
+    pub(super) fn follow_roster(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for (id, change) in frame.roster() {
+            match change {
+                RosterChange::Joined => self.join(id, frame, fx),
+                RosterChange::Returned => self.come_back(id, frame, fx),
+                RosterChange::Dropped => {
+                    if let Some(player) = self.players.get_mut(&id) {
+                        // Whoever is dead stays so, and its time of death runs on.
+                        if player.is_alive() {
+                            player.kept_health = player.health;
+                            player.health = 0;
+                        }
+                        player.is_away = true;
+                    }
+                }
+                RosterChange::Left => self.leave(id, frame),
+            }
+        }
+    }
+
+    /// A player that was cut off plays on with the health that it had; a dead one stays dead as long as it would
+    /// have, and one that is out waits for the end of the wave.
+    fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(player) = self.players.get_mut(&id) else {
+            return self.join(id, frame, fx);
+        };
+        player.is_away = false;
+        let health = player.kept_health;
+        if health > 0 {
+            self.appear(id, frame, fx);
+            if let Some(player) = self.players.get_mut(&id) {
+                player.health = health;
+            }
+        }
+    }
+
+    /// A player's next life; one that is cut off has it when it comes back.
+    pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let Some(player) = self.players.get_mut(&id) else {
+            return;
+        };
+        self.timers.cancel(player.life_key(id));
+        if player.is_away {
+            player.is_out = false;
+            player.kept_health = frame.rules().tuning.player_health;
+            return;
+        }
+        player.appear(id, frame.tick(), frame.rules());
+        fx.cue(player.life_key(id), Cue::Appeared(id));
+    }
+
+    /// What players ordered. Whoever died meanwhile gets nothing done, and dies only once.
+    pub(super) fn obey(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        for (id, command) in frame.commands() {
+            if *command == Command::Ready {
+                self.ready(id, frame, fx);
+                continue;
+            }
+            let Some(player) = self.players.get(&id).filter(|player| player.is_alive()) else {
+                continue;
+            };
+            match *command {
+                Command::Light { barrel: n } => {
+                    let reach = frame.rules().tuning.light_reach;
+                    let barrel = self.barrels.get(usize::from(n));
+                    if barrel.is_some_and(|barrel| barrel.at.distance(player.at) <= reach) {
+                        self.light(n, frame.rules().tuning.fuse_ticks, Some(id), frame, fx);
+                    }
+                }
+                Command::Dash => self.dash(id, frame, fx),
+                Command::Hurt { by } => self.sting(id, by, frame, fx),
+                Command::Died { by } => self.die(id, by, frame, fx),
+                Command::Ready => {}
+            }
+        }
+    }
+
+    fn dash(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        let Some(player) = self
+            .players
+            .get_mut(&id)
+            .filter(|player| now >= player.next_dash)
+        else {
+            return;
+        };
+        let walk = frame.input(id).map_or(Heading::NONE, |pad| pad.walk);
+        player.dash_heading = if walk == Heading::NONE {
+            player.facing
+        } else {
+            walk
+        };
+        player.dash_until = now + tuning.dash_ticks;
+        player.next_dash = now + tuning.dash_rest_ticks;
+        player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
+        fx.cue(player.life_key(id).child(now.0), Cue::Dashed(id));
+    }
+
+    /// Walks and fires by what is held.
+    pub(super) fn move_players(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let (now, rules) = (frame.tick(), frame.rules());
+        for (&id, player) in &mut self.players {
+            let Some(pad) = frame.input(id).filter(|_| player.is_alive()) else {
+                continue;
+            };
+            player.walk(pad, now, rules, &self.crates);
+            if pad.fires() && now >= player.next_shot {
+                let weapon = player.weapon;
+                let key = player.fire(id, now, rules, &mut self.shots);
+                // What somebody else fires is seen once it is known here, and heard with that.
+                if frame.is_local(id) || frame.learned(id, now) != Tick::MAX {
+                    fx.cue(key, Cue::Shot { player: id, weapon });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,463 @@
+//! How the server decides what the simulation may not: blasts, tosses, and secrets.
+//!
+//! ```text
+//!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ whom it hits, and how near
+//!   Query::Toss  ──▶ physics flights: rigid bodies, pushed with luck   ──▶ paths
+//!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what nobody could know before
+//! ```
+//!
+//! With `judge`, the only file of the game that looks at the server crate. Nothing in here is state: the
+//! physics is filled from lockstep positions for each question, and luck is drawn for each question anew.
+
+use glam::Vec2;
+use twinstep_core::{Key, Mwc};
+use twinstep_server::physics::flight::{
+    self, BODIES_MAX, FlightError, Flights, Material, Motion, Track,
+};
+use twinstep_server::physics::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
+use twinstep_server::{Look, Resolution, Resolver};
+
+use super::blast::bodies_near;
+use super::bomb::Bomb;
+use super::hit::{Body, Form, Hit, Hits};
+use super::query::{Outcome, Query};
+use super::rules::Rules;
+use super::secret;
+use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
+use super::throw::{self, BOUNCE, DRAG, FRICTION, LUCK, LUCK_ANGLE, TICKS_PER_SECOND};
+use super::units::direction;
+
+const WALLS: Layers = Layers::bit(0);
+const BODIES: Layers = Layers::bit(1);
+const CRATES: Layers = Layers::bit(2);
+
+/// How thick the edge of the arena is for what flies against it, in units.
+const EDGE: f32 = 4.0;
+
+/// Where the server's luck comes from: one number for each question, asked under its key.
+pub enum Luck {
+    /// From a seed: the same questions have the same answers in each run. For tests, and nobody who is told the
+    /// seed can be surprised.
+    Seeded(u64),
+    /// From outside, such as the operating system's generator: nobody can read ahead.
+    Drawn(fn() -> u64),
+}
+
+impl Luck {
+    fn of(&self, key: Key) -> Mwc {
+        match *self {
+            Luck::Seeded(seed) => Mwc::seed(seed).fork(key),
+            Luck::Drawn(draw) => Mwc::seed(draw()),
+        }
+    }
+}
+
+/// Why a question has no answer: a bug of the step, which the digest names as well.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArbiterError {
+    /// A position or the level is not what an area query can take.
+    #[error("a blast cannot be decided: {0}")]
+    Blast(#[from] MirrorError<Body>),
+    /// A position or the level is not what bodies can fly in.
+    #[error("a toss cannot be decided: {0}")]
+    Toss(#[from] FlightError<Prop>),
+}
+
+/// Answers all questions of a match. One for each: it keeps its buffers.
+pub struct Arbiter {
+    mirror: Mirror<Body>,
+    flights: Flights,
+    luck: Luck,
+}
+
+impl Arbiter {
+    /// Takes the walls from the rules.
+    ///
+    /// # Errors
+    /// If the level has a wall without size.
+    pub fn new(rules: &Rules, luck: Luck) -> Result<Arbiter, ArbiterError> {
+        let mut mirror = Mirror::new();
+        let mut flights = Flights::new(Material {
+            bounce: BOUNCE,
+            friction: FRICTION,
+            drag: DRAG,
+        });
+        for wall in &rules.walls {
+            let shape = Shape::Box { half: wall.half };
+            mirror.add_wall(shape, wall.center, 0.0, WALLS)?;
+            flights.add_wall::<Prop>(shape, wall.center, 0.0)?;
+        }
+        for side in [Vec2::X, Vec2::Y, -Vec2::X, -Vec2::Y] {
+            let shape = Shape::Box {
+                half: side.abs() * EDGE + side.perp().abs() * (rules.half + 2.0 * EDGE),
+            };
+            flights.add_wall::<Prop>(shape, side * (rules.half + EDGE), 0.0)?;
+        }
+        Ok(Arbiter {
+            mirror,
+            flights,
+            luck,
+        })
+    }
+
+    /// The answer to a query that was asked under `key`, in the world at the end of the tick that asked.
+    ///
+    /// # Errors
+    /// A position that is no number.
+    pub fn decide(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        key: Key,
+        query: &Query,
+    ) -> Result<Outcome, ArbiterError> {
+        match *query {
+            Query::Blast { bomb, at, .. } => {
+                let hits = self.blast(game, rules, bomb, at.to_vec2())?;
+                Ok(Outcome::Blast { hits })
+            }
+            Query::Toss { bomb, at, .. } => self.toss(game, rules, key, bomb, at.to_vec2()),
+            Query::Loot { .. } => Ok(Outcome::Loot(secret::loot(&mut self.luck.of(key)))),
+            Query::Crit(_) => {
+                let is_crit = secret::crit(&mut self.luck.of(key), &rules.tuning);
+                Ok(Outcome::Crit(is_crit))
+            }
+        }
+    }
+
+    /// Whom a blast hits, nearest first.
+    fn blast(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        bomb: Bomb,
+        center: Vec2,
+    ) -> Result<Hits, ArbiterError> {
+        let reach = bomb.radius(&rules.tuning);
+        let mut fill = self.mirror.refill();
+        for (body, at, form) in bodies_near(game, center, reach) {
+            let layers = match body {
+                Body::Crate(_) => BODIES | CRATES,
+                _ => BODIES,
+            };
+            fill.put(body, shape(form), at, 0.0, layers)?;
+        }
+        let hits = self
+            .mirror
+            .area_visible(center, reach, BODIES, WALLS | CRATES)?;
+        Ok(Hit::nearest(
+            hits.iter().map(|hit| Hit::new(hit.id, hit.distance_64ths)),
+        ))
+    }
+
+    /// Where a blast throws what it hits, and what that pushes.
+    fn toss(
+        &mut self,
+        game: &Game,
+        rules: &Rules,
+        key: Key,
+        bomb: Bomb,
+        center: Vec2,
+    ) -> Result<Outcome, ArbiterError> {
+        let hits = self.blast(game, rules, bomb, center)?;
+        let reach = throw::reach(bomb, &rules.tuning);
+        let mut luck = self.luck.of(key);
+        let mut spread = || luck.unit_f32() * 2.0 - 1.0;
+        let mut pushed: Vec<(Prop, Vec2)> = throw::thrown(game, &hits)
+            .map(|(prop, from, hit)| {
+                let push = throw::push(bomb, center, from, hit, &rules.tuning);
+                let push = push * (1.0 + LUCK * spread());
+                (prop, push.rotate(direction(LUCK_ANGLE * spread())))
+            })
+            .collect();
+        pushed.truncate(TOSSED_MAX);
+
+        let mut bodies: Vec<flight::Body<Prop>> = game
+            .lying()
+            .filter(|(_, at)| at.distance(center) <= reach)
+            .map(|(prop, at)| {
+                let step = pushed.iter().find(|(other, _)| *other == prop);
+                let velocity = step.map_or(Vec2::ZERO, |(_, step)| *step * TICKS_PER_SECOND);
+                flight::Body {
+                    id: prop,
+                    shape: shape(prop.form()),
+                    at,
+                    angle: 0.0,
+                    motion: Motion::Slides { velocity },
+                }
+            })
+            .collect();
+        bodies.sort_by(|a, b| a.at.distance(center).total_cmp(&b.at.distance(center)));
+        bodies.truncate(BODIES_MAX);
+
+        let tracks = self.flights.run(&bodies, LEGS_MAX as u32, LEG_TICKS)?;
+        // The nearest first, as they are in `bodies`; who only was pushed comes behind.
+        let place = |track: &Track<Prop>| {
+            let by_blast = pushed.iter().position(|(prop, _)| *prop == track.id);
+            let by_place = bodies.iter().position(|body| body.id == track.id);
+            (by_blast.is_none(), by_place)
+        };
+        let mut tracks: Vec<Track<Prop>> = tracks;
+        tracks.sort_by_key(place);
+        let throws = tracks.iter().filter_map(|track| {
+            let from = bodies.iter().find(|body| body.id == track.id)?.at;
+            let corners = track.samples.iter().map(|sample| {
+                let [x, y] = sample.at_64ths;
+                Vec2::new(x as f32, y as f32) / STEPS_PER_UNIT
+            });
+            let throw = Throw::through(track.id, from, corners);
+            (!throw.legs.is_empty()).then_some(throw)
+        });
+        Ok(Outcome::Toss {
+            throws: throws.take(TOSSED_MAX).collect(),
+        })
+    }
+}
+
+fn shape(form: Form) -> Shape {
+    match form {
+        Form::Disc(radius) => Shape::Ball { radius },
+        Form::Square(half) => Shape::Box {
+            half: Vec2::splat(half),
+        },
+    }
+}
+
+impl Resolver<Game> for Arbiter {
+    /// Quick enough to answer within the tick. Who cannot answer has met a bug of the step; the panic becomes
+    /// "no answer": a barrel fizzles, nothing is thrown, a crate was empty.
+    fn resolve(&mut self, look: &Look<'_, Game>, key: Key, query: &Query) -> Resolution<Outcome> {
+        match self.decide(look.sim(), look.rules(), key, query) {
+            Ok(outcome) => Resolution::Now(outcome),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrayvec::ArrayVec;
+    use twinstep_core::Tick;
+
+    use super::super::testing::{Solo, TWO, put_enemy, solo, with_player};
+    use super::super::{Point, speculate};
+    use super::*;
+
+    /// The campaign's level without its rounds.
+    fn rules() -> Rules {
+        Rules {
+            waves: Vec::new(),
+            enemies: 60,
+            ..Rules::campaign()
+        }
+    }
+
+    /// The campaign's level, with crates and barrels pushed to wherever chance says, clear of walls.
+    fn scene(seed: u64) -> Solo {
+        let rules = rules();
+        let mut game = with_player(solo(rules.clone()));
+        game.join(TWO).run(650);
+        let mut luck = Mwc::seed(seed);
+        let sim = game.sim_mut();
+        let mut anywhere = || {
+            let at = (Vec2::new(luck.unit_f32(), luck.unit_f32()) * 2.0 - 1.0) * rules.half;
+            Point::of(rules.place(at, 1.1)).to_vec2()
+        };
+        sim.crates
+            .iter_mut()
+            .for_each(|chest| chest.at = anywhere());
+        sim.barrels
+            .iter_mut()
+            .for_each(|barrel| barrel.at = anywhere());
+        game
+    }
+
+    fn arbiter(rules: &Rules) -> Arbiter {
+        Arbiter::new(rules, Luck::Seeded(1)).unwrap()
+    }
+
+    /// Blasts at barrels, beside crates, and anywhere.
+    fn centers(game: &Game, rules: &Rules, luck: &mut Mwc) -> Vec<Point> {
+        let mut near = |at: Vec2, reach: f32| {
+            let off = (Vec2::new(luck.unit_f32(), luck.unit_f32()) * 2.0 - 1.0) * reach;
+            Point::of(rules.place(at + off, 0.3))
+        };
+        let barrels = game.barrels.iter().map(|barrel| Point::of(barrel.at));
+        let mut all: Vec<Point> = barrels.collect();
+        all.extend(game.crates.iter().map(|chest| near(chest.at, 2.5)));
+        all.extend((0..20).map(|_| near(Vec2::ZERO, rules.half.x)));
+        all
+    }
+
+    #[test]
+    fn clients_guess_whom_the_server_finds_behind_walls_and_crates() {
+        let (mut asked, mut hits, mut hidden, mut wrong) = (0, 0, 0, 0);
+        for seed in 0..60 {
+            let game = scene(seed);
+            let rules = &rules();
+            let mut arbiter = arbiter(rules);
+            for at in centers(game.sim(), rules, &mut Mwc::seed(seed)) {
+                let query = Query::Blast {
+                    bomb: Bomb::Barrel(0),
+                    at,
+                    asked: Tick(0),
+                };
+                let truth = arbiter.decide(game.sim(), rules, Key::default(), &query);
+                let truth = truth.unwrap();
+                let Outcome::Blast { hits: list } = &truth else {
+                    panic!("a blast")
+                };
+                asked += 1;
+                hits += list.len();
+                let reach = rules.tuning.blast_radius;
+                hidden += bodies_near(game.sim(), at.to_vec2(), reach).count() - list.len();
+                wrong += usize::from(speculate(game.sim(), rules, &query) != Some(truth));
+            }
+        }
+        assert!(
+            asked > 2_500 && hits > 5_000 && hidden > 1_000,
+            "{asked} {hits} {hidden}"
+        );
+        assert!(wrong * 500 <= asked, "{wrong} wrong guesses of {asked}");
+    }
+
+    #[test]
+    fn a_crate_hides_whoever_stands_behind_it() {
+        let mut game = with_player(solo(rules()));
+        let middle = Vec2::new(-28.0, -4.0);
+        game.sim_mut().crates[0].at = middle + Vec2::X * 2.0;
+        put_enemy(&mut game, 0, middle + Vec2::X * 4.5);
+        let hits = |game: &Solo| {
+            let (rules, bomb) = (&rules(), Bomb::Barrel(200));
+            let hits = arbiter(rules)
+                .blast(game.sim(), rules, bomb, middle)
+                .unwrap();
+            hits.iter().map(|hit| hit.body).collect::<Vec<_>>()
+        };
+        let behind = Body::Enemy(0);
+        assert!(!hits(&game).contains(&behind) && hits(&game).contains(&Body::Crate(0)));
+        game.sim_mut().crates[0].rests = None;
+        assert!(hits(&game).contains(&behind), "what flies hides nobody");
+        assert!(!hits(&game).contains(&Body::Crate(0)), "and is not hit");
+        game.sim_mut().crates[0].rests = Some(Tick(0));
+        game.sim_mut().crates[0].health = 0;
+        assert!(hits(&game).contains(&behind), "nor does what is broken");
+    }
+
+    fn toss(game: &Solo, arbiter: &mut Arbiter, key: Key, at: Vec2) -> ArrayVec<Throw, TOSSED_MAX> {
+        let query = Query::Toss {
+            bomb: Bomb::Barrel(200),
+            at: Point::of(at),
+            asked: game.world().tick(),
+        };
+        match arbiter.decide(game.sim(), &rules(), key, &query).unwrap() {
+            Outcome::Toss { throws } => throws,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn lies_at(game: &Solo, prop: Prop) -> Vec2 {
+        let mut lying = game.sim().lying();
+        lying.find(|(other, _)| *other == prop).unwrap().1
+    }
+
+    #[test]
+    fn whatever_is_thrown_stays_in_the_arena_and_out_of_walls() {
+        let (mut flown, mut far) = (0, 0.0_f32);
+        for seed in 0..40 {
+            let game = scene(seed);
+            let mut arbiter = arbiter(&rules());
+            for at in centers(game.sim(), &rules(), &mut Mwc::seed(seed)) {
+                let throws = toss(&game, &mut arbiter, Key::new(seed, 0), at.to_vec2());
+                let (rules, bomb, center) = (rules(), Bomb::Barrel(200), at.to_vec2());
+                let is_possible = throw::is_possible(game.sim(), &rules, bomb, center, &throws);
+                assert!(
+                    is_possible,
+                    "seed {seed}: the referee would not believe {throws:?}"
+                );
+                for throw in throws {
+                    let from = lies_at(&game, throw.prop);
+                    for at in throw.corners(from) {
+                        let radius = throw.prop.radius();
+                        let free = rules.place(at, radius).distance(at);
+                        assert!(free < 0.07, "seed {seed}: {throw:?} is {free} deep at {at}");
+                        far = far.max(at.distance(from));
+                    }
+                    flown += 1;
+                }
+            }
+        }
+        assert!(
+            flown > 1_000 && (4.0..12.0).contains(&far),
+            "{flown} flew, at most {far}"
+        );
+    }
+
+    #[test]
+    fn two_tosses_are_never_alike_but_the_same_question_has_the_same_answer() {
+        let mut game = scene(3);
+        let at = Vec2::new(-28.0, -4.0);
+        game.sim_mut().crates[0].at = at + Vec2::X * 2.0;
+        let mut arbiter = arbiter(&rules());
+        let first = toss(&game, &mut arbiter, Key::new(7, 1), at);
+        assert!(!first.is_empty());
+        assert_ne!(toss(&game, &mut arbiter, Key::new(7, 2), at), first);
+        assert_eq!(toss(&game, &mut arbiter, Key::new(7, 1), at), first);
+    }
+
+    /// The guess of a client is near what comes; only collisions and luck lie between them.
+    #[test]
+    fn a_client_guesses_about_where_things_come_down() {
+        let mut errors = Vec::new();
+        let (mut both, mut missed) = (0, 0);
+        for seed in 0..40 {
+            let game = scene(seed);
+            let mut arbiter = arbiter(&rules());
+            for at in centers(game.sim(), &rules(), &mut Mwc::seed(seed)) {
+                let truth = toss(&game, &mut arbiter, Key::new(seed, 0), at.to_vec2());
+                let query = Query::Toss {
+                    bomb: Bomb::Barrel(200),
+                    at,
+                    asked: Tick(0),
+                };
+                let Some(Outcome::Toss { throws: guess }) = speculate(game.sim(), &rules(), &query)
+                else {
+                    panic!("no guess")
+                };
+                for throw in &truth {
+                    let from = lies_at(&game, throw.prop);
+                    let end = |throw: &Throw| throw.corners(from).last().unwrap();
+                    match guess.iter().find(|other| other.prop == throw.prop) {
+                        Some(other) => errors.push(end(throw).distance(end(other))),
+                        None => missed += 1,
+                    }
+                    both += 1;
+                }
+            }
+        }
+        errors.sort_by(f32::total_cmp);
+        let (half, most) = (errors[errors.len() / 2], errors[errors.len() * 9 / 10]);
+        println!("{both} thrown, {missed} not foreseen; errors: median {half}, p90 {most}");
+        assert!(half < 0.8 && most < 2.5, "median {half}, p90 {most}");
+        assert!(missed * 5 < both, "{missed} of {both}");
+    }
+
+    #[test]
+    fn a_place_that_is_no_number_is_refused_by_name() {
+        let mut game = scene(1);
+        game.sim_mut().crates[0].at = Vec2::NAN;
+        let query = Query::Toss {
+            bomb: Bomb::Barrel(0),
+            at: Point::of(Vec2::ZERO),
+            asked: Tick(0),
+        };
+        let rules = rules();
+        let refused = arbiter(&rules).decide(game.sim(), &rules, Key::default(), &query);
+        let words = refused.unwrap_err().to_string();
+        assert!(
+            words.contains("Crate(0)") && words.contains("position"),
+            "{words}"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! A round: lobby, waves, and how it ends.
+//!
+//! ```text
+//!              ready                              wave cleared
+//!   Lobby ────────────▶ Countdown ──▶ Wave ──────────────────────▶ Lull
+//!     ▲                     ▲          │  ▲                          │
+//!     │ nobody is left      │          │  └──────────────────────────┘
+//!     │                     │          ├─ the last wave cleared ─▶ Won ──┐ ready
+//!     │                     │          └─ lives gone, all dead ──▶ Lost ─┤
+//!     │                     └───────────────────────────────────────────┘
+//! ```
+//!
+//! *Ready* is whoever says so. The round begins when all who are present are; and when at least half of them have
+//! been for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)), so that nobody who is connected and not
+//! there holds up the others. Nor does it hold up the end: a player who stands where it appeared for so long is not
+//! waited for when the others are out.
+//!
+//! An endless arena is in [`Phase::Endless`] for ever. Slots, barrels, crates and players go on counting their
+//! lives from round to round, players also when they leave and join again, and the waves of a round are named by
+//! its number: so no name is ever used twice.
+
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+
+use super::cue::Cue;
+use super::rules::Rules;
+use super::state::{Game, Phase, Player, cause};
+
+impl Game {
+    /// When this phase ends by itself; or, of a result, from when on the next round can begin.
+    #[must_use]
+    pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
+        let ticks = match self.phase {
+            Phase::Countdown => rules.tuning.countdown_ticks,
+            Phase::Lull => rules.tuning.lull_ticks,
+            Phase::Won | Phase::Lost => rules.tuning.curtain_ticks,
+            Phase::Endless | Phase::Lobby | Phase::Wave => return None,
+        };
+        Some(self.phase_since + ticks)
+    }
+
+    /// When the next round begins although not all are ready; `None`: not before all are.
+    #[must_use]
+    pub fn begins_anyway(&self, rules: &Rules) -> Option<Tick> {
+        let begins = self.half_ready_since? + rules.tuning.patience_ticks;
+        Some(begins.max(self.phase_ends(rules).unwrap_or(begins)))
+    }
+
+    /// Who plays and is not cut off.
+    pub fn present(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
+        let players = self.players.iter();
+        players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
+    }
+
+    /// The name of this round's wave.
+    fn wave_key(&self) -> Key {
+        Key::new(cause::ROUND | u64::from(self.round), self.wave.into())
+    }
+
+    /// Leads the round on.
+    pub(super) fn direct(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let is_due = self
+            .phase_ends(frame.rules())
+            .is_none_or(|ends| frame.tick() >= ends);
+        match self.phase {
+            Phase::Endless => {}
+            Phase::Lobby if self.players.is_empty() => {}
+            _ if self.players.is_empty() => {
+                self.clear_field(frame);
+                self.enter(Phase::Lobby, frame);
+            }
+            Phase::Lobby | Phase::Won | Phase::Lost => {
+                self.count_ready(frame.tick());
+                let begins = self.begins_anyway(frame.rules());
+                let is_late = begins.is_some_and(|begins| frame.tick() >= begins);
+                if is_late || is_due && self.all_ready() {
+                    self.begin_round(frame, fx);
+                }
+            }
+            Phase::Countdown | Phase::Lull => {
+                if is_due {
+                    self.begin_wave(frame, fx);
+                }
+            }
+            Phase::Wave => self.watch_wave(frame, fx),
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, frame: &Frame<'_, Game>) {
+        self.phase = phase;
+        self.phase_since = frame.tick();
+        self.half_ready_since = None;
+        for player in self.players.values_mut() {
+            player.is_ready = false;
+        }
+    }
+
+    fn count_ready(&mut self, now: Tick) {
+        let ready = self.present().filter(|(_, player)| player.is_ready).count();
+        let is_half = ready > 0 && 2 * ready >= self.present().count();
+        self.half_ready_since = is_half.then(|| self.half_ready_since.unwrap_or(now));
+    }
+
+    fn all_ready(&self) -> bool {
+        self.present().next().is_some() && self.present().all(|(_, player)| player.is_ready)
+    }
+
+    /// A player is ready; said twice it is no more.
+    pub(super) fn ready(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        if !self.phase.is_waiting() {
+            return;
+        }
+        if let Some(player) = self.players.get_mut(&id) {
+            player.is_ready ^= true;
+            if player.is_ready {
+                fx.cue(Key::player(id, frame.tick().0).child(0), Cue::Ready(id));
+            }
+        }
+    }
+
+    fn begin_round(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let tuning = &frame.rules().tuning;
+        self.clear_field(frame);
+        self.round = self.round.wrapping_add(1);
+        self.enter(Phase::Countdown, frame);
+        let players = self.present().count() as u16;
+        self.lives = tuning.lives + tuning.lives_per_player * players;
+        self.call_in(frame, fx, |_| true);
+        fx.cue(self.wave_key(), Cue::Countdown);
+    }
+
+    /// As if nobody had ever been here, but for the names.
+    fn clear_field(&mut self, frame: &Frame<'_, Game>) {
+        self.call_off_enemies();
+        for enemy in &mut self.enemies {
+            enemy.health = 0;
+        }
+        self.shots.clear();
+        self.bullets.clear();
+        self.pickups.clear();
+        self.reset_barrels(frame);
+        self.reset_crates(frame);
+        self.score = 0;
+        self.wave = 0;
+        for player in self.players.values_mut() {
+            player.score = 0;
+            player.kills = 0;
+        }
+    }
+
+    fn begin_wave(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let (now, rules) = (frame.tick(), frame.rules());
+        let Some(wave) = rules.waves.get(usize::from(self.wave)) else {
+            return;
+        };
+        self.wave += 1;
+        self.enter(Phase::Wave, frame);
+        let players = self.present().count();
+        let mut slot = 0;
+        for group in &wave.groups {
+            let total = group.total(players, rules.tuning.crowd_percent);
+            for n in 0..total {
+                let arrival = now + 1 + group.arrival_ticks(n, total);
+                self.expect_enemy(slot, group.kind, arrival);
+                slot += 1;
+            }
+        }
+        fx.cue(self.wave_key(), Cue::WaveBegan(self.wave));
+    }
+
+    fn watch_wave(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        let mut enemies = self.enemies.iter();
+        if !enemies.any(|enemy| enemy.is_alive() || enemy.is_coming) {
+            if usize::from(self.wave) == frame.rules().waves.len() {
+                self.enter(Phase::Won, frame);
+                fx.cue(self.wave_key(), Cue::Won);
+            } else {
+                self.enter(Phase::Lull, frame);
+                fx.cue(self.wave_key(), Cue::WaveCleared(self.wave));
+            }
+            // Whoever is out comes back with the others.
+            self.call_in(frame, fx, |player| player.is_out);
+        } else if self.is_lost(frame) {
+            self.enter(Phase::Lost, frame);
+            fx.cue(self.wave_key(), Cue::Lost);
+        }
+    }
+
+    /// Whether some are out, and nobody is left who does anything.
+    fn is_lost(&self, frame: &Frame<'_, Game>) -> bool {
+        let (now, tuning) = (frame.tick(), &frame.rules().tuning);
+        let mut all = self.present();
+        self.present().any(|(_, who)| who.is_out)
+            && all.all(|(_, who)| who.is_out || who.is_idle(now, tuning))
+    }
+
+    /// Players appear anew; whoever is cut off does so when it comes back.
+    fn call_in(
+        &mut self,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+        who: impl Fn(&Player) -> bool,
+    ) {
+        // By number: nobody comes or goes meanwhile.
+        for n in 0..twinstep_core::bounds::PLAYERS_MAX as u8 {
+            let id = PlayerId(n);
+            if self.players.get(&id).is_some_and(&who) {
+                self.appear(id, frame, fx);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

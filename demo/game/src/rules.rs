@@ -1,0 +1,283 @@
+//! The rules: level, waves and tuning, read-only, equal at every peer (their digest is compared in the
+//! handshake).
+//!
+//! Two sets come with the game: [`Rules::campaign`], a round of waves with a boss at its end, and
+//! [`Rules::arena`], the same enemies for ever. One step plays both.
+
+use glam::Vec2;
+use serde::Serialize;
+use twinstep_core::bounds::PLAYERS_MAX;
+
+use super::kind::Kind;
+use super::path::Path;
+use super::wall::{Wall, crossing};
+use super::wave::Wave;
+
+/// Enemies of one wave at most; what a wave has beyond does not come.
+pub(super) const SLOTS_MAX: u16 = 256;
+
+/// All that a match never changes.
+///
+/// ```
+/// use powderkeg_game::Rules;
+/// let crowded = Rules::arena(1_000);
+/// assert_eq!(crowded.walls, Rules::campaign().walls);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rules {
+    /// The arena reaches from −half to +half, in units.
+    pub half: Vec2,
+    /// What players and bullets cannot pass.
+    pub walls: Vec<Wall>,
+    /// Where players appear; at least one.
+    pub spawns: Vec<Vec2>,
+    /// Where barrels stand at first, on whole 64ths of a unit; at most 128.
+    pub barrels: Vec<Vec2>,
+    /// Where crates stand at first, on whole 64ths of a unit; at most 128.
+    pub crates: Vec<Vec2>,
+    /// Paths of enemies that shoot; at least one.
+    pub orbits: Vec<Path>,
+    /// Paths of enemies that light barrels; at least one.
+    pub rounds: Vec<Path>,
+    /// Paths of enemies that charge; at least one.
+    pub rushes: Vec<Path>,
+    /// Paths of bosses; at least one.
+    pub thrones: Vec<Path>,
+    /// What comes in a round, one after the other. None: an endless arena, without lobby, lives and end.
+    pub waves: Vec<Wave>,
+    /// In an endless arena: how many enemies are there at once. A step's cost grows linearly with it.
+    pub enemies: u16,
+    /// Numbers to play with.
+    pub tuning: Tuning,
+}
+
+/// Numbers to play with. Speeds are units per tick; a tick is 1/60 s. What a weapon or a kind of enemy is like
+/// stands with it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tuning {
+    /// A player's speed.
+    pub walk_speed: f32,
+    /// A player's speed while dashing.
+    pub dash_speed: f32,
+    /// How long a dash lasts.
+    pub dash_ticks: u32,
+    /// From one dash to the next.
+    pub dash_rest_ticks: u32,
+    /// A player's health at birth, and the most it can have.
+    pub player_health: i16,
+    /// What an enemy's bullet takes from a player.
+    pub bullet_damage: i16,
+    /// What an enemy takes that touches a player.
+    pub touch_damage: i16,
+    /// Whoever was hurt cannot be hurt again for so long.
+    pub mercy_ticks: u32,
+    /// From a player's death to its return.
+    pub player_return_ticks: u32,
+    /// A returned player cannot be hurt until it acts, and so long thereafter.
+    pub shield_ticks: u32,
+    /// From an enemy's death to its successor in an endless arena.
+    pub enemy_return_ticks: u32,
+    /// A new enemy neither fires nor hurts for so long.
+    pub enemy_waking_ticks: u32,
+    /// All enemies of an endless arena appear during the first so many ticks, evenly.
+    pub enemy_arrival_ticks: u32,
+    /// How long an enemy's bullet flies.
+    pub bullet_ticks: u32,
+    /// Bullets of enemies in the air at once; beyond it they hold their fire.
+    pub bullets_max: u32,
+    /// From where a player can light a barrel, in units.
+    pub light_reach: f32,
+    /// From lighting to blast.
+    pub fuse_ticks: u32,
+    /// The same for a barrel that a blast has lit.
+    pub chain_fuse_ticks: u32,
+    /// From a blast to the next barrel in its place.
+    pub barrel_return_ticks: u32,
+    /// How far a barrel's blast reaches, in units.
+    pub blast_radius: f32,
+    /// What a barrel's blast takes at its middle; half of it at its edge.
+    pub blast_damage: i16,
+    /// How far a shell's blast reaches, in units.
+    pub shell_radius: f32,
+    /// What a shell's blast takes at its middle; half of it at its edge.
+    pub shell_damage: i16,
+    /// What a blast gives to a barrel or crate at its middle; a quarter of it at its edge.
+    pub toss_speed: f32,
+    /// What a crate withstands.
+    pub crate_health: i16,
+    /// From a crate's end to the next one in its place.
+    pub crate_return_ticks: u32,
+    /// How long a pick-up lies there.
+    pub pickup_ticks: u32,
+    /// What a pick-up of health gives.
+    pub heal: i16,
+    /// What a hit that turns out to be critical takes besides.
+    pub crit_damage: i16,
+    /// How many of 100 hits with a lance are critical.
+    pub crit_percent: u32,
+    /// How many of 100 enemies carry something.
+    pub carry_percent: u32,
+    /// Lives that a team begins with, whatever its size.
+    pub lives: u16,
+    /// Lives that each player adds to that.
+    pub lives_per_player: u16,
+    /// Once half of those present are ready, the others are waited for so long.
+    pub patience_ticks: u32,
+    /// From the last "ready" to the first wave.
+    pub countdown_ticks: u32,
+    /// From the end of a wave to the next one.
+    pub lull_ticks: u32,
+    /// A result is shown at least so long before the next round can be asked for.
+    pub curtain_ticks: u32,
+    /// How many enemies more each player after the first brings, in percent.
+    pub crowd_percent: u32,
+    /// How much health more each player after the first gives a boss, in percent.
+    pub boss_percent: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            walk_speed: 0.16,
+            dash_speed: 0.45,
+            dash_ticks: 10,
+            dash_rest_ticks: 45,
+            player_health: 100,
+            bullet_damage: 34,
+            touch_damage: 100,
+            mercy_ticks: 45,
+            player_return_ticks: 120,
+            shield_ticks: 60,
+            enemy_return_ticks: 240,
+            enemy_waking_ticks: 45,
+            enemy_arrival_ticks: 600,
+            bullet_ticks: 150,
+            bullets_max: 4_096,
+            light_reach: 3.0,
+            fuse_ticks: 90,
+            chain_fuse_ticks: 14,
+            barrel_return_ticks: 420,
+            blast_radius: 6.0,
+            blast_damage: 90,
+            shell_radius: 3.5,
+            shell_damage: 80,
+            toss_speed: 0.36,
+            crate_health: 40,
+            crate_return_ticks: 1_800,
+            pickup_ticks: 900,
+            heal: 50,
+            crit_damage: 40,
+            crit_percent: 25,
+            carry_percent: 12,
+            lives: 0,
+            lives_per_player: 3,
+            patience_ticks: 1_200,
+            countdown_ticks: 180,
+            lull_ticks: 300,
+            curtain_ticks: 180,
+            crowd_percent: 65,
+            boss_percent: 70,
+        }
+    }
+}
+
+impl Rules {
+    /// Slots for enemies that these rules need, whoever comes to play.
+    #[must_use]
+    pub fn slots(&self) -> u16 {
+        let percent = self.tuning.crowd_percent;
+        let waves = self.waves.iter();
+        let most = waves.map(|wave| wave.total(PLAYERS_MAX, percent)).max();
+        most.map_or(self.enemies, |most| most.min(SLOTS_MAX))
+    }
+
+    /// Whether it is played in rounds.
+    #[must_use]
+    pub fn is_campaign(&self) -> bool {
+        !self.waves.is_empty()
+    }
+
+    /// Where a disc that wants to be at `at` can be: outside of walls, inside of the arena.
+    #[must_use]
+    pub fn place(&self, at: Vec2, radius: f32) -> Vec2 {
+        let free = self
+            .walls
+            .iter()
+            .fold(at, |at, wall| wall.push_out(at, radius));
+        free.clamp(radius - self.half, self.half - radius)
+    }
+
+    /// How many ticks a point that moves by `step` a tick flies until a wall or the edge ends it, at most
+    /// `ticks_max`. Walls never move, so a bullet's end is known at its birth and no tick looks again.
+    #[must_use]
+    pub fn flight_ticks(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
+        let way = step * ticks_max as f32;
+        let edge = crossing(from, way, self.half).map_or(0.0, |(_, leave)| leave.clamp(0.0, 1.0));
+        let end = self
+            .walls
+            .iter()
+            .filter_map(|wall| wall.meets(from, way))
+            .fold(edge, f32::min);
+        (end * ticks_max as f32) as u32
+    }
+
+    /// How many ticks a point that moves by `step` a tick stays inside the arena, at most `ticks_max`; walls are
+    /// flown over.
+    #[must_use]
+    pub fn ticks_inside(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
+        let way = step * ticks_max as f32;
+        let edge = crossing(from, way, self.half).map_or(0.0, |(_, leave)| leave.clamp(0.0, 1.0));
+        (edge * ticks_max as f32) as u32
+    }
+
+    /// Whether no wall lies between two points.
+    #[must_use]
+    pub fn sees(&self, from: Vec2, to: Vec2) -> bool {
+        self.walls
+            .iter()
+            .all(|wall| wall.meets(from, to - from).is_none())
+    }
+
+    /// The ways that a kind of enemies may go.
+    pub(super) fn paths(&self, kind: Kind) -> &[Path] {
+        match kind {
+            Kind::Gunner | Kind::Urchin | Kind::Spinner => &self.orbits,
+            Kind::Sapper => &self.rounds,
+            Kind::Charger => &self.rushes,
+            Kind::Boss => &self.thrones,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: Wall = Wall {
+        center: Vec2::new(2.0, 0.0),
+        half: Vec2::new(1.0, 3.0),
+    };
+
+    #[test]
+    fn a_bullet_ends_at_walls_and_at_the_edge() {
+        let rules = Rules {
+            walls: vec![WALL],
+            half: Vec2::splat(10.0),
+            ..Rules::arena(0)
+        };
+        let from = Vec2::new(0.05, 0.0);
+        assert_eq!(rules.flight_ticks(from, Vec2::new(0.1, 0.0), 100), 9);
+        assert_eq!(rules.flight_ticks(from, Vec2::new(0.0, 0.3), 100), 33);
+        assert_eq!(rules.flight_ticks(from, Vec2::new(0.0, 0.05), 100), 100);
+        assert_eq!(
+            rules.flight_ticks(WALL.center, Vec2::X, 100),
+            0,
+            "born inside a wall"
+        );
+        assert_eq!(
+            rules.flight_ticks(Vec2::splat(11.0), Vec2::X, 100),
+            0,
+            "born outside"
+        );
+    }
+}

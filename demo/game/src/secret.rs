@@ -1,0 +1,151 @@
+//! Secrets: what is in a crate, and whether a hit was critical. Rolled by the server, guessed by nobody.
+//!
+//! ```text
+//!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
+//! ```
+//!
+//! Invariant: before it is asked, the answer is nowhere: in no world, no packet, no generator that a client could
+//! copy. So nobody can read ahead, and a client that was to guess (it never does) would guess blind.
+//!
+//! The odds are here for everybody to read; only the server calls these two functions.
+
+use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId};
+
+use super::cue::Cue;
+use super::query::{Query, Strike};
+use super::rules::Tuning;
+use super::state::{Game, Item};
+use super::weapon::Weapon;
+
+/// What is in a crate, if anything.
+pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
+    match luck.below(10) {
+        0 => Some(Item::Weapon(Weapon::Scatter)),
+        1 => Some(Item::Weapon(Weapon::Lance)),
+        2 => Some(Item::Weapon(Weapon::Thumper)),
+        3 | 4 => Some(Item::Health),
+        5 | 6 => Some(Item::Shield),
+        7 => Some(Item::Life),
+        _ => None,
+    }
+}
+
+/// Whether a hit was critical.
+pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
+    luck.below(100) < tuning.crit_percent
+}
+
+/// Critical hits asked for in one tick; a blast that is asked in the same tick always finds room.
+const CRITS_PER_TICK: usize = 8;
+
+impl Game {
+    /// Asks whether a hit was critical.
+    pub(super) fn ask_crit(
+        &self,
+        cause: Key,
+        slot: u16,
+        by: PlayerId,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        if fx.asks().len() < CRITS_PER_TICK {
+            let asked = frame.tick();
+            fx.ask(cause, Query::Crit(Strike { slot, by, asked }));
+        }
+    }
+
+    /// It was: it takes more, unless its victim is gone.
+    pub(super) fn crit(
+        &mut self,
+        key: Key,
+        strike: Strike,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let Strike { slot, by, asked } = strike;
+        let enemy = self.enemies.get(usize::from(slot));
+        if enemy.is_some_and(|enemy| enemy.is_alive() && enemy.born <= asked) {
+            fx.cue(key, Cue::Crit(slot));
+            self.hurt_enemy(slot, frame.rules().tuning.crit_damage, Some(by), frame, fx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::{Outcome, speculate};
+
+    /// A lance of ONE is in an enemy that stands two hits from its death.
+    fn lanced() -> (Solo, Key) {
+        let mut game = with_player(quiet());
+        let at = glam::Vec2::new(-5.0, -4.0);
+        put_enemy(&mut game, 0, at);
+        let tuning = rules().tuning;
+        game.sim_mut().enemies[0].health = Weapon::Lance.damage() + tuning.crit_damage;
+        put_shot(&mut game, ONE, at);
+        game.sim_mut().shots[0].weapon = Weapon::Lance;
+        game.step();
+        let [(key, Query::Crit(strike))] = *game.effects().asks() else {
+            panic!("it asks: {:?}", game.effects().asks())
+        };
+        assert_eq!((strike.slot, strike.by), (0, ONE));
+        (game, key)
+    }
+
+    #[test]
+    fn a_critical_hit_takes_more_than_the_hit_and_its_credit_is_the_shooter_s() {
+        let (mut game, key) = lanced();
+        assert!(game.sim().enemies[0].is_alive());
+        game.answer(key, Outcome::Crit(true)).step();
+        assert!(game.effects().cues().contains(&(key, Cue::Crit(0))));
+        assert!(!game.sim().enemies[0].is_alive());
+        assert_eq!(player(&game).kills, 1);
+    }
+
+    #[test]
+    fn a_hit_that_was_none_or_got_no_answer_takes_no_more() {
+        for answered in [true, false] {
+            let (mut game, key) = lanced();
+            let health = game.sim().enemies[0].health;
+            if answered {
+                game.answer(key, Outcome::Crit(false)).step();
+            } else {
+                game.refuse(key).step();
+            }
+            assert_eq!(game.sim().enemies[0].health, health);
+        }
+    }
+
+    #[test]
+    fn who_came_only_after_the_hit_is_not_hurt_by_it() {
+        let (mut game, key) = lanced();
+        let health = game.sim().enemies[0].health;
+        game.sim_mut().enemies[0].born = game.world().tick();
+        game.answer(key, Outcome::Crit(true)).step();
+        assert_eq!(game.sim().enemies[0].health, health);
+    }
+
+    /// No client guesses, and none may answer: the question is nobody's own.
+    #[test]
+    fn whether_it_was_critical_is_for_the_server_to_say() {
+        let (game, key) = lanced();
+        assert_eq!(key.owner(), None);
+        let query = game.world().open_queries()[0].query;
+        assert_eq!(speculate(game.sim(), &rules(), &query), None);
+    }
+
+    #[test]
+    fn the_odds_are_as_stated() {
+        let mut luck = Mwc::seed(6);
+        let tuning = rules().tuning;
+        let crits = (0..10_000).filter(|_| crit(&mut luck, &tuning)).count() as u32;
+        assert!(crits.abs_diff(100 * tuning.crit_percent) < 200, "{crits}");
+        let loot: Vec<Option<Item>> = (0..10_000).map(|_| loot(&mut luck)).collect();
+        let share = |item: Option<Item>| loot.iter().filter(|other| **other == item).count();
+        assert!(share(None).abs_diff(2_000) < 200);
+        assert!(share(Some(Item::Health)).abs_diff(2_000) < 200);
+        assert!(share(Some(Item::Life)).abs_diff(1_000) < 150);
+    }
+}

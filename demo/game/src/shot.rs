@@ -1,0 +1,122 @@
+//! Players' shots.
+//!
+//! ```text
+//!   blaster, scatter   ──▶ the first enemy, barrel or crate: spent
+//!   lance              ──▶ enemies, each once, up to [`PIERCED_MAX`]; a barrel or crate ends it
+//!   thumper            ──▶ over everything, and bursts where it lands: `Query::Blast`
+//! ```
+//!
+//! In the prediction, a remote player's shot is a *ghost* until its input is known (seed rows 67 to 70): it
+//! flies, hits and ends as any other one does, but hurts nobody, asks nothing, and the step withholds.
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame};
+
+use super::bomb::Bomb;
+use super::cue::Cue;
+use super::hit::Body;
+use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
+use super::weapon::Weapon;
+/// How far a shell stays off walls and crates where it lands, in units.
+const SHELL_RADIUS: f32 = 0.3;
+
+impl Game {
+    /// Moves all shots; those that hit do their work.
+    pub(super) fn move_shots(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        // Taken out and put back, so that a hit can change the rest of the game. No allocation.
+        let mut shots = core::mem::take(&mut self.shots);
+        shots.retain_mut(|shot| {
+            shot.at += shot.step;
+            if shot.weapon.is_lobbed() {
+                self.lobs(shot, frame, fx)
+            } else {
+                frame.tick() < shot.ends && self.goes_on(shot, frame, fx)
+            }
+        });
+        self.shots = shots;
+    }
+
+    /// Whether a shell is still in the air; if not, it asks for its blast.
+    fn lobs(&self, shell: &Shot, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) -> bool {
+        if frame.tick() < shell.ends {
+            return true;
+        }
+        if frame.is_ghost(shell.owner, shell.born) {
+            fx.withhold();
+            return false;
+        }
+        let bomb = Bomb::Shell {
+            owner: shell.owner,
+            n: shell.key.n,
+        };
+        // Beside what it hits: in a crate, it would hurt nobody but the crate.
+        let at = crates::push_out(&self.crates, shell.at, SHELL_RADIUS);
+        let at = frame.rules().place(at, SHELL_RADIUS);
+        self.ask_blast(bomb, at, frame, fx);
+        false
+    }
+
+    /// Whether a shot flies on; hurts whom it hits.
+    fn goes_on(
+        &mut self,
+        shot: &mut Shot,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) -> bool {
+        let Some(body) = self.struck_by(shot) else {
+            return true;
+        };
+        let is_spent = match body {
+            Body::Enemy(slot) => shot.pierce(slot),
+            _ => true,
+        };
+        if frame.is_ghost(shot.owner, shot.born) {
+            fx.withhold();
+            return !is_spent;
+        }
+        let (by, rules) = (Some(shot.owner), frame.rules());
+        match body {
+            Body::Enemy(slot) => {
+                let cause = shot.key.child(shot.pierced.into());
+                fx.cue(cause, Cue::Hit(slot));
+                if shot.weapon == Weapon::Lance {
+                    self.ask_crit(cause, slot, shot.owner, frame, fx);
+                }
+                self.hurt_enemy(slot, shot.weapon.damage(), by, frame, fx);
+            }
+            Body::Barrel(n) => self.light(n, rules.tuning.fuse_ticks, by, frame, fx),
+            Body::Crate(n) => self.hurt_crate(n, shot.weapon.damage(), shot.key, frame, fx),
+            Body::Player(_) => unreachable!("shots pass through players"),
+        }
+        !is_spent
+    }
+
+    /// What a shot is in and has not pierced yet: enemies before barrels before crates, each by number.
+    fn struck_by(&self, shot: &Shot) -> Option<Body> {
+        let near = |at: Vec2, radius: f32| {
+            let reach = radius + SHOT_RADIUS;
+            at.distance_squared(shot.at) <= reach * reach
+        };
+        let enemy = self.enemies.iter().zip(0..).find(|(enemy, slot)| {
+            near(enemy.at, enemy.kind.radius()) && enemy.is_alive() && !shot.has_pierced(*slot)
+        });
+        let barrel = || {
+            let mut barrels = self.barrels.iter().zip(0..);
+            let hit =
+                barrels.find(|(barrel, _)| barrel.can_be_lit() && near(barrel.at, BARREL_RADIUS));
+            hit.map(|(_, n)| Body::Barrel(n))
+        };
+        let chest = || {
+            let mut crates = self.crates.iter().zip(0..);
+            let hit = crates.find(|(chest, _)| chest.holds(shot.at));
+            hit.map(|(_, n)| Body::Crate(n))
+        };
+        enemy
+            .map(|(_, slot)| Body::Enemy(slot))
+            .or_else(barrel)
+            .or_else(chest)
+    }
+}
+
+#[cfg(test)]
+mod tests;

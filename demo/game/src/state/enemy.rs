@@ -1,0 +1,160 @@
+//! [`Enemy`]: a slot for enemies, and who lives in it. What becomes of it stands in `enemy`.
+
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Key, Mwc, Tick};
+
+use super::cause;
+use super::pickup::Item;
+use crate::kind::Kind;
+use crate::rules::Rules;
+use crate::weapon::Weapon;
+
+/// A slot for enemies, and who lives in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Enemy {
+    /// What lives here, or did last.
+    pub kind: Kind,
+    /// How many lived in this slot, this one included.
+    pub life: u32,
+    /// Since when.
+    pub born: Tick,
+    /// Where it is.
+    pub at: Vec2,
+    /// 0: dead, the slot is empty.
+    pub health: i16,
+    /// Its health at birth.
+    pub full_health: i16,
+    /// How a boss fights: 0 at first, then one more for each part of its health that is gone.
+    pub stage: u8,
+    /// What it drops when it dies.
+    pub carries: Option<Item>,
+    /// Whether the next life of the slot is on its way.
+    pub is_coming: bool,
+    pub(crate) path: u32,
+    /// How far ahead of its birth it is on its path.
+    pub(crate) ahead_ticks: u32,
+    pub(crate) next_volley: Tick,
+    /// How often it has fired.
+    pub(crate) volleys: u32,
+    /// How many bullets.
+    pub(crate) bullets: u32,
+    pub(crate) luck: Mwc,
+}
+
+impl Enemy {
+    pub(crate) fn empty(slot: u16, kind: Kind, seed: u64) -> Enemy {
+        let key = Enemy::name(slot, 0);
+        Enemy {
+            kind,
+            life: 0,
+            born: Tick(0),
+            at: Vec2::ZERO,
+            health: 0,
+            full_health: 0,
+            stage: 0,
+            carries: None,
+            is_coming: false,
+            path: 0,
+            ahead_ticks: 0,
+            next_volley: Tick(0),
+            volleys: 0,
+            bullets: 0,
+            luck: Mwc::seed(seed).fork(key),
+        }
+    }
+
+    /// One that stays where it is and keeps quiet.
+    #[cfg(test)]
+    pub(crate) fn posted(slot: u16, kind: Kind, at: Vec2) -> Enemy {
+        Enemy {
+            at,
+            health: kind.health(),
+            full_health: kind.health(),
+            path: u32::MAX,
+            next_volley: Tick::MAX,
+            ..Enemy::empty(slot, kind, 0)
+        }
+    }
+
+    /// The next life of the slot.
+    pub(crate) fn arrive(&mut self, slot: u16, health: i16, seed: u64, now: Tick, rules: &Rules) {
+        let life = self.life.wrapping_add(1);
+        let mut luck = Mwc::seed(seed).fork(Enemy::name(slot, life));
+        *self = Enemy {
+            life,
+            born: now,
+            at: Vec2::ZERO,
+            health,
+            full_health: health,
+            path: luck.below(rules.paths(self.kind).len() as u32),
+            ahead_ticks: luck.below(10_000),
+            next_volley: now + rules.tuning.enemy_waking_ticks + luck.below(90),
+            carries: burden(&mut luck, rules),
+            luck,
+            ..Enemy::empty(slot, self.kind, seed)
+        };
+        self.follow_path(now, rules);
+    }
+
+    /// The name of what lives in a slot.
+    /// Whether a key is an enemy's name, of whatever slot and life; a bullet's, its child's, is not.
+    #[must_use]
+    pub(crate) fn is_name(key: Key) -> bool {
+        (cause::ENEMY..=cause::ENEMY | u64::from(u16::MAX)).contains(&key.of)
+    }
+
+    fn name(slot: u16, life: u32) -> Key {
+        Key::new(cause::ENEMY | u64::from(slot), life)
+    }
+
+    /// Its name: by slot and life.
+    #[must_use]
+    pub fn key(&self, slot: u16) -> Key {
+        Enemy::name(slot, self.life)
+    }
+
+    /// Whether somebody lives here.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.health > 0
+    }
+
+    /// Whether it hurts already.
+    #[must_use]
+    pub fn is_awake(&self, now: Tick, rules: &Rules) -> bool {
+        self.is_alive() && now - self.born >= rules.tuning.enemy_waking_ticks
+    }
+
+    /// Whither a charger will dart, while it rests.
+    #[must_use]
+    pub fn threatens(&self, now: Tick, rules: &Rules) -> Option<Vec2> {
+        let path = rules.paths(self.kind).get(self.path as usize)?;
+        path.threatens(self.age_ticks(now))
+            .filter(|_| self.is_alive())
+    }
+
+    pub(crate) fn age_ticks(&self, now: Tick) -> u32 {
+        (now - self.born).wrapping_add(self.ahead_ticks)
+    }
+
+    pub(crate) fn follow_path(&mut self, now: Tick, rules: &Rules) {
+        if let Some(path) = rules.paths(self.kind).get(self.path as usize) {
+            self.at = path.at(self.age_ticks(now));
+        }
+    }
+}
+
+/// What an enemy carries, by its own luck.
+fn burden(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
+    let carries = luck.below(100) < rules.tuning.carry_percent;
+    let item = match luck.below(20) {
+        0..=3 => Item::Weapon(Weapon::Scatter),
+        4..=7 => Item::Weapon(Weapon::Lance),
+        8..=11 => Item::Weapon(Weapon::Thumper),
+        12..=15 => Item::Health,
+        16..=18 => Item::Shield,
+        _ => Item::Life,
+    };
+    carries.then_some(item)
+}

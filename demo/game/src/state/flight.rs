@@ -1,0 +1,152 @@
+//! [`Flight`]: something in the air, and the path that it was given. See `toss`.
+
+use arrayvec::ArrayVec;
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use twinstep_core::Tick;
+
+use super::barrel::BARREL_RADIUS;
+use super::crates::CRATE_HALF;
+use crate::hit::{Body, Form};
+
+/// Things that one blast throws: the nearest so many. Keeps an outcome within 256 B.
+pub const TOSSED_MAX: usize = 10;
+/// Legs of a path.
+pub const LEGS_MAX: usize = 10;
+/// How long one leg takes.
+pub const LEG_TICKS: u32 = 6;
+/// A path goes from one 16th of a unit to the next: exact in `f32`, and one byte a coordinate up to 79 units a
+/// second.
+const STEPS_PER_UNIT: f32 = 16.0;
+
+/// What can be thrown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Prop {
+    /// A barrel, by number.
+    Barrel(u8),
+    /// A crate, by number.
+    Crate(u8),
+}
+
+impl Prop {
+    /// What of a blast's victims can be thrown.
+    #[must_use]
+    pub const fn of(body: Body) -> Option<Prop> {
+        match body {
+            Body::Barrel(n) => Some(Prop::Barrel(n)),
+            Body::Crate(n) => Some(Prop::Crate(n)),
+            Body::Player(_) | Body::Enemy(_) => None,
+        }
+    }
+
+    /// How it looks from above.
+    #[must_use]
+    pub const fn form(self) -> Form {
+        match self {
+            Prop::Barrel(_) => Form::Disc(BARREL_RADIUS),
+            Prop::Crate(_) => Form::Square(CRATE_HALF),
+        }
+    }
+
+    /// Of the circle inside it, in units.
+    #[must_use]
+    pub const fn radius(self) -> f32 {
+        match self.form() {
+            Form::Disc(radius) | Form::Square(radius) => radius,
+        }
+    }
+
+    /// Of the circle around it, in units.
+    #[must_use]
+    pub const fn outer_radius(self) -> f32 {
+        match self.form() {
+            Form::Disc(radius) => radius,
+            Form::Square(half) => half * core::f32::consts::SQRT_2,
+        }
+    }
+}
+
+impl From<Prop> for Body {
+    fn from(prop: Prop) -> Body {
+        match prop {
+            Prop::Barrel(n) => Body::Barrel(n),
+            Prop::Crate(n) => Body::Crate(n),
+        }
+    }
+}
+
+/// From one corner of a path to the next, in 16ths of a unit.
+pub type Leg = [i8; 2];
+
+/// One thing that is thrown, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throw {
+    /// What.
+    pub prop: Prop,
+    /// Its path from where it lies; each leg takes [`LEG_TICKS`].
+    pub legs: ArrayVec<Leg, LEGS_MAX>,
+}
+
+impl Throw {
+    /// The path through these corners, as near as legs come to them; after the last it lies still.
+    #[must_use]
+    pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
+        let mut legs = ArrayVec::<Leg, LEGS_MAX>::new();
+        let mut at = [0_i32; 2];
+        for corner in corners.into_iter().take(LEGS_MAX) {
+            let way = (corner - from) * STEPS_PER_UNIT;
+            let to = [libm::roundf(way.x) as i32, libm::roundf(way.y) as i32];
+            let leg = [0, 1].map(|axis| to[axis].saturating_sub(at[axis]).clamp(-127, 127) as i8);
+            at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
+            legs.push(leg);
+        }
+        while legs.last() == Some(&[0, 0]) {
+            legs.pop();
+        }
+        Throw { prop, legs }
+    }
+
+    /// The corners of its path, if it begins at `from`.
+    pub fn corners(&self, from: Vec2) -> impl Iterator<Item = Vec2> {
+        self.legs.iter().scan([0_i32; 2], move |at, leg| {
+            *at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
+            Some(from + Vec2::new(at[0] as f32, at[1] as f32) / STEPS_PER_UNIT)
+        })
+    }
+}
+
+/// Something in the air.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flight {
+    /// What, and which life of it.
+    pub(crate) prop: Prop,
+    pub(crate) life: u32,
+    /// Since when, and from where.
+    pub(crate) since: Tick,
+    pub(crate) from: Vec2,
+    pub(crate) legs: ArrayVec<Leg, LEGS_MAX>,
+}
+
+impl Flight {
+    /// Where it is at the end of a tick, and whether it goes on from there.
+    pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
+        let age = (now - self.since) + 1;
+        let (full, rest) = ((age / LEG_TICKS) as usize, age % LEG_TICKS);
+        let way = |legs: &[Leg]| {
+            let sum = |axis: usize| legs.iter().map(|leg| i32::from(leg[axis])).sum::<i32>();
+            Vec2::new(sum(0) as f32, sum(1) as f32) / STEPS_PER_UNIT
+        };
+        let corner = self.from + way(&self.legs[..full.min(self.legs.len())]);
+        match self.legs.get(full) {
+            Some(leg) => {
+                let part = rest as f32 / LEG_TICKS as f32;
+                (corner + way(&[*leg]) * part, true)
+            }
+            None => (corner, false),
+        }
+    }
+
+    pub(crate) fn ticks(&self) -> u32 {
+        self.legs.len() as u32 * LEG_TICKS
+    }
+}

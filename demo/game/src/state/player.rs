@@ -1,0 +1,206 @@
+//! [`Player`]: its body and its record. What happens to it stands in `player`, `harm` and `claim`.
+
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Key, PlayerId, Tick};
+
+use super::crates::{self, Crate};
+use super::shot::Shot;
+use crate::pad::Pad;
+use crate::rules::{Rules, Tuning};
+use crate::units::Heading;
+use crate::weapon::Weapon;
+
+/// A player's radius, in units.
+pub const PLAYER_RADIUS: f32 = 0.5;
+
+/// One player: its body and its record.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Player {
+    /// Where it stands.
+    pub at: Vec2,
+    /// Where it looks; never none.
+    pub facing: Heading,
+    /// 0: dead.
+    pub health: i16,
+    /// Its controls are cut off: out of play until it returns.
+    pub is_away: bool,
+    /// It is dead, and the team has no life left for it: it waits for the end of the wave.
+    pub is_out: bool,
+    /// It has said that it is ready.
+    pub is_ready: bool,
+    /// It has a shield, which takes one hit.
+    pub has_shield: bool,
+    /// What it fires.
+    pub weapon: Weapon,
+    /// How often it can; without meaning for a weapon that is never empty.
+    pub ammo: u16,
+    /// Points for enemies that it killed.
+    pub score: u32,
+    /// Enemies that it killed.
+    pub kills: u32,
+    /// How often it has appeared.
+    pub life: u32,
+    /// How many shots have left its weapons.
+    pub shots: u32,
+    /// Nothing hurts it before this tick; [`Tick::MAX`] until it acts.
+    pub safe_until: Tick,
+    /// Since when it is in play, in this life.
+    pub(crate) born: Tick,
+    /// Cut off: the health with which it comes back. 0 of one that was dead then, and is still.
+    pub(crate) kept_health: i16,
+    pub(crate) next_shot: Tick,
+    pub(crate) dash_heading: Heading,
+    pub(crate) dash_until: Tick,
+    pub(crate) next_dash: Tick,
+}
+
+impl Player {
+    /// One that has never appeared.
+    pub(crate) fn unborn() -> Player {
+        Player {
+            at: Vec2::ZERO,
+            facing: Heading::EAST,
+            health: 0,
+            is_away: false,
+            is_out: false,
+            is_ready: false,
+            has_shield: false,
+            weapon: Weapon::default(),
+            ammo: 0,
+            score: 0,
+            kills: 0,
+            life: 0,
+            shots: 0,
+            safe_until: Tick::MAX,
+            born: Tick(0),
+            kept_health: 0,
+            next_shot: Tick(0),
+            dash_heading: Heading::NONE,
+            dash_until: Tick(0),
+            next_dash: Tick(0),
+        }
+    }
+
+    /// Whether it is in play.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.health > 0
+    }
+
+    /// Whether something could hurt it at this tick.
+    #[must_use]
+    pub fn is_vulnerable(&self, now: Tick) -> bool {
+        self.is_alive() && now >= self.safe_until
+    }
+
+    /// Whether it is sprinting.
+    #[must_use]
+    pub fn is_dashing(&self, now: Tick) -> bool {
+        now < self.dash_until
+    }
+
+    /// Until it can sprint again.
+    #[must_use]
+    pub fn dash_rest(&self, now: Tick) -> u32 {
+        self.next_dash.0.saturating_sub(now.0)
+    }
+
+    /// Whether it stands there since long ago and has not done anything.
+    pub(crate) fn is_idle(&self, now: Tick, tuning: &Tuning) -> bool {
+        let stands = self.is_alive() && self.safe_until == Tick::MAX;
+        stands && now >= self.born + tuning.patience_ticks
+    }
+
+    /// Where its next life begins.
+    pub(crate) fn spawn(&self, id: PlayerId, rules: &Rules) -> Vec2 {
+        // A stride that shares no factor with the number of places visits all of them.
+        let place = id.index() + 5 * (self.life as usize % rules.spawns.len());
+        rules.spawns[place % rules.spawns.len()]
+    }
+
+    pub(crate) fn appear(&mut self, id: PlayerId, now: Tick, rules: &Rules) {
+        let at = self.spawn(id, rules);
+        *self = Player {
+            at,
+            facing: Heading::toward(-at).turned(0),
+            health: rules.tuning.player_health,
+            is_away: false,
+            is_out: false,
+            has_shield: false,
+            weapon: Weapon::default(),
+            ammo: 0,
+            life: self.life.wrapping_add(1),
+            safe_until: Tick::MAX,
+            born: now,
+            kept_health: 0,
+            dash_until: now,
+            ..*self
+        };
+    }
+
+    /// The name of this life: its timer's, and that of cues which it causes.
+    pub(crate) fn life_key(&self, id: PlayerId) -> Key {
+        Key::player(id, 0).child(self.life)
+    }
+
+    /// Takes up a weapon, with all its ammunition.
+    pub(crate) fn arm(&mut self, weapon: Weapon) {
+        self.weapon = weapon;
+        self.ammo = weapon.ammo().unwrap_or(0);
+    }
+
+    pub(crate) fn heal(&mut self, tuning: &Tuning) {
+        self.health = self
+            .health
+            .saturating_add(tuning.heal)
+            .min(tuning.player_health);
+    }
+
+    pub(crate) fn walk(&mut self, pad: &Pad, now: Tick, rules: &Rules, crates: &[Crate]) {
+        let tuning = &rules.tuning;
+        if !pad.is_neutral() {
+            self.safe_until = self.safe_until.min(now + tuning.shield_ticks);
+        }
+        if pad.aim != Heading::NONE {
+            self.facing = pad.aim;
+        }
+        let step = if self.is_dashing(now) {
+            self.dash_heading.unit() * tuning.dash_speed
+        } else {
+            pad.walk.unit() * tuning.walk_speed
+        };
+        let at = crates::push_out(crates, self.at + step, PLAYER_RADIUS);
+        self.at = rules.place(at, PLAYER_RADIUS);
+    }
+
+    /// Fires what it has; returns the name of the first shot.
+    pub(crate) fn fire(
+        &mut self,
+        id: PlayerId,
+        now: Tick,
+        rules: &Rules,
+        shots: &mut Vec<Shot>,
+    ) -> Key {
+        let weapon = self.weapon;
+        self.next_shot = now + weapon.every_ticks();
+        let first = self.shots.wrapping_add(1);
+        let (count, apart) = weapon.fan();
+        for n in 0..count {
+            self.shots = self.shots.wrapping_add(1);
+            // Twice the angle, so that a fan of an even number has a middle.
+            let turned = self.facing.turned((2 * n - (count - 1)) * apart / 2);
+            let toward = turned.unit();
+            shots.push(Shot::fired(
+                id, self.shots, weapon, self.at, toward, now, rules,
+            ));
+        }
+        if weapon.ammo().is_some() {
+            self.ammo = self.ammo.saturating_sub(1);
+            if self.ammo == 0 {
+                self.weapon = Weapon::default();
+            }
+        }
+        Key::player(id, first)
+    }
+}

@@ -1,0 +1,75 @@
+//! [`Shot`]: what a player has fired. Whom it hits stands in `shot`.
+
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Key, PlayerId, Tick};
+
+use crate::rules::Rules;
+use crate::weapon::{PIERCED_MAX, Weapon};
+
+/// A shot's radius, in units.
+pub const SHOT_RADIUS: f32 = 0.2;
+
+/// A player's shot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shot {
+    /// Named by the player and its own count.
+    pub key: Key,
+    /// Who fired.
+    pub owner: PlayerId,
+    /// With what.
+    pub weapon: Weapon,
+    /// When.
+    pub born: Tick,
+    /// Where it is.
+    pub at: Vec2,
+    /// How far it moves in a tick.
+    pub step: Vec2,
+    /// The tick at which it is gone; a shell lands then.
+    pub ends: Tick,
+    /// How many it has hit, and whom, by slot.
+    pub(crate) pierced: u8,
+    pub(crate) slots: [u16; PIERCED_MAX],
+}
+
+impl Shot {
+    /// The `n`th shot of a player.
+    pub(crate) fn fired(
+        owner: PlayerId,
+        n: u32,
+        weapon: Weapon,
+        at: Vec2,
+        toward: Vec2,
+        now: Tick,
+        rules: &Rules,
+    ) -> Shot {
+        let step = toward * weapon.speed();
+        let flight_ticks = if weapon.is_lobbed() {
+            rules.ticks_inside(at, step, weapon.flight_ticks())
+        } else {
+            rules.flight_ticks(at, step, weapon.flight_ticks())
+        };
+        Shot {
+            key: Key::player(owner, n),
+            owner,
+            weapon,
+            born: now,
+            at,
+            step,
+            ends: now + flight_ticks,
+            pierced: 0,
+            slots: [0; PIERCED_MAX],
+        }
+    }
+
+    pub(crate) fn has_pierced(&self, slot: u16) -> bool {
+        self.slots[..usize::from(self.pierced)].contains(&slot)
+    }
+
+    /// Notes a hit; returns whether the shot is spent with it.
+    pub(crate) fn pierce(&mut self, slot: u16) -> bool {
+        self.slots[usize::from(self.pierced)] = slot;
+        self.pierced += 1;
+        usize::from(self.pierced) >= self.weapon.hits_max()
+    }
+}

@@ -1,0 +1,59 @@
+//! One tick: every line of [`Game::step`] is a file.
+
+use twinstep_core::{Effects, Frame, Simulation};
+
+use super::cue::Cue;
+use super::order::Command;
+use super::pad::Pad;
+use super::query::{Outcome, Query};
+use super::rules::Rules;
+use super::state::{Game, Timer};
+
+impl Simulation for Game {
+    const NAME: &'static str = "powderkeg";
+    const VERSION: u32 = 3;
+
+    type Rules = Rules;
+    type Input = Pad;
+    type Command = Command;
+    type Query = Query;
+    type Outcome = Outcome;
+    type Cue = Cue;
+
+    /// One tick. Cost, in a release build on one core of a 2-core cloud machine, medians with 8 players: 4 µs in
+    /// the campaign, 10 µs with 300 enemies as they play (1,040 bullets), 14 µs when the players fight them and
+    /// one is local, 35 µs with 1,000 enemies (3,400 bullets). Linear in enemies and in bullets, but for shots ×
+    /// enemies and, where crates stand, bullets × crates. Allocates only while a list grows beyond its largest
+    /// size so far.
+    fn step(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        self.make_room(self.enemies.len());
+        self.follow_roster(frame, fx);
+        self.hear_outcomes(frame, fx);
+        self.obey(frame, fx);
+        self.wake(frame, fx);
+        self.direct(frame, fx);
+        self.move_flights(frame);
+        self.move_players(frame, fx);
+        self.pick_up(frame, fx);
+        self.move_enemies(frame, fx);
+        self.sap(frame, fx);
+        self.move_bullets(frame.tick());
+        self.move_shots(frame, fx);
+        self.claim_harm(frame, fx);
+    }
+}
+
+impl Game {
+    /// Whatever is due wakes.
+    fn wake(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+        while let Some((_, timer)) = self.timers.pop_due(frame.tick()) {
+            match timer {
+                Timer::Fuse(n) => self.burst(n, frame, fx),
+                Timer::Barrel(n) => self.return_barrel(n, frame),
+                Timer::Crate(n) => self.return_crate(n, frame),
+                Timer::Enemy(slot) => self.arrive(slot, frame),
+                Timer::Player(id) => self.return_player(id, frame, fx),
+            }
+        }
+    }
+}

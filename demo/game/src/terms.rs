@@ -1,0 +1,58 @@
+//! The terms on which Powderkeg is played: its rules, its policies, and which of its functions answers which question
+//! of Twinstep.
+//!
+//! ```text
+//!              server                       client
+//!   resolver   Arbiter::resolve             speculate
+//!   referee    Judge                        —
+//!   show       —                            GameShow
+//! ```
+
+use std::sync::Arc;
+
+use twinstep_client::SessionConfig;
+use twinstep_core::Key;
+use twinstep_server::MatchConfig;
+use twinstep_server::config::Claims;
+
+use crate::game_show::GameShow;
+use crate::guess::speculate;
+use crate::query::Query;
+use crate::rules::Rules;
+use crate::state::Game;
+
+/// What this build calls itself.
+pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
+
+/// The rules that the command line plays by: the campaign, or an endless arena with so many enemies.
+#[must_use]
+pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
+    Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
+}
+
+/// The policies of a match unless other ones are asked for: those of an action game, but whoever does not claim
+/// its own death is claimed for after two thirds of a second.
+#[must_use]
+pub fn policies() -> MatchConfig {
+    MatchConfig {
+        claims: Claims::OwnerWithin(CLAIM_TICKS),
+        ..MatchConfig::action()
+    }
+}
+
+/// Longer than a claim takes on a bad link, so that the owner is nearly always first; short enough for the 64
+/// ticks that a referee can look back.
+pub(crate) const CLAIM_TICKS: u32 = 40;
+
+/// What a client's session is made of.
+#[must_use]
+pub fn session(rules: &Arc<Rules>) -> SessionConfig<Game, GameShow> {
+    let mut config = SessionConfig::new(rules.clone())
+        .speculate(|game: &Game, rules: &Rules, _: Key, query: &Query| {
+            speculate(game, rules, query)
+        })
+        .resolve(|game: &Game, rules: &Rules, _: Key, query: &Query| speculate(game, rules, query))
+        .show(GameShow, GameShow::SMOOTHING);
+    config.build = BUILD.to_owned();
+    config
+}

@@ -1,0 +1,350 @@
+//! What a blast gives to the things around it, and how a client guesses where they fly.
+//!
+//! ```text
+//!   server: push × luck ──▶ rigid bodies, each of which hits the others ──▶ path     (resolve.rs)
+//!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
+//! ```
+//!
+//! Both begin with the same push, so the guess starts right and drifts by the luck that nobody can know; the
+//! view's smoother carries what was shown over to what is true. Referees judge an owner's answer by what is
+//! possible, not by the guess.
+
+use arrayvec::ArrayVec;
+use glam::Vec2;
+
+use super::blast;
+use super::bomb::Bomb;
+use super::hit::Hit;
+use super::query::Outcome;
+use super::rules::{Rules, Tuning};
+use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
+
+/// How much speed a bounce keeps.
+pub(super) const BOUNCE: f32 = 0.35;
+/// How much of a push along a wall is taken on.
+pub(super) const FRICTION: f32 = 0.3;
+/// How fast speed decays, per second.
+pub(super) const DRAG: f32 = 3.5;
+/// By how much luck changes a speed, at most.
+pub(super) const LUCK: f32 = 0.15;
+/// By how much luck turns a direction, at most, in radians.
+pub(super) const LUCK_ANGLE: f32 = 0.25;
+
+pub(super) const TICKS_PER_SECOND: f32 = 60.0;
+/// What moves by less lies still, in units per tick.
+const REST_SPEED: f32 = 0.004;
+/// How far off a place of its own a thing may be said to be, in units: the grain of a path.
+const GRAIN: f32 = 0.1;
+
+/// What a blast gives to a thing that it hits, in units per tick: away from its middle, at its edge a quarter of
+/// what it gives there.
+pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &Hit, tuning: &Tuning) -> Vec2 {
+    let away = (at - center).normalize_or(Vec2::X);
+    let part = f32::from(hit.distance_8ths) / (8.0 * bomb.radius(tuning));
+    away * tuning.toss_speed * (1.0 - 0.75 * part.clamp(0.0, 1.0))
+}
+
+/// The fastest that a thing can be thrown, in units per tick.
+fn speed_max(tuning: &Tuning) -> f32 {
+    tuning.toss_speed * (1.0 + LUCK)
+}
+
+/// The farthest that it can come, in units.
+fn way_max(tuning: &Tuning) -> f32 {
+    speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
+}
+
+/// What lies farther from a blast than this is not moved by it, nor by what it throws, in units.
+pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
+    bomb.radius(tuning) + way_max(tuning)
+}
+
+/// What a client assumes of a toss: as if nothing but walls stood in anybody's way. It is told the state at the
+/// end of the tick that asked, and whom it thinks the blast hits.
+///
+/// Cost: for each thing that is thrown, 60 times a look at all walls.
+pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, hits: &[Hit]) -> Outcome {
+    let mut throws = ArrayVec::new();
+    for (prop, from, hit) in thrown(game, hits) {
+        if throws.is_full() {
+            break;
+        }
+        let mut slide = Slide {
+            at: from,
+            step: push(bomb, at, from, hit, &rules.tuning),
+        };
+        let corners = (0..LEGS_MAX).map(|_| {
+            (0..LEG_TICKS).for_each(|_| slide.tick(rules, prop.radius()));
+            slide.at
+        });
+        let throw = Throw::through(prop, from, corners);
+        if !throw.legs.is_empty() {
+            throws.push(throw);
+        }
+    }
+    Outcome::Toss { throws }
+}
+
+/// Whom of those that a blast hits it throws, nearest first: what it is, where it lies, how it was hit.
+pub(super) fn thrown<'a>(
+    game: &'a Game,
+    hits: &'a [Hit],
+) -> impl Iterator<Item = (Prop, Vec2, &'a Hit)> {
+    hits.iter().filter_map(|hit| {
+        let prop = Prop::of(hit.body)?;
+        Some((prop, place_of(game, prop)?, hit))
+    })
+}
+
+/// A thing that slides.
+struct Slide {
+    at: Vec2,
+    step: Vec2,
+}
+
+impl Slide {
+    fn tick(&mut self, rules: &Rules, radius: f32) {
+        if self.step.length_squared() < REST_SPEED * REST_SPEED {
+            return;
+        }
+        let free = self.at + self.step;
+        self.at = rules.place(free, radius);
+        if let Some(out) = (self.at - free).try_normalize() {
+            let into = self.step.dot(out).min(0.0);
+            self.step -= out * into * (1.0 + BOUNCE);
+        }
+        self.step /= 1.0 + DRAG / TICKS_PER_SECOND;
+    }
+}
+
+/// Whether things could fly so from a blast at `at`: each once, from where it lay, hit by the blast or by what flies,
+/// no faster than a blast can throw, through no wall and never outside. `game` is the state at the end of the tick that
+/// asked.
+///
+/// Cost: a guess of the blast, and for each thing that flies a look at the paths of all others.
+pub(super) fn is_possible(
+    game: &Game,
+    rules: &Rules,
+    bomb: Bomb,
+    at: Vec2,
+    throws: &ArrayVec<Throw, TOSSED_MAX>,
+) -> bool {
+    let (speed, way) = (speed_max(&rules.tuning), way_max(&rules.tuning));
+    let could_fly = throws.iter().enumerate().all(|(n, throw)| {
+        let again = throws[..n].iter().any(|other| other.prop == throw.prop);
+        let Some(from) = place_of(game, throw.prop).filter(|_| !again) else {
+            return false;
+        };
+        let radius = throw.prop.radius();
+        let is_near = from.distance(at) <= reach(bomb, &rules.tuning) + GRAIN;
+        let mut corner = from;
+        is_near
+            && throw.corners(from).all(|next| {
+                let is_slow = next.distance(corner) <= speed * LEG_TICKS as f32 + GRAIN;
+                let is_free = rules.place(next, radius).distance(next) <= GRAIN;
+                let is_seen = rules.sees(corner, next);
+                corner = next;
+                is_slow && is_free && is_seen && next.distance(from) <= way
+            })
+    });
+    could_fly && are_caused(game, rules, bomb, at, throws)
+}
+
+/// Whether the blast hits each thing that flies, or another one that flies meets it before it moves; or whether it only
+/// comes out of another one that it lay in.
+fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]) -> bool {
+    let hits = blast::guess(game, rules, bomb, at);
+    let is_hit = |prop: Prop| hits.iter().any(|hit| Prop::of(hit.body) == Some(prop));
+    let mut caused: ArrayVec<bool, TOSSED_MAX> = throws
+        .iter()
+        .map(|throw| is_hit(throw.prop) || comes_out(game, throw))
+        .collect();
+    // Each round finds whom those of the round before met; no chain is longer than the list.
+    for _ in throws {
+        for n in 0..throws.len() {
+            caused[n] = caused[n]
+                || (throws.iter().zip(&caused))
+                    .any(|(other, is_caused)| *is_caused && meets(game, rules, other, &throws[n]));
+        }
+    }
+    caused.iter().all(|is_caused| *is_caused)
+}
+
+/// Whether `other` comes as near to where `throw` lay as it must to push it, before that one moves. Between two corners
+/// of its path it may have been anywhere that it can reach in half a leg: it bounces.
+fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
+    let (Some(from), Some(lay)) = (place_of(game, other.prop), place_of(game, throw.prop)) else {
+        return false;
+    };
+    let still = throw.legs.iter().take_while(|leg| **leg == [0, 0]).count();
+    let touch = other.prop.outer_radius() + throw.prop.outer_radius() + GRAIN;
+    let reach = touch + speed_max(&rules.tuning) * LEG_TICKS as f32 / 2.0;
+    let corners = core::iter::once(from).chain(other.corners(from));
+    corners
+        .take(still + 2)
+        .any(|corner| corner.distance(lay) <= reach)
+}
+
+/// Whether it lay in another thing, as two may that came down in one place, and goes no farther than out of it.
+fn comes_out(game: &Game, throw: &Throw) -> bool {
+    let Some(from) = place_of(game, throw.prop) else {
+        return false;
+    };
+    game.lying().any(|(other, place)| {
+        let touch = throw.prop.outer_radius() + other.outer_radius();
+        let mut corners = throw.corners(from);
+        other != throw.prop
+            && place.distance(from) < touch
+            && corners.all(|corner| corner.distance(from) <= touch)
+    })
+}
+
+/// Where a thing lies, if it does.
+fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
+    let mut lying = game.lying();
+    lying
+        .find(|(other, _)| *other == prop)
+        .map(|(_, place)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use crate::blast;
+
+    const BARREL: Prop = Prop::Barrel(6);
+    const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
+    const BOMB: Bomb = Bomb::Barrel(3);
+
+    /// A barrel two units from where something goes off.
+    fn field(offset: Vec2) -> Solo {
+        let mut game = with_player(quiet());
+        game.sim_mut().barrels[6].at = MIDDLE + offset;
+        game
+    }
+
+    fn guessed(game: &Solo) -> ArrayVec<Throw, TOSSED_MAX> {
+        let (sim, rules) = (game.sim(), rules());
+        let hits = blast::guess(sim, &rules, BOMB, MIDDLE);
+        match guess(sim, &rules, BOMB, MIDDLE, &hits) {
+            Outcome::Toss { throws } => throws,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn path(legs: &[[i8; 2]]) -> ArrayVec<Throw, TOSSED_MAX> {
+        let legs = legs.iter().copied().collect();
+        [Throw { prop: BARREL, legs }].into_iter().collect()
+    }
+
+    #[test]
+    fn the_nearer_the_farther_and_always_away_from_the_middle() {
+        let mut last = f32::INFINITY;
+        for distance in [1.0, 2.0, 3.0, 4.5, 6.0] {
+            let way = Vec2::new(0.6, -0.8);
+            let game = field(way * distance);
+            let throws = guessed(&game);
+            let from = MIDDLE + way * distance;
+            let flown = throws[0].corners(from).last().unwrap() - from;
+            assert!(flown.normalize().dot(way) > 0.999, "{flown}");
+            assert!(
+                flown.length() < last && flown.length() > 1.0,
+                "{flown} at {distance}"
+            );
+            last = flown.length();
+        }
+    }
+
+    #[test]
+    fn a_guess_bounces_off_a_wall() {
+        // The wall at (−33, 0.25) reaches to −31.75.
+        let game = field(Vec2::new(-2.0, 0.0));
+        let from = MIDDLE - Vec2::X * 2.0;
+        let throws = guessed(&game);
+        let corners: Vec<Vec2> = throws[0].corners(from).collect();
+        let nearest = corners.iter().map(|at| at.x).fold(f32::INFINITY, f32::min);
+        assert!((-31.3..-30.5).contains(&nearest), "{nearest}");
+        assert!(corners.last().unwrap().x > nearest + 0.2, "{corners:?}");
+    }
+
+    /// Row 52: the referee takes from an owner's client what could be, and nothing else.
+    #[test]
+    fn an_answer_is_possible_or_it_is_forged() {
+        let game = field(Vec2::X * 2.0);
+        let judge = |throws: &ArrayVec<Throw, TOSSED_MAX>| {
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, throws)
+        };
+        assert!(judge(&guessed(&game)), "an honest one");
+        assert!(judge(&ArrayVec::new()), "nothing moved");
+        assert!(judge(&path(&[[30, 10], [10, 3]])));
+        assert!(!judge(&path(&[[127, 0]])), "too fast");
+        assert!(!judge(&path(&[[36, 0]; 10])), "too far");
+        assert!(
+            !judge(&path(&[[-30, 0], [-30, 0], [-30, 0], [-30, 0]])),
+            "through a wall"
+        );
+        let mut twice = path(&[[4, 0]]);
+        twice.extend(path(&[[4, 0]]));
+        assert!(!judge(&twice), "two at once");
+        let mut unknown = path(&[[4, 0]]);
+        unknown[0].prop = Prop::Crate(9);
+        assert!(!judge(&unknown), "what is not there");
+        let mut distant = path(&[[4, 0]]);
+        distant[0].prop = Prop::Barrel(13);
+        assert!(!judge(&distant), "what is far away");
+        // From beside the wall at (−9.5, 0.5) to above it: each end is free, and the corner is between.
+        let mut game = field(Vec2::ZERO);
+        let from = Vec2::new(-11.0625, 2.0);
+        game.sim_mut().barrels[6].at = from;
+        let judge = |legs| {
+            let center = from - Vec2::new(1.0, 1.5);
+            is_possible(game.sim(), &rules(), BOMB, center, &path(legs))
+        };
+        assert!(judge(&[[0, 33]]) && !judge(&[[18, 33]]), "through a corner");
+    }
+
+    /// Row 52 as well: a thing that the blast does not hit flies only if one that it hits meets it, and not before.
+    #[test]
+    fn what_no_blast_hit_is_pushed_or_it_is_forged() {
+        const WAY: Vec2 = Vec2::new(0.6, -0.8);
+        let mut game = field(WAY * 2.0);
+        game.sim_mut().barrels[7].at = MIDDLE + WAY * 8.6;
+        game.sim_mut().barrels[8].at = MIDDLE + WAY * 10.0;
+        let hits = blast::guess(game.sim(), &rules(), BOMB, MIDDLE);
+        let is_hit = |n| hits.iter().any(|hit| hit.body == Prop::Barrel(n).into());
+        assert!(is_hit(6) && !is_hit(7) && !is_hit(8));
+        let judge = |paths: &[(u8, &[[i8; 2]])]| {
+            let throws = paths.iter().map(|(n, legs)| Throw {
+                prop: Prop::Barrel(*n),
+                legs: legs.iter().copied().collect(),
+            });
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, &throws.collect())
+        };
+        let far: (u8, &[[i8; 2]]) = (6, &[[21, -28], [21, -28]]);
+        let pushed: (u8, &[[i8; 2]]) = (7, &[[0, 0], [3, -4]]);
+        let pushed_on: (u8, &[[i8; 2]]) = (8, &[[0, 0], [0, 0], [3, -4]]);
+        assert!(judge(&[far]) && judge(&[far, pushed]), "met by what flies");
+        assert!(judge(&[pushed_on, far, pushed]), "and that meets the next");
+        assert!(
+            !judge(&[pushed]) && !judge(&[pushed, pushed_on]),
+            "by nothing"
+        );
+        assert!(
+            !judge(&[(6, &[[4, -5]]), pushed]),
+            "it does not come so far"
+        );
+        assert!(!judge(&[far, (7, &[[3, -4]])]), "before it is met");
+        game.sim_mut().barrels[8].at = MIDDLE + WAY * 8.8;
+        let judge = |legs: &[[i8; 2]]| {
+            let throw = Throw {
+                prop: Prop::Barrel(7),
+                legs: legs.iter().copied().collect(),
+            };
+            let throws = [throw].into_iter().collect();
+            is_possible(game.sim(), &rules(), BOMB, MIDDLE, &throws)
+        };
+        assert!(judge(&[[-2, 3]]), "it lay in another one");
+        assert!(!judge(&[[-20, 28]]), "and comes out of it, no farther");
+    }
+}

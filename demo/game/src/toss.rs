@@ -1,0 +1,166 @@
+//! The toss: barrels and crates that a blast throws about.
+//!
+//! Where they fly is a matter of bodies that bounce, and a little of luck: not ours to compute. So a blast with
+//! something to throw asks twice, and the answer to `Query::Toss` is a path for each that moved:
+//!
+//! ```text
+//!   tick t       Query::Toss ──▶ server: rigid bodies (resolve.rs) ──▶ Outcome::Toss in a frame
+//!                      └───────▶ client: a cheap guess (throw.rs)  ──▶ assumed, and smoothly corrected
+//!   tick t + 1   ● lies at `from`        ┐
+//!        + 6     └─▶ ● + legs[0]         │ played back: from corner to corner, tick for tick
+//!        + 12        └─▶ ● + legs[1] ... ┘ then it lies there
+//! ```
+//!
+//! Invariants:
+//! - While it is in the air, a thing is *aloft*: nobody walks into it, shots pass below it, it hides nobody,
+//!   and no blast, spark or order reaches it. A fuse that burns goes on burning, and it bursts where it is then.
+//! - A path begins where the thing lay when it was asked: who has moved since then stays where it is. So the
+//!   legs need no beginning, and an answer that comes late or twice does no harm.
+//! - No answer: nothing moves.
+
+use glam::Vec2;
+use twinstep_core::{Effects, Frame, Key, Tick};
+
+use super::bomb::Bomb;
+use super::cue::Cue;
+use super::query::Query;
+use super::state::{Flight, Game, Prop, Throw};
+use super::units::Point;
+/// Questions of a tick after which tosses are left out, so that every blast finds room.
+const ASKS_FIRST: usize = 8;
+
+impl Game {
+    /// Asks where a blast throws things, if it throws any.
+    pub(super) fn ask_toss(
+        &self,
+        cause: Key,
+        bomb: Bomb,
+        at: Vec2,
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        let reach = bomb.radius(&frame.rules().tuning);
+        let mut near = self
+            .lying()
+            .filter(|(prop, place)| place.distance(at) - prop.radius() <= reach);
+        if near.next().is_some() && fx.asks().len() <= ASKS_FIRST {
+            let (at, asked) = (Point::of(at), frame.tick());
+            fx.ask(toss_key(cause), Query::Toss { bomb, at, asked });
+        }
+    }
+
+    /// Everything that could be thrown, and where it lies: barrels, then crates.
+    pub fn lying(&self) -> impl Iterator<Item = (Prop, Vec2)> {
+        let barrels = self.barrels.iter().zip(0..);
+        let crates = self.crates.iter().zip(0..);
+        let barrels = barrels.filter(|(barrel, _)| barrel.stands());
+        let crates = crates.filter(|(chest, _)| chest.stands());
+        barrels
+            .map(|(barrel, n)| (Prop::Barrel(n), barrel.at))
+            .chain(crates.map(|(chest, n)| (Prop::Crate(n), chest.at)))
+    }
+
+    /// How far a thing's flight is, in [0, 1]; nothing if it lies. For views, which may draw it higher.
+    #[must_use]
+    pub fn aloft(&self, prop: Prop, now: Tick) -> Option<f32> {
+        let flight = self.flights.iter().find(|flight| flight.prop == prop)?;
+        let age = (now - flight.since) as f32;
+        Some((age / flight.ticks().max(1) as f32).min(1.0))
+    }
+
+    /// The answer: off they go.
+    pub(super) fn hear_toss(
+        &mut self,
+        key: Key,
+        asked: Tick,
+        throws: &[Throw],
+        frame: &Frame<'_, Game>,
+        fx: &mut Effects<Game>,
+    ) {
+        for throw in throws {
+            let prop = throw.prop;
+            let Some(place) = self.place_of(prop) else {
+                continue;
+            };
+            let lay_there = place.rests.is_some_and(|rests| rests <= asked);
+            if throw.legs.is_empty() || !lay_there {
+                continue;
+            }
+            *place.rests = None;
+            let flight = Flight {
+                prop,
+                life: place.life,
+                since: frame.tick(),
+                from: *place.at,
+                legs: throw.legs.clone(),
+            };
+            self.flights.push(flight);
+            fx.cue(key, Cue::Tossed(prop));
+        }
+    }
+
+    /// Moves what is in the air; what has come down lies there, clear of walls.
+    pub(super) fn move_flights(&mut self, frame: &Frame<'_, Game>) {
+        let now = frame.tick();
+        let mut flights = core::mem::take(&mut self.flights);
+        flights.retain(|flight| {
+            let Some(place) = self.place_of(flight.prop) else {
+                return false;
+            };
+            if place.life != flight.life || place.rests.is_some() {
+                return false;
+            }
+            let (at, goes_on) = flight.at(now);
+            *place.at = at;
+            if !goes_on {
+                *place.at = frame.rules().place(at, flight.prop.radius());
+                *place.rests = Some(now + 1);
+            }
+            goes_on
+        });
+        self.flights = flights;
+    }
+
+    fn place_of(&mut self, prop: Prop) -> Option<Place<'_>> {
+        match prop {
+            Prop::Barrel(n) => {
+                let barrel = self.barrels.get_mut(usize::from(n))?;
+                barrel.is_there().then_some(Place {
+                    life: barrel.life,
+                    at: &mut barrel.at,
+                    rests: &mut barrel.rests,
+                })
+            }
+            Prop::Crate(n) => {
+                let chest = self.crates.get_mut(usize::from(n))?;
+                chest.is_there().then_some(Place {
+                    life: chest.life,
+                    at: &mut chest.at,
+                    rests: &mut chest.rests,
+                })
+            }
+        }
+    }
+}
+
+/// Where a thing is.
+struct Place<'a> {
+    life: u32,
+    at: &'a mut Vec2,
+    /// Since when it lies there; `None`: it is aloft.
+    rests: &'a mut Option<Tick>,
+}
+
+/// The name under which a blast that asks under `cause` asks for its toss as well; of the same owner.
+fn toss_key(cause: Key) -> Key {
+    match cause.owner() {
+        Some(player) => Key::player(player, TOSS | cause.n),
+        None => cause.child(TOSS),
+    }
+}
+
+/// No barrel's and no shell's question has this bit.
+const TOSS: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What comes in a round: waves, each of some groups of enemies.
+//!
+//! Counts are those for one player; [`Wave::total`] says how many come for more of them.
+
+use serde::Serialize;
+
+use super::kind::Kind;
+
+/// Enemies that come together. The next wave waits until all of this one are dead.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Wave {
+    /// By the time of their coming, or not.
+    pub groups: Vec<Group>,
+}
+
+/// Some enemies of one kind, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// What they are.
+    pub kind: Kind,
+    /// How many come for one player.
+    pub count: u16,
+    /// From the wave's beginning to the first one's arrival.
+    pub after_ticks: u32,
+    /// From one's arrival to the next one's; a larger group comes in the same time, closer together.
+    pub every_ticks: u32,
+}
+
+impl Group {
+    /// How many come for so many players. There is only ever one boss.
+    #[must_use]
+    pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
+        if self.kind == Kind::Boss {
+            return self.count;
+        }
+        let more = crowd_percent * (players.max(1) - 1) as u32;
+        (u32::from(self.count) * (100 + more) / 100) as u16
+    }
+
+    /// When the `n`th of `total` arrives, in ticks from the wave's beginning.
+    #[must_use]
+    pub fn arrival_ticks(&self, n: u16, total: u16) -> u32 {
+        let span = self.every_ticks * u32::from(self.count);
+        self.after_ticks + span * u32::from(n) / u32::from(total.max(1))
+    }
+}
+
+impl Wave {
+    /// How many come for so many players.
+    #[must_use]
+    pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
+        let totals = self.groups.iter();
+        totals
+            .map(|group| group.total(players, crowd_percent))
+            .sum()
+    }
+}
+
+/// The round that comes with the game.
+pub(super) fn campaign() -> Vec<Wave> {
+    use Kind::{Boss, Charger, Gunner, Sapper, Spinner, Urchin};
+    let wave = |groups: &[(Kind, u16, u32, u32)]| Wave {
+        groups: groups
+            .iter()
+            .map(|&(kind, count, after_ticks, every_ticks)| Group {
+                kind,
+                count,
+                after_ticks,
+                every_ticks,
+            })
+            .collect(),
+    };
+    vec![
+        wave(&[(Gunner, 6, 0, 110)]),
+        wave(&[(Gunner, 5, 0, 110), (Sapper, 4, 60, 140)]),
+        wave(&[(Urchin, 4, 0, 150), (Gunner, 5, 240, 90)]),
+        wave(&[
+            (Charger, 4, 0, 150),
+            (Spinner, 2, 90, 300),
+            (Gunner, 4, 420, 75),
+        ]),
+        wave(&[
+            (Urchin, 5, 0, 140),
+            (Sapper, 4, 60, 120),
+            (Gunner, 5, 600, 60),
+        ]),
+        wave(&[
+            (Charger, 5, 0, 120),
+            (Spinner, 3, 60, 200),
+            (Urchin, 4, 480, 100),
+        ]),
+        wave(&[
+            (Gunner, 6, 0, 75),
+            (Urchin, 5, 180, 120),
+            (Charger, 5, 420, 90),
+            (Spinner, 3, 600, 120),
+            (Sapper, 3, 120, 240),
+        ]),
+        wave(&[
+            (Boss, 1, 0, 0),
+            (Gunner, 5, 600, 300),
+            (Charger, 4, 900, 400),
+            (Urchin, 3, 1_500, 500),
+        ]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rules;
+
+    #[test]
+    fn a_round_shows_every_kind_and_ends_with_a_boss() {
+        let waves = campaign();
+        let kinds = waves.iter().flat_map(|wave| &wave.groups);
+        let kinds: std::collections::BTreeSet<Kind> = kinds.map(|group| group.kind).collect();
+        assert!(kinds.iter().eq(&Kind::ALL));
+        let boss = |wave: &Wave| wave.groups.iter().any(|group| group.kind == Kind::Boss);
+        assert_eq!(waves.iter().position(boss), Some(waves.len() - 1));
+    }
+
+    #[test]
+    fn more_players_meet_more_enemies_in_the_same_time_and_one_boss() {
+        let percent = Rules::campaign().tuning.crowd_percent;
+        for wave in campaign() {
+            for group in &wave.groups {
+                let [one, four, eight] = [1, 4, 8].map(|players| group.total(players, percent));
+                assert_eq!(one, group.count);
+                let last = |total: u16| group.arrival_ticks(total - 1, total);
+                if group.kind == Kind::Boss {
+                    assert_eq!((four, eight), (1, 1));
+                } else {
+                    assert!(
+                        one < four && four < eight,
+                        "{group:?}: {one}, {four}, {eight}"
+                    );
+                    assert!(last(eight) - last(one) <= group.every_ticks);
+                }
+            }
+        }
+    }
+}

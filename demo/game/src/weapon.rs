@@ -1,0 +1,139 @@
+//! Weapons: four ways to press one button.
+//!
+//! | weapon | feel |
+//! |---|---|
+//! | blaster | rapid, straight, never empty |
+//! | scatter | a fan of pellets, short |
+//! | lance | slow and heavy; pierces; the server rolls whether a hit was critical |
+//! | thumper | a lobbed shell over walls; where it lands the server decides a blast |
+
+use serde::{Deserialize, Serialize};
+/// Whom one lance can hit.
+pub const PIERCED_MAX: usize = 6;
+
+/// What a player fires.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Weapon {
+    /// Rapid; everybody has one.
+    #[default]
+    Blaster,
+    /// A fan.
+    Scatter,
+    /// Pierces.
+    Lance,
+    /// Lobs.
+    Thumper,
+}
+
+impl Weapon {
+    /// All weapons.
+    pub const ALL: [Weapon; 4] = [
+        Weapon::Blaster,
+        Weapon::Scatter,
+        Weapon::Lance,
+        Weapon::Thumper,
+    ];
+
+    /// From one shot to the next, at least 1.
+    #[must_use]
+    pub const fn every_ticks(self) -> u32 {
+        match self {
+            Weapon::Blaster => 7,
+            Weapon::Scatter => 20,
+            Weapon::Lance => 34,
+            Weapon::Thumper => 60,
+        }
+    }
+
+    /// A shot's speed in units per tick; below an enemy's diameter, or shots would jump over enemies.
+    #[must_use]
+    pub const fn speed(self) -> f32 {
+        match self {
+            Weapon::Blaster => 0.6,
+            Weapon::Scatter => 0.55,
+            Weapon::Lance => 0.9,
+            Weapon::Thumper => 0.3,
+        }
+    }
+
+    /// How long a shot flies.
+    #[must_use]
+    pub const fn flight_ticks(self) -> u32 {
+        match self {
+            Weapon::Blaster => 70,
+            Weapon::Scatter => 24,
+            Weapon::Lance => 55,
+            Weapon::Thumper => 36,
+        }
+    }
+
+    /// What one hit takes from an enemy. A shell takes nothing itself: its blast does.
+    #[must_use]
+    pub const fn damage(self) -> i16 {
+        match self {
+            Weapon::Blaster => 10,
+            Weapon::Scatter => 9,
+            Weapon::Lance => 40,
+            Weapon::Thumper => 0,
+        }
+    }
+
+    /// How many fly at once, and by how many 1/255 of a circle one is turned from the next.
+    #[must_use]
+    pub const fn fan(self) -> (i32, i32) {
+        match self {
+            Weapon::Scatter => (5, 5),
+            _ => (1, 0),
+        }
+    }
+
+    /// How often a new one can be fired; `None`: for ever.
+    #[must_use]
+    pub const fn ammo(self) -> Option<u16> {
+        match self {
+            Weapon::Blaster => None,
+            Weapon::Scatter => Some(40),
+            Weapon::Lance => Some(24),
+            Weapon::Thumper => Some(12),
+        }
+    }
+
+    /// How many enemies one shot can hit.
+    #[must_use]
+    pub const fn hits_max(self) -> usize {
+        match self {
+            Weapon::Lance => PIERCED_MAX,
+            _ => 1,
+        }
+    }
+
+    /// Whether it flies over everything and bursts where it lands.
+    #[must_use]
+    pub const fn is_lobbed(self) -> bool {
+        matches!(self, Weapon::Thumper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kind, SHOT_RADIUS};
+    use super::*;
+
+    #[test]
+    fn no_shot_jumps_over_an_enemy() {
+        for weapon in Weapon::ALL {
+            for kind in Kind::ALL {
+                assert!(weapon.speed() < 2.0 * (kind.radius() + SHOT_RADIUS));
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_first_weapon_is_never_empty() {
+        for weapon in Weapon::ALL {
+            assert_eq!(weapon.ammo().is_none(), weapon == Weapon::default());
+        }
+    }
+}

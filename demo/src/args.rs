@@ -1,0 +1,409 @@
+//! What each task may be told on the command line.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::text::is_plain;
+
+use crate::failure::Failure;
+use crate::policies::PolicyArgs;
+
+/// How a match is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ViewArgs {
+    /// Draw on the terminal, even where there is a display
+    #[arg(long, conflicts_with_all = ["windowed", "fullscreen", "mute"])]
+    pub(crate) terminal: bool,
+    /// In a window of this size [default: 1280x720]
+    #[arg(long, value_name = "WxH", conflicts_with = "fullscreen")]
+    pub(crate) windowed: Option<WindowSize>,
+    /// On the whole screen
+    #[arg(long)]
+    pub(crate) fullscreen: bool,
+    /// Without sound
+    #[arg(long)]
+    pub(crate) mute: bool,
+}
+
+impl ViewArgs {
+    /// Whether one of the flags says in which window.
+    pub(crate) fn asks_for_window(&self) -> bool {
+        self.windowed.is_some() || self.fullscreen
+    }
+}
+
+/// The size of a window in pixels, as `1280x720`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowSize {
+    pub(crate) width: u16,
+    pub(crate) height: u16,
+}
+
+/// The smallest window in which all that is written has room, in pixels.
+const WINDOW_MIN: WindowSize = WindowSize {
+    width: 640,
+    height: 360,
+};
+/// A window is not larger, either way.
+const WINDOW_PIXELS_MAX: u16 = 8_192;
+
+impl std::str::FromStr for WindowSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WindowSize, String> {
+        let pixels = |text: &str, min: u16| {
+            let number = text.parse().ok();
+            number.filter(|pixels| (min..=WINDOW_PIXELS_MAX).contains(pixels))
+        };
+        let size = text.split_once('x');
+        size.and_then(|(width, height)| {
+            Some(WindowSize {
+                width: pixels(width, WINDOW_MIN.width)?,
+                height: pixels(height, WINDOW_MIN.height)?,
+            })
+        })
+        .ok_or_else(|| {
+            format!(
+                "expected width and height in pixels, from {}x{} to {WINDOW_PIXELS_MAX}x{WINDOW_PIXELS_MAX}, such as \
+                 1280x720",
+                WINDOW_MIN.width, WINDOW_MIN.height
+            )
+        })
+    }
+}
+
+/// What the players at this screen want to be called.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NameArgs {
+    /// What others see you as, up to 16 characters; once more for each other player at this screen, up to 4
+    #[arg(long = "name", value_name = "NAME", value_parser = name)]
+    pub(crate) names: Vec<Name>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
+            .to_owned()
+    })
+}
+
+/// What is dialled: one machine's address, and a port.
+fn dialled(text: &str) -> Result<SocketAddr, String> {
+    let dialled = address(text)?;
+    match dialled.ip() {
+        _ if dialled.port() == 0 => Err("nobody can dial port 0: expected the port that is listened on".to_owned()),
+        ip if ip.is_unspecified() => Err(
+            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
+             192.168.1.5:7777"
+                .to_owned(),
+        ),
+        ip if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) => {
+            Err("expected the address of one machine, such as 192.168.1.5:7777".to_owned())
+        }
+        _ => Ok(dialled),
+    }
+}
+
+/// Where a server on this machine may be asked.
+fn here(text: &str) -> Result<SocketAddr, String> {
+    let here = dialled(text)?;
+    match here.ip().is_loopback() {
+        true => Ok(here),
+        false => Err(
+            "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
+                .to_owned(),
+        ),
+    }
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    let name = Name::new(text);
+    if name.is_empty() || !is_plain(text) {
+        return Err("expected a name that can be seen: letters, digits, signs".to_owned());
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.join(" ") != name.as_str() {
+        return Err(format!(
+            "expected at most {NAME_CHARS_MAX} characters and {NAME_BYTES_MAX} bytes, and no more than two marks on a \
+             letter"
+        ));
+    }
+    Ok(name)
+}
+
+/// Reads a link; its own words say what is wrong with it.
+pub(crate) fn link(text: &str) -> Result<LinkProfile, Failure> {
+    text.parse().map_err(|error| Failure::Flag {
+        flag: "link",
+        reason: format!("{error}"),
+    })
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlayArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+    /// How many play at this screen, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) seats: u8,
+    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    #[arg(long, default_value = "wan")]
+    pub(crate) link: String,
+    /// How long to play when the output is no terminal
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    /// The seed of the match, the bots and the network
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Not the campaign, but an endless arena with so many enemies
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+    /// How many bots play along, 0 to 7
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) bots: u8,
+    /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR", value_parser = address, requires = "key_file")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What the others dial, if it is another address than that of --listen
+    #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
+    pub(crate) public: Option<SocketAddr>,
+    /// The key whose tickets let others in: see `powderkeg key` and `powderkeg ticket`
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Serve on when the game here has ended, until everybody has left
+    #[arg(long, requires = "listen")]
+    pub(crate) stay: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+// Either keeps a journal.
+#[command(group = ArgGroup::new("kept").args(["journal", "take_over"]).multiple(true))]
+pub(crate) struct ServeArgs {
+    /// Where to listen, such as 0.0.0.0:7777
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+    /// What players dial, if it is another address
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
+    pub(crate) public: Option<SocketAddr>,
+    /// How many may play, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) max_players: u8,
+    /// The key whose tickets are good: see `powderkeg key`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// Where to keep the match's journal; the newest match there that was cut off goes on
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Begin a new match, even if one was cut off
+    #[arg(long, requires = "journal")]
+    pub(crate) new_match: bool,
+    /// What the journal is to survive
+    #[arg(long, value_enum, default_value = "process", requires = "kept")]
+    pub(crate) durability: DurabilityArg,
+    /// What becomes of the match when the journal cannot be written
+    #[arg(long, value_enum, default_value = "end", requires = "kept")]
+    pub(crate) on_journal_failure: FailureArg,
+    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+    /// The seed of the match [default: the clock]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// How many may watch: up to 16, or 512 with a delay
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) spectators: u16,
+    /// How many seconds behind the match they are: 0, or 3 to 15
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
+    pub(crate) spectator_delay: u32,
+    /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) admin: Option<SocketAddr>,
+    /// Take over the match of the server on this machine whose --admin address this is; its players follow
+    #[arg(long, value_name = "ADDR", value_parser = here, conflicts_with_all = ["journal", "new_match"])]
+    pub(crate) take_over: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", value_parser = address, default_value = "0.0.0.0:7777")]
+    pub(crate) listen: SocketAddr,
+    /// What players dial [default: this machine's address on its network]
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
+    pub(crate) public: Option<SocketAddr>,
+    /// How many may play, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) players: u8,
+    /// For how many players at one screen each invite is, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) seats: u8,
+    /// The folder for the invites, one file for each screen
+    #[arg(long, value_name = "DIR", default_value = "invites")]
+    pub(crate) invites: PathBuf,
+    /// The key whose tickets are good [default: one that is made for this match and kept nowhere]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Where to keep the match's journal, for `powderkeg replay`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+    /// The seed of the match [default: the clock]
+    #[arg(long, value_name = "K")]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TicketArgs {
+    /// The server's key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// What the player dials: the server's --public address, or else its --listen address
+    #[arg(long, value_name = "ADDR", value_parser = dialled)]
+    pub(crate) server: SocketAddr,
+    /// Who the player is; the same name gets the same seat again
+    #[arg(long, value_name = "NAME")]
+    pub(crate) player: String,
+    /// How many play at that screen, 1 to 4
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub(crate) seats: u8,
+    /// For someone who only watches
+    #[arg(long, conflicts_with = "seats")]
+    pub(crate) spectate: bool,
+    /// Write it to this file, which only its owner may read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct JoinArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+    /// A file with the line of an invite or ticket in it. The newest ticket to return with is kept beside it, as
+    /// FILE.rejoin, and used first. With - the line is read from standard input, and nothing is kept
+    #[arg(value_name = "FILE")]
+    pub(crate) ticket: PathBuf,
+    /// Let a bot play, and show nothing
+    #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
+    pub(crate) bot: bool,
+    /// The server's match is no campaign, but an arena with so many enemies
+    #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    /// The journal
+    pub(crate) file: PathBuf,
+    /// Play it to its end and compare every digest and every world with what was played; exits with 1 if one
+    /// differs or the file is damaged
+    #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
+    pub(crate) verify: bool,
+    /// Only tell what is in it, as where the output is no terminal
+    #[arg(long, conflicts_with_all = ["verify", "terminal", "windowed", "fullscreen"])]
+    pub(crate) summary: bool,
+    /// The match was no campaign, but in an arena with so many enemies
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BotsArgs {
+    /// How many bots, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) players: u8,
+    /// How long they play
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    /// perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
+    #[arg(long, value_name = "PRESET", default_value = "wan")]
+    pub(crate) link: String,
+    /// The seed of the match, the bots and the network
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Not the campaign, but an endless arena with so many enemies
+    #[arg(long, value_name = "N")]
+    pub(crate) enemies: Option<u16>,
+    /// How the bots move their sticks
+    #[arg(long, value_enum, default_value = "keys")]
+    pub(crate) sticks: SticksArg,
+    /// Where to keep the match's journal
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) policies: PolicyArgs,
+    /// How to print what was measured
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) report: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityArg {
+    /// The end of the process, however it ends
+    Process,
+    /// A loss of power too: the server waits for the disk in every turn
+    Power,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FailureArg {
+    /// It ends; what was written can be taken up again
+    End,
+    /// It goes on without one, and the log says so again and again
+    GoOn,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SticksArg {
+    /// One of eight ways for a while, as with keys; the aim changes at every tick, as with a mouse
+    Keys,
+    /// Both change at every tick: the hardest to guess
+    Analog,
+    /// Both change at every tenth tick
+    Sticky,
+    /// Neutral, no fire, no orders
+    Still,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One object on standard output
+    Json,
+    /// A table
+    Text,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShotsArgs {
+    /// The folder for the pictures
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The seed of the match, the bots and the network
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FramesArgs {
+    /// How many frames are measured
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) frames: u32,
+    /// With a server and three bots in the same thread
+    #[arg(long)]
+    pub(crate) with_server: bool,
+    /// How to tell it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) report: Format,
+}

@@ -1,0 +1,202 @@
+//! Why nothing came of it: one message for each, with what to do, and an exit code.
+
+use std::path::PathBuf;
+
+use powderkeg_view::say::Unsaid;
+use powderkeg_view::terminal::TerminalError;
+use twinstep_client::client::{Ended, StartError};
+use twinstep_core::journal::JournalError;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::replay::ReplayError;
+use twinstep_server::game::ResumeError;
+use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
+use twinstep_udp::{KeyError, SerialsError, TicketError};
+
+/// Why nothing came of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A flag's value.
+    #[error("--{flag}: {reason}")]
+    Flag {
+        /// Which flag.
+        flag: &'static str,
+        /// What was expected.
+        reason: String,
+    },
+    /// A variable of the environment.
+    #[error("the environment's {name}: {reason}")]
+    Environment {
+        /// Which one.
+        name: &'static str,
+        /// What was expected.
+        reason: String,
+    },
+    /// A key file.
+    #[error("{}{}", .0, key_hint(.0))]
+    Key(#[from] KeyError),
+    /// The file beside a key file that says which tickets are out of date.
+    #[error("{0}")]
+    Serials(#[from] SerialsError),
+    /// A ticket.
+    #[error("{0}")]
+    Ticket(#[from] TicketError),
+    /// A server that cannot start.
+    #[error("{}{}", .0, host_hint(.0))]
+    Host(#[from] HostError),
+    /// A journal.
+    #[error("{}{}", .0, journal_hint(.0))]
+    Journal(#[from] JournalFileError),
+    /// A folder for journals.
+    #[error(
+        "cannot use {path} as a folder for journals: {source}; choose one that can be read and written"
+    )]
+    JournalFolder {
+        /// Which folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A folder for invites.
+    #[error(
+        "cannot use {path} as a folder for invites: {source}; choose one that can be written with --invites"
+    )]
+    Invites {
+        /// Which folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A journal that cannot be read.
+    #[error(
+        "cannot read the journal {path}: {source}; expected a file that `serve --journal`, `host --journal` or F9 while \
+         playing has written"
+    )]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A journal that cannot be played here.
+    #[error("{path}: {source}{}", replay_hint(source, *enemies))]
+    Replay {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: ReplayError,
+        /// In an arena with how many enemies it was tried, if not as a campaign.
+        enemies: Option<u16>,
+    },
+    /// A client that cannot start.
+    #[error("{0}")]
+    Client(#[from] StartError),
+    /// The terminal.
+    #[error("{0}")]
+    Terminal(#[from] TerminalError),
+    /// The pictures of a match by a script.
+    #[error("no pictures: {0}")]
+    Shots(#[from] powderkeg_view::window::ShotsError),
+    /// Playing ended otherwise than by the player.
+    #[error("{0}")]
+    Ended(#[from] Ended),
+    /// The server plays by other rules.
+    #[error("{ended}\n({})", arena_hint(*enemies))]
+    Rules {
+        /// What the server said.
+        ended: Ended,
+        /// In an arena with how many enemies it was tried, if not as a campaign.
+        enemies: Option<u16>,
+    },
+    /// The server's match ended while it was measured.
+    #[error("the match broke off: {0}; see the log on standard error")]
+    Match(#[from] MatchEnded),
+    /// The match of a server died.
+    #[error(
+        "the match was stopped by a fault: see the log and the incident file; its journal, if it has one, can be taken \
+         up again"
+    )]
+    Died,
+    /// Standard output.
+    #[error("{0}")]
+    Unsaid(#[from] Unsaid),
+    /// The operating system.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// What it said.
+        source: std::io::Error,
+    },
+}
+
+/// Other rules are most often those of the campaign instead of an arena's, or another number of enemies.
+fn arena_hint(enemies: Option<u16>) -> String {
+    let here = match enemies {
+        None => "the campaign".to_owned(),
+        Some(enemies) => format!("an arena with {enemies} enemies"),
+    };
+    format!("tried here: {here}; an arena needs its number of enemies, by --enemies")
+}
+
+fn host_hint(error: &HostError) -> String {
+    match error {
+        HostError::Journal(error) => journal_hint(error),
+        _ => String::new(),
+    }
+}
+
+fn journal_hint(error: &JournalFileError) -> String {
+    match error {
+        JournalFileError::Resume {
+            path,
+            source: ResumeError::Replay(ReplayError::Journal(_)),
+        }
+        | JournalFileError::Damaged {
+            path,
+            source: JournalError::Corrupt { .. },
+        } => format!(
+            "\n(`powderkeg journal check {}` says what is lost; `powderkeg journal repair` cuts it off)",
+            path.display()
+        ),
+        JournalFileError::Cut { .. } => "\n(serve --new-match begins a new one)".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn key_hint(error: &KeyError) -> &'static str {
+    match error {
+        KeyError::Exists { .. } => "",
+        KeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
+        _ => "\n(`powderkeg key FILE` makes one)",
+    }
+}
+
+fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
+    match error {
+        ReplayError::Mismatch {
+            code: CloseCode::WrongRules,
+            ..
+        } => format!("\n({})", arena_hint(enemies)),
+        ReplayError::Journal(JournalError::NotAJournal | JournalError::Torn { offset: 0 }) => {
+            "\n(`serve --journal`, `host --journal` and F9 while playing write journals)".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+impl Failure {
+    /// 2 for what the caller can put right before anything runs, else 1.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Ended(_)
+            | Failure::Rules { .. }
+            | Failure::Match(_)
+            | Failure::Died
+            | Failure::Terminal(TerminalError::Io(_))
+            | Failure::Unsaid(_)
+            | Failure::System { .. } => 1,
+            _ => 2,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The program's log: a line for each event, of which nothing steers the terminal, whatever was logged.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::{MakeWriter, format};
+use twinstep_core::text::plain;
+
+/// A log whose every line is one row of the terminal, whatever was logged.
+pub(crate) fn plain_rows<W>(
+    filter: EnvFilter,
+    writer: W,
+    is_colored: bool,
+) -> impl tracing::Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let fields = format::debug_fn(|writer, field, value| {
+        let value = format!("{value:?}").replace('\n', "\\n");
+        match field.name() {
+            "message" => write!(writer, "{}", plain(&value)),
+            name => write!(writer, "{name}={}", plain(&value)),
+        }
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .fmt_fields(fields.delimited(" "))
+        .with_writer(writer)
+        .with_ansi(is_colored)
+        // Else it prints to standard error that it cannot print to standard error, and panics.
+        .log_internal_errors(false)
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Finding C6: whatever is logged, by whichever part of the program.
+    #[test]
+    fn what_is_logged_steers_nothing_and_is_one_row() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let log = plain_rows(EnvFilter::new("info"), move || writer.clone(), false);
+        let evil = "\u{1b}]0;owned\u{7}\u{202e}\ntwo";
+        tracing::subscriber::with_default(log, || {
+            tracing::info!(shown = %evil, debugged = ?evil, evil, "a message: {evil}");
+        });
+        let logged = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(plain(&logged).to_string(), logged);
+        assert_eq!(logged.lines().count(), 1, "{logged}");
+        assert_eq!(logged.matches("owned").count(), 4, "{logged}");
+    }
+}

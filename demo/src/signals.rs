@@ -1,0 +1,77 @@
+//! The signals that ask this process to end: Ctrl-C where that is no key of the view, SIGTERM, or the end of the terminal.
+//!
+//! Invariant: asked once, whoever plays leaves as if by a key, and the terminal is given back; asked twice, the process
+//! ends at once, and the terminal is given back all the same.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use powderkeg_view::{stop, terminal};
+use twinstep_server::host::StopSignal;
+
+use crate::failure::Failure;
+
+static LISTENS: AtomicBool = AtomicBool::new(false);
+
+/// Begins to listen. From now on whoever waits for something must look at [`stop::asked`].
+///
+/// # Errors
+/// The operating system does not let the process listen.
+pub(crate) fn listen() -> Result<(), Failure> {
+    if LISTENS.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(no_signals)?;
+    let mut signals = runtime
+        .block_on(async { Signals::listen() })
+        .map_err(no_signals)?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(signals.requested());
+            stop::ask();
+            runtime.block_on(signals.requested());
+            terminal::give_back();
+            std::process::exit(130);
+        })
+        .map_err(no_signals)?;
+    Ok(())
+}
+
+/// The signals are not to be had.
+pub(crate) fn no_signals(source: io::Error) -> Failure {
+    Failure::System {
+        doing: "cannot listen for the signal to stop",
+        source,
+    }
+}
+
+struct Signals {
+    stop: StopSignal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            stop: StopSignal::listen()?,
+            #[cfg(unix)]
+            hangup: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
+    }
+
+    async fn requested(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            () = self.stop.requested() => {}
+            _ = self.hangup.recv() => {}
+        }
+        #[cfg(not(unix))]
+        self.stop.requested().await;
+    }
+}

@@ -1,0 +1,96 @@
+//! What a view tells in words: what stands between the player and the match, and what happened beside the cues.
+
+use std::fmt;
+use std::time::Duration;
+
+use twinstep_core::Tick;
+
+/// What stands between the player and the match. Its words are for a line across the picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The server has not answered yet.
+    Connecting,
+    /// The match's world is on its way.
+    Loading {
+        /// Bytes that have come.
+        received_bytes: usize,
+        /// Bytes in all.
+        total_bytes: usize,
+    },
+    /// The world is here, and steps through the ticks since.
+    CatchingUp {
+        /// Ticks stepped.
+        done_ticks: u32,
+        /// Ticks in all.
+        total_ticks: u32,
+    },
+    /// The match is seen, and the seat is being taken.
+    Joining,
+    /// The server is lost, and dialled again.
+    Returning,
+    /// The server has not been heard for so long.
+    Silent(Duration),
+    /// The authority differed from the server's, which sends its world.
+    Healing,
+    /// The replay cannot be played beyond here.
+    Damaged(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Connecting => write!(f, "connecting ..."),
+            Notice::Loading {
+                received_bytes,
+                total_bytes,
+            } => write!(f, "loading the match: {received_bytes} of {total_bytes} B"),
+            Notice::CatchingUp {
+                done_ticks,
+                total_ticks,
+            } => write!(f, "catching up: {done_ticks} of {total_ticks} ticks"),
+            Notice::Joining => write!(f, "joining the match ..."),
+            Notice::Returning => write!(f, "the server is lost: trying to return"),
+            Notice::Silent(time) => {
+                write!(f, "no word from the server for {:.1} s", time.as_secs_f32())
+            }
+            Notice::Healing => write!(f, "out of step with the server: being healed"),
+            Notice::Damaged(why) => write!(f, "the replay ends here: {why}"),
+        }
+    }
+}
+
+/// Names that nobody at this screen has a seat for: who gave them is told once, when the seats are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surplus {
+    names: usize,
+}
+
+impl Surplus {
+    /// So many names were given.
+    #[must_use]
+    pub fn of(names: usize) -> Surplus {
+        Surplus { names }
+    }
+
+    /// What to tell of them, once; `seats` are there now, none before they are known.
+    #[must_use]
+    pub fn noticed(&mut self, seats: usize) -> Option<String> {
+        if seats == 0 {
+            return None;
+        }
+        let names = std::mem::take(&mut self.names);
+        let is_surplus = names > seats;
+        is_surplus.then(|| {
+            format!("--name: the ticket is for {seats} at this screen, so the last {} of {names} names are not used", names - seats)
+        })
+    }
+}
+
+/// Something to tell once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The tick of the picture then.
+    pub tick: Tick,
+    /// In words.
+    pub words: String,
+}

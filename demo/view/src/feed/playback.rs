@@ -1,0 +1,360 @@
+//! [`Playback`]: a match that was played, with pause, speed and seek. It owns no clock: `now` is an argument.
+//!
+//! ```text
+//!   now ── passed × speed ──▶ ticks owed ── Replay::step ──▶ picture, cues (each happened: started and confirmed)
+//!   seek(tick) ── nearest world before it, steps ──▶ picture anew, no cues
+//! ```
+//!
+//! Invariant: what is shown is the journal's truth at [`tick`](Playback::tick). A seek steps at most 10 s of match
+//! time, so it takes some hundredths of a second anywhere in a match of any length.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::picture::Picture;
+use twinstep_client::smooth::Placed;
+use twinstep_client::{Poses, Show};
+use twinstep_core::company::Name;
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::{Replay, ReplayError, Survey};
+use twinstep_core::{PlayerId, PlayerSet, Tick};
+
+use super::companion::Companion;
+use super::frame::Frame;
+
+/// Steps of one advance at most: a view that stood still does not hurry after.
+const STEPS_MAX: u32 = 256;
+
+/// How fast a replay runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Speed {
+    /// A quarter.
+    Quarter,
+    /// Half as fast.
+    Half,
+    /// As it was played.
+    Real,
+    /// Twice as fast.
+    Two,
+    /// Four times.
+    Four,
+    /// Eight times.
+    Eight,
+    /// Sixteen times.
+    Sixteen,
+}
+
+impl Speed {
+    const ALL: [Speed; 7] = [
+        Speed::Quarter,
+        Speed::Half,
+        Speed::Real,
+        Speed::Two,
+        Speed::Four,
+        Speed::Eight,
+        Speed::Sixteen,
+    ];
+
+    /// The next faster one, if there is one.
+    #[must_use]
+    pub fn faster(self) -> Speed {
+        Speed::ALL[(self as usize + 1).min(Speed::ALL.len() - 1)]
+    }
+
+    /// The next slower one, if there is one.
+    #[must_use]
+    pub fn slower(self) -> Speed {
+        Speed::ALL[(self as usize).saturating_sub(1)]
+    }
+
+    /// Match time for each second, in quarters of a second.
+    fn quarters(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// For a label: `1/4x`, `1x`, `16x`.
+impl std::fmt::Display for Speed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.quarters() {
+            1 => write!(f, "1/4x"),
+            2 => write!(f, "1/2x"),
+            quarters => write!(f, "{}x", quarters / 4),
+        }
+    }
+}
+
+/// A match that was played, at one of its ticks: with pause, speed and seek. It owns no clock.
+pub struct Playback {
+    replay: Replay<'static, Game>,
+    rules: Arc<Rules>,
+    show: GameShow,
+    picture: Picture<ShowKey, Placed>,
+    poses: Poses<ShowKey, Placed>,
+    first: Tick,
+    end: Tick,
+    speed: Speed,
+    is_paused: bool,
+    /// The last advance.
+    at: Option<Duration>,
+    /// Match time that is due and not stepped.
+    owed: Duration,
+    /// The picture is to be made anew.
+    jumped: bool,
+    /// Where a seek is to lead, at the next advance.
+    wanted: Option<Tick>,
+    cues: u64,
+    /// Why it cannot be played from here on.
+    fault: Option<String>,
+    /// Why the file is not sound to its end, if it is not.
+    torn: Option<String>,
+}
+
+impl Playback {
+    /// Opens a journal at its first world, running.
+    ///
+    /// # Errors
+    /// No journal, one of another game, version or rules, or one without a world.
+    ///
+    /// # Panics
+    /// With a NaN in the rules.
+    pub fn open(journal: Vec<u8>, rules: &Arc<Rules>) -> Result<Playback, ReplayError> {
+        let hello = Hello::of::<Game>(rules, terms::BUILD).expect("rules without a NaN");
+        let replay = Replay::<Game>::own(journal, Arc::clone(rules), &hello)?;
+        let survey = Survey::of::<Game>(replay.journal(), replay.index());
+        Ok(Playback {
+            first: survey.first,
+            end: survey.first + survey.ticks,
+            replay,
+            show: GameShow,
+            rules: Arc::clone(rules),
+            picture: Picture::new(GameShow::SMOOTHING),
+            poses: Poses::new(),
+            speed: Speed::Real,
+            is_paused: false,
+            at: None,
+            owed: Duration::ZERO,
+            jumped: true,
+            wanted: None,
+            cues: 0,
+            fault: None,
+            torn: survey.fault.map(|fault| fault.to_string()),
+        })
+    }
+
+    /// The rules that it is played by.
+    #[must_use]
+    pub fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    /// The state at [`tick`](Playback::tick).
+    #[must_use]
+    pub fn game(&self) -> &Game {
+        self.replay.world().sim()
+    }
+
+    /// The next tick to be played.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.replay.world().tick()
+    }
+
+    /// The first tick.
+    #[must_use]
+    pub fn first(&self) -> Tick {
+        self.first
+    }
+
+    /// The tick after the last one.
+    #[must_use]
+    pub fn end(&self) -> Tick {
+        self.end
+    }
+
+    /// The length of a tick, now.
+    #[must_use]
+    pub fn tick_length(&self) -> Duration {
+        self.replay.world().turn().cadence.tick()
+    }
+
+    /// How much of it has been played, 0 ..= 1.
+    #[must_use]
+    pub fn part(&self) -> f32 {
+        let all = (self.end - self.first).max(1);
+        (self.tick() - self.first) as f32 / all as f32
+    }
+
+    /// Whether it stands: paused, or at its end.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.is_paused || self.is_over()
+    }
+
+    /// Whether it is at its end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.tick() >= self.end || self.fault.is_some()
+    }
+
+    /// Stands still, or goes on. At its end it begins again.
+    pub fn toggle_pause(&mut self) {
+        if self.is_over() && !self.is_paused {
+            self.seek(self.first);
+        } else {
+            self.is_paused = !self.is_paused;
+        }
+    }
+
+    /// How fast it runs.
+    #[must_use]
+    pub fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    /// Runs so fast from now on.
+    pub fn set_speed(&mut self, speed: Speed) {
+        self.speed = speed;
+    }
+
+    /// Goes to a tick, or as near as there is, at the next advance. Of several seeks in one frame only the last one
+    /// costs anything.
+    pub fn seek(&mut self, tick: Tick) {
+        self.wanted = Some(tick.max(self.first).min(self.end));
+    }
+
+    /// Goes to a part of the whole, 0 ..= 1.
+    pub fn seek_part(&mut self, part: f32) {
+        let all = f64::from(self.end - self.first);
+        let ticks = (f64::from(part.clamp(0.0, 1.0)) * all).round();
+        self.seek(self.first + ticks as u32);
+    }
+
+    /// Goes so many ticks on (below 0: back), and stands there.
+    pub fn nudge(&mut self, ticks: i32) {
+        let from = self.wanted.unwrap_or(self.tick());
+        self.is_paused = true;
+        self.seek(Tick(from.0.saturating_add_signed(ticks)));
+    }
+
+    /// Goes so much match time on (below 0: back), and plays on from there.
+    pub fn skip_seconds(&mut self, seconds: i32) {
+        let per_second = (1.0 / self.tick_length().as_secs_f64()).round() as i32;
+        let from = self.wanted.unwrap_or(self.tick());
+        self.seek(Tick(
+            from.0
+                .saturating_add_signed(seconds.saturating_mul(per_second)),
+        ));
+    }
+
+    /// Why it cannot be played beyond here, if it cannot.
+    pub(super) fn fault(&self) -> Option<String> {
+        let torn = || self.torn.clone().filter(|_| self.tick() >= self.end);
+        self.fault.clone().or_else(torn)
+    }
+
+    pub(super) fn company(&self) -> Vec<Companion> {
+        let world = self.replay.world();
+        let seats = &self.replay.index().seats;
+        let companion = |id: PlayerId| {
+            let named = seats.iter().rev().find(|(who, _)| *who == id);
+            // A journal's identities are whatever stands in the file.
+            let named = named.map(|(_, name)| Name::new(name));
+            let named = named.filter(|name| !name.is_empty());
+            Companion {
+                id,
+                name: named.map_or_else(|| id.to_string(), |name| name.to_string()),
+                is_local: false,
+                is_here: world.present().contains(id),
+                is_late: false,
+                link: None,
+            }
+        };
+        world.seated().iter().map(companion).collect()
+    }
+
+    /// Plays what is due at `now`.
+    pub(super) fn advance(&mut self, now: Duration, frame: &mut Frame) {
+        let passed = now.saturating_sub(self.at.replace(now).unwrap_or(now));
+        if let Some(tick) = self.wanted.take() {
+            self.go_to(tick);
+        } else if !self.is_paused {
+            self.owed += passed * self.speed.quarters() / 4;
+        }
+        let mut steps = 0;
+        while self.owed >= self.tick_length() && !self.is_over() {
+            self.owed -= self.tick_length();
+            steps += 1;
+            if steps > STEPS_MAX {
+                self.owed = Duration::ZERO;
+            } else if self.step() {
+                self.tell_cues(frame);
+                self.capture(now);
+            }
+        }
+        if self.is_over() {
+            self.owed = Duration::ZERO;
+        }
+        if std::mem::take(&mut self.jumped) {
+            self.picture = Picture::new(GameShow::SMOOTHING);
+            self.capture(now);
+            self.capture(now);
+        }
+        frame.shown.clear();
+        let alpha = self.owed.as_secs_f32() / self.tick_length().as_secs_f32();
+        frame
+            .shown
+            .extend(self.picture.shown(alpha.min(0.999), now));
+    }
+
+    fn go_to(&mut self, tick: Tick) {
+        self.owed = Duration::ZERO;
+        self.jumped = true;
+        self.fault = None;
+        while let Err(error) = self.replay.seek(tick) {
+            // A world that differs is shown all the same, as this program makes it of the frames.
+            if !matches!(error, ReplayError::Differs { .. }) {
+                self.fault = Some(error.to_string());
+                return;
+            }
+        }
+    }
+
+    /// One tick; whether it was played.
+    fn step(&mut self) -> bool {
+        loop {
+            match self.replay.step() {
+                Ok(played) => return played,
+                Err(ReplayError::Differs { .. }) => {}
+                Err(error) => {
+                    self.fault = Some(error.to_string());
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn tell_cues(&mut self, frame: &mut Frame) {
+        let tick = self.replay.frame().tick;
+        for (key, cue) in self.replay.effects().cues() {
+            let id = CueId(self.cues);
+            self.cues += 1;
+            let started = CueKind::<Cue>::Started {
+                tick,
+                key: *key,
+                cue: *cue,
+            };
+            for kind in [started, CueKind::Confirmed { at: tick }] {
+                frame.cue(CueEvent { id, kind });
+            }
+        }
+    }
+
+    fn capture(&mut self, now: Duration) {
+        self.poses.begin(PlayerSet::default());
+        self.show.poses(self.replay.world().sim(), &mut self.poses);
+        self.picture.ticked(&mut self.poses, now);
+    }
+}

@@ -1,0 +1,256 @@
+//! [`Rehearsal`]: a server, bots, and the player at this screen in one process and virtual time.
+//!
+//! ```text
+//!   each frame:  8 × ( time goes on ─▶ packets to the match ─▶ match ─▶ packets to the sessions ─▶ bots )
+//!                then the session at this screen: handle, advance, send
+//! ```
+//!
+//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
+//! the same pictures, on every machine, as fast as it can draw: for pictures in documents, and for tests of views.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use powderkeg_game::{Arbiter, Bot, Game, GameShow, Judge, Luck, Pad, Rules, Sticks, terms};
+use twinstep_client::client::Ended;
+use twinstep_client::{Closed, Session};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::{Key, Mwc, Tick};
+use twinstep_server::{Match, Output, PeerId};
+
+use crate::feed::Line;
+
+/// Parts of a frame in which packets move.
+const PARTS: u32 = 8;
+/// Steps of the prediction that one frame may take.
+const BUDGET_TICKS: u32 = 128;
+
+/// What is rehearsed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The rules.
+    pub rules: Arc<Rules>,
+    /// The seed of the match, the bots and the network.
+    pub seed: u64,
+    /// How many bots play along.
+    pub bots: usize,
+    /// How many sit at this screen.
+    pub seats: usize,
+    /// What they want to be called, by seat.
+    pub names: Vec<String>,
+    /// What everybody plays over.
+    pub link: LinkProfile,
+    /// From one picture to the next.
+    pub frame: Duration,
+}
+
+impl Setup {
+    /// One player with three bots, 60 pictures a second, over a perfect link.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>, seed: u64) -> Setup {
+        Setup {
+            rules,
+            seed,
+            bots: 3,
+            seats: 1,
+            names: Vec::new(),
+            link: LinkProfile::PERFECT,
+            frame: Duration::from_nanos(16_666_667),
+        }
+    }
+}
+
+/// A session and its link.
+struct Member {
+    peer: PeerId,
+    session: Session<Game, GameShow>,
+    net: Link,
+    bot: Option<Bot>,
+}
+
+/// See the [module](self).
+pub struct Rehearsal {
+    server: Match<Game>,
+    /// The one at this screen first.
+    members: Vec<Member>,
+    rules: Arc<Rules>,
+    frame: Duration,
+    now: Duration,
+    journal: Vec<u8>,
+    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+}
+
+impl Rehearsal {
+    /// A match that begins, which everybody is about to join.
+    ///
+    /// # Panics
+    /// With rules that no match can be played by.
+    #[must_use]
+    pub fn new(setup: &Setup) -> Rehearsal {
+        let game = Game::new(&setup.rules, setup.seed);
+        Rehearsal::from(setup, game)
+    }
+
+    /// As [`new`](Rehearsal::new), from a state that was made for the occasion.
+    ///
+    /// # Panics
+    /// As [`new`](Rehearsal::new).
+    #[must_use]
+    pub fn from(setup: &Setup, game: Game) -> Rehearsal {
+        let rules = Arc::clone(&setup.rules);
+        let arbiter = Arbiter::new(&rules, Luck::Seeded(setup.seed)).expect("walls with a size");
+        let config = terms::policies();
+        let mut server =
+            Match::new(config, game, Arc::clone(&rules), arbiter).expect("rules without a NaN");
+        server.set_referee(Judge);
+        server.keep_journal().expect("a journal in memory");
+        let luck = Mwc::seed(setup.seed);
+        let members = (0..=setup.bots).map(|n| {
+            let (peer, is_bot) = (PeerId(n as u64), n > 0);
+            let (identity, seats) = match is_bot {
+                true => (format!("bot-{n}"), 1),
+                false => ("you".to_owned(), setup.seats),
+            };
+            server
+                .connect(Duration::ZERO, peer, &identity, seats)
+                .expect("a free seat");
+            let of = Key::new(peer.0, 0);
+            let names = setup.names.iter().filter(|_| !is_bot);
+            let config = terms::session(&rules).names(names.map(String::as_str));
+            let config = if is_bot { config } else { config.recorded(0) };
+            Member {
+                peer,
+                session: Session::new(config).expect("rules without a NaN"),
+                net: Link::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
+                bot: is_bot.then(|| Bot::new(Sticks::Keys, luck.fork(of))),
+            }
+        });
+        Rehearsal {
+            members: members.collect(),
+            server,
+            rules,
+            frame: setup.frame,
+            now: Duration::ZERO,
+            journal: Vec::new(),
+            buffer: Box::new([0; PACKET_BYTES_MAX]),
+        }
+    }
+
+    /// The server's world.
+    #[must_use]
+    pub fn truth(&self) -> &Game {
+        self.server.world().sim()
+    }
+
+    /// The server's next tick.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.server.world().tick()
+    }
+
+    /// The match's journal so far.
+    #[must_use]
+    pub fn journal(&self) -> &[u8] {
+        &self.journal
+    }
+
+    /// A client that is lost without a word, as if its machine were switched off.
+    pub fn lose_bot(&mut self, nth: usize) {
+        self.members.remove(1 + nth);
+    }
+
+    fn serve(&mut self) {
+        for member in &mut self.members {
+            while let Some(bytes) = member.net.up.poll(self.now) {
+                self.server.handle(self.now, member.peer, bytes);
+            }
+        }
+        self.server.advance(self.now);
+        while let Some(output) = self.server.poll() {
+            match output {
+                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                Output::Packet { peer, bytes } => {
+                    let member = self.members.iter_mut().find(|m| m.peer == peer);
+                    if let Some(member) = member {
+                        member.net.down.send(self.now, bytes);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn play_bot(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let Some(bot) = &mut member.bot else { return };
+        let session = &mut member.session;
+        let seen = session.prediction().zip(session.seats().first());
+        let thought = seen.map(|(world, me)| {
+            let sampled = Tick(session.stats().input_tick);
+            bot.think(world.sim(), &self.rules, *me, sampled)
+        });
+        let (pad, order) = thought.unwrap_or_default();
+        // A bot whose session is over stands still.
+        let _ = self.play(at, &|_| pad);
+        if let Some(order) = order {
+            // An order too many is an order not given.
+            let _ = self.members[at].session.command(0, order);
+        }
+    }
+
+    fn play(&mut self, at: usize, pad: &dyn Fn(usize) -> Pad) -> Result<(), Closed> {
+        let Member { session, net, .. } = &mut self.members[at];
+        while let Some(bytes) = net.down.poll(self.now) {
+            session.handle(self.now, bytes);
+        }
+        let played = session.advance(self.now, BUDGET_TICKS, pad);
+        while let Some(len) = session.poll_transmit(self.now, &mut *self.buffer) {
+            net.up.send(self.now, &self.buffer[..len]);
+        }
+        if self.members[at].bot.is_some() {
+            let session = &mut self.members[at].session;
+            while session.poll_cue().is_some() {}
+            while session.poll_event().is_some() {}
+        }
+        played
+    }
+}
+
+impl Line for Rehearsal {
+    fn advance(&mut self, pad: &dyn Fn(usize) -> Pad) -> Result<(), Ended> {
+        for part in 0..PARTS {
+            self.now += self.frame / PARTS;
+            self.serve();
+            // Each bot in a phase of its own.
+            for at in 1..self.members.len() {
+                if at as u32 % PARTS == part {
+                    self.play_bot(at);
+                }
+            }
+        }
+        Ok(self.play(0, pad)?)
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+
+    fn session(&self) -> &Session<Game, GameShow> {
+        &self.members[0].session
+    }
+
+    fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
+        &mut self.members[0].session
+    }
+
+    fn set_link(&mut self, profile: LinkProfile) {
+        for member in &mut self.members {
+            member.net.set_profile(profile);
+        }
+    }
+
+    fn leave(&mut self) {
+        self.members[0].session.leave();
+    }
+}

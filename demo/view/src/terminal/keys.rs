@@ -1,0 +1,457 @@
+//! From keys to a pad, on terminals that tell of releases and on those that do not.
+//!
+//! ```text
+//!   releases are told (kitty protocol, Windows)     held keys add up: W + D walk north-east
+//!   only presses are told                           a press holds its direction until another one or X;
+//!                                                   space turns the fire on and off
+//! ```
+//!
+//! Invariant: what is held changes only in [`Keys::handle`]; a pad is sampled any number of times.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use glam::Vec2;
+use powderkeg_game::{Heading, Pad};
+
+/// Without releases, a second press of space within this time is the terminal's own repeat of a held key.
+const REPEAT: Duration = Duration::from_millis(600);
+/// From one order to the next; a held key gives no flood of them.
+const ORDER_REST: Duration = Duration::from_millis(150);
+/// U and O turn the aim by so many of 255 steps.
+const AIM_TURN: i32 = 16;
+
+/// What a key does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Light the nearest barrel.
+    Light,
+    /// Dash.
+    Dash,
+    /// Say that one is ready for the round, or is not.
+    Ready,
+    /// Save a replay.
+    Save,
+    /// Play over another link: the index of a preset.
+    Link(usize),
+    /// Show or hide the authority's ghosts.
+    Ghosts,
+    /// Show the prediction, or the authority alone.
+    Predicts,
+    /// Smooth corrections, or not.
+    Smooths,
+    /// End.
+    Quit,
+}
+
+/// Which keys are a player's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// All.
+    Both,
+    /// The letters, space, and what is nobody's own: where two share a keyboard.
+    Left,
+    /// Arrows walk and aim, Enter fires, `,` and `.` turn the aim, `/` dashes, `-` lights a barrel.
+    Right,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    North,
+    West,
+    South,
+    East,
+}
+
+impl Way {
+    fn unit(self) -> Vec2 {
+        match self {
+            Way::North => Vec2::Y,
+            Way::West => -Vec2::X,
+            Way::South => -Vec2::Y,
+            Way::East => Vec2::X,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Walk(Way),
+    Aim(Way),
+    /// Both at once.
+    Stride(Way),
+    Turn(i32),
+    Fire,
+    Stop,
+    Act(Act),
+}
+
+fn meaning(key: &KeyEvent, hands: Hands) -> Option<Meaning> {
+    match (hands, key.code) {
+        (Hands::Right, _) => return right_hand(key),
+        (Hands::Left, KeyCode::Up | KeyCode::Left | KeyCode::Down | KeyCode::Right) => return None,
+        _ => {}
+    }
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if control {
+        return (key.code == KeyCode::Char('c')).then_some(Meaning::Act(Act::Quit));
+    }
+    let letter = match key.code {
+        KeyCode::Up => return Some(Meaning::Walk(Way::North)),
+        KeyCode::Left => return Some(Meaning::Walk(Way::West)),
+        KeyCode::Down => return Some(Meaning::Walk(Way::South)),
+        KeyCode::Right => return Some(Meaning::Walk(Way::East)),
+        KeyCode::Esc => return Some(Meaning::Act(Act::Quit)),
+        KeyCode::F(9) => return Some(Meaning::Act(Act::Save)),
+        KeyCode::Char(letter) => letter.to_ascii_lowercase(),
+        _ => return None,
+    };
+    Some(match letter {
+        'w' => Meaning::Walk(Way::North),
+        'a' => Meaning::Walk(Way::West),
+        's' => Meaning::Walk(Way::South),
+        'd' => Meaning::Walk(Way::East),
+        'i' => Meaning::Aim(Way::North),
+        'j' => Meaning::Aim(Way::West),
+        'k' => Meaning::Aim(Way::South),
+        'l' => Meaning::Aim(Way::East),
+        'u' => Meaning::Turn(AIM_TURN),
+        'o' => Meaning::Turn(-AIM_TURN),
+        ' ' => Meaning::Fire,
+        'x' => Meaning::Stop,
+        'e' => Meaning::Act(Act::Light),
+        'c' => Meaning::Act(Act::Dash),
+        'g' => Meaning::Act(Act::Ghosts),
+        'r' => Meaning::Act(Act::Ready),
+        'v' => Meaning::Act(Act::Save),
+        'p' => Meaning::Act(Act::Predicts),
+        'm' => Meaning::Act(Act::Smooths),
+        'q' => Meaning::Act(Act::Quit),
+        '1'..='5' => Meaning::Act(Act::Link(usize::from(letter as u8 - b'1'))),
+        _ => return None,
+    })
+}
+
+fn right_hand(key: &KeyEvent) -> Option<Meaning> {
+    Some(match key.code {
+        KeyCode::Up => Meaning::Stride(Way::North),
+        KeyCode::Left => Meaning::Stride(Way::West),
+        KeyCode::Down => Meaning::Stride(Way::South),
+        KeyCode::Right => Meaning::Stride(Way::East),
+        KeyCode::Enter => Meaning::Fire,
+        KeyCode::Char(',') => Meaning::Turn(AIM_TURN),
+        KeyCode::Char('.') => Meaning::Turn(-AIM_TURN),
+        KeyCode::Char('/') => Meaning::Act(Act::Dash),
+        KeyCode::Char('-') => Meaning::Act(Act::Light),
+        _ => return None,
+    })
+}
+
+/// The ways that are held, at most four.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held([bool; 4]);
+
+impl Held {
+    fn only(way: Way) -> Held {
+        let mut held = Held::default();
+        held.set(way, true);
+        held
+    }
+
+    fn set(&mut self, way: Way, held: bool) {
+        self.0[way as usize] = held;
+    }
+
+    fn heading(&self) -> Heading {
+        let ways = [Way::North, Way::West, Way::South, Way::East];
+        let held = ways.into_iter().filter(|way| self.0[*way as usize]);
+        Heading::toward(held.map(Way::unit).sum())
+    }
+}
+
+/// What the player's keys hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys {
+    /// Whether the terminal tells of releases.
+    releases: bool,
+    walk: Held,
+    aim: Held,
+    /// The aim as it was last, for turning it.
+    aimed: Heading,
+    /// The aim was turned; it holds until it is aimed anew.
+    is_turned: bool,
+    fire: bool,
+    space_at: Option<Duration>,
+    order_at: Option<Duration>,
+}
+
+impl Keys {
+    /// Nothing held, on a terminal that tells of releases, or does not.
+    #[must_use]
+    pub fn new(releases: bool) -> Keys {
+        Keys {
+            releases,
+            walk: Held::default(),
+            aim: Held::default(),
+            aimed: Heading::EAST,
+            is_turned: false,
+            fire: false,
+            space_at: None,
+            order_at: None,
+        }
+    }
+
+    /// Whether releases are told.
+    #[must_use]
+    pub fn has_releases(&self) -> bool {
+        self.releases
+    }
+
+    /// Takes a key of these hands at `now`; what is to be done at once, if anything.
+    pub fn handle(&mut self, now: Duration, key: &KeyEvent, hands: Hands) -> Option<Act> {
+        let down = key.kind != KeyEventKind::Release;
+        match meaning(key, hands)? {
+            Meaning::Walk(way) if self.releases => self.walk.set(way, down),
+            Meaning::Walk(way) if down => self.walk = Held::only(way),
+            Meaning::Aim(way) if self.releases => {
+                self.aim.set(way, down);
+                self.note_aim();
+            }
+            Meaning::Aim(way) if down => {
+                self.aim = Held::only(way);
+                self.note_aim();
+            }
+            Meaning::Stride(way) if self.releases => {
+                self.walk.set(way, down);
+                if self.walk.heading() != Heading::NONE {
+                    self.aim = self.walk;
+                    self.note_aim();
+                }
+            }
+            Meaning::Stride(way) if down => {
+                self.walk = Held::only(way);
+                self.aim = self.walk;
+                self.note_aim();
+            }
+            Meaning::Turn(steps) if down => {
+                self.aimed = self.aimed.turned(steps);
+                self.is_turned = true;
+            }
+            Meaning::Fire if self.releases => self.fire = down,
+            Meaning::Fire if down => self.toggle_fire(now),
+            Meaning::Stop if down => self.release_all(),
+            Meaning::Act(act) if key.kind == KeyEventKind::Press => return self.rested(now, act),
+            _ => {}
+        }
+        None
+    }
+
+    /// The player looks elsewhere: nothing is held any more.
+    pub fn release_all(&mut self) {
+        *self = Keys {
+            aimed: self.aimed,
+            order_at: self.order_at,
+            ..Keys::new(self.releases)
+        };
+    }
+
+    /// What is held.
+    #[must_use]
+    pub fn pad(&self) -> Pad {
+        Pad {
+            walk: self.walk.heading(),
+            aim: if self.is_turned {
+                self.aimed
+            } else {
+                self.aim.heading()
+            },
+            buttons: if self.fire { Pad::FIRE } else { 0 },
+        }
+    }
+
+    /// Where the player faces in the game, so that turning begins there.
+    pub fn face(&mut self, facing: Heading) {
+        if !self.is_turned {
+            self.aimed = facing;
+        }
+    }
+
+    fn note_aim(&mut self) {
+        let heading = self.aim.heading();
+        if heading != Heading::NONE {
+            self.aimed = heading;
+            self.is_turned = false;
+        }
+    }
+
+    fn toggle_fire(&mut self, now: Duration) {
+        let repeats = self
+            .space_at
+            .is_some_and(|at| now.saturating_sub(at) < REPEAT);
+        self.space_at = Some(now);
+        if !repeats {
+            self.fire = !self.fire;
+        }
+    }
+
+    fn rested(&mut self, now: Duration, act: Act) -> Option<Act> {
+        if !matches!(act, Act::Light | Act::Dash) {
+            return Some(act);
+        }
+        let rests = self
+            .order_at
+            .is_some_and(|at| now.saturating_sub(at) < ORDER_REST);
+        self.order_at = Some(now);
+        (!rests).then_some(act)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(code: KeyCode, kind: KeyEventKind) -> KeyEvent {
+        KeyEvent::new_with_kind(code, KeyModifiers::NONE, kind)
+    }
+
+    fn press(keys: &mut Keys, ms: u64, letter: char) -> Option<Act> {
+        let key = event(KeyCode::Char(letter), KeyEventKind::Press);
+        keys.handle(Duration::from_millis(ms), &key, Hands::Both)
+    }
+
+    fn release(keys: &mut Keys, letter: char) {
+        let key = event(KeyCode::Char(letter), KeyEventKind::Release);
+        assert_eq!(keys.handle(Duration::ZERO, &key, Hands::Both), None);
+    }
+
+    fn toward(x: f32, y: f32) -> Heading {
+        Heading::toward(Vec2::new(x, y))
+    }
+
+    #[test]
+    fn without_releases_a_press_holds_its_way_until_another_one_or_the_stop_key() {
+        let mut keys = Keys::new(false);
+        press(&mut keys, 0, 'w');
+        assert_eq!(keys.pad().walk, toward(0.0, 1.0));
+        press(&mut keys, 2_000, 'l');
+        assert_eq!(keys.pad().walk, toward(0.0, 1.0), "an aim is no walk");
+        keys.handle(
+            Duration::ZERO,
+            &event(KeyCode::Right, KeyEventKind::Press),
+            Hands::Both,
+        );
+        assert_eq!(keys.pad().walk, toward(1.0, 0.0));
+        press(&mut keys, 3_000, ' ');
+        press(&mut keys, 4_000, 'x');
+        assert!(keys.pad().is_neutral());
+    }
+
+    #[test]
+    fn with_releases_held_keys_add_up_and_end_with_their_release() {
+        let mut keys = Keys::new(true);
+        press(&mut keys, 0, 'W');
+        press(&mut keys, 0, 'd');
+        assert_eq!(keys.pad().walk, toward(1.0, 1.0));
+        release(&mut keys, 'w');
+        assert_eq!(keys.pad().walk, toward(1.0, 0.0));
+        release(&mut keys, 'd');
+        press(&mut keys, 0, ' ');
+        assert!(keys.pad().fires() && keys.pad().walk == Heading::NONE);
+        release(&mut keys, ' ');
+        assert!(keys.pad().is_neutral());
+    }
+
+    #[test]
+    fn opposite_keys_cancel_each_other() {
+        let mut keys = Keys::new(true);
+        press(&mut keys, 0, 'a');
+        press(&mut keys, 0, 'd');
+        assert_eq!(keys.pad().walk, Heading::NONE);
+    }
+
+    #[test]
+    fn without_releases_space_turns_the_fire_on_and_off_and_a_held_space_is_one_press() {
+        let mut keys = Keys::new(false);
+        // The terminal repeats a held key after half a second, then 25 times a second.
+        for ms in [0, 500, 540, 580, 620] {
+            press(&mut keys, ms, ' ');
+            assert!(keys.pad().fires(), "at {ms} ms");
+        }
+        press(&mut keys, 1_300, ' ');
+        assert!(!keys.pad().fires());
+    }
+
+    #[test]
+    fn the_aim_turns_from_where_the_player_faces() {
+        let mut keys = Keys::new(false);
+        keys.face(Heading(100));
+        press(&mut keys, 0, 'u');
+        assert_eq!(keys.pad().aim, Heading(116));
+        press(&mut keys, 0, 'o');
+        press(&mut keys, 0, 'o');
+        assert_eq!(keys.pad().aim, Heading(84));
+        press(&mut keys, 0, 'i');
+        assert_eq!(keys.pad().aim, toward(0.0, 1.0));
+    }
+
+    #[test]
+    fn orders_are_given_once_per_press_and_rest_in_between() {
+        let mut keys = Keys::new(false);
+        assert_eq!(press(&mut keys, 0, 'e'), Some(Act::Light));
+        assert_eq!(press(&mut keys, 40, 'e'), None);
+        assert_eq!(press(&mut keys, 200, 'c'), Some(Act::Dash));
+        let mut keys = Keys::new(true);
+        assert_eq!(press(&mut keys, 0, 'c'), Some(Act::Dash));
+        let repeat = event(KeyCode::Char('c'), KeyEventKind::Repeat);
+        assert_eq!(
+            keys.handle(Duration::from_secs(1), &repeat, Hands::Both),
+            None
+        );
+        release(&mut keys, 'c');
+    }
+
+    #[test]
+    fn there_are_three_ways_to_quit_and_five_links() {
+        let mut keys = Keys::new(false);
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        for key in [
+            event(KeyCode::Esc, KeyEventKind::Press),
+            event(KeyCode::Char('q'), KeyEventKind::Press),
+            interrupt,
+        ] {
+            assert_eq!(
+                keys.handle(Duration::ZERO, &key, Hands::Both),
+                Some(Act::Quit)
+            );
+        }
+        assert_eq!(press(&mut keys, 0, '1'), Some(Act::Link(0)));
+        assert_eq!(press(&mut keys, 0, '5'), Some(Act::Link(4)));
+        assert_eq!(press(&mut keys, 0, '6'), None);
+        assert_eq!(press(&mut keys, 0, 'g'), Some(Act::Ghosts));
+    }
+
+    #[test]
+    fn two_share_a_keyboard_and_no_key_is_both_of_theirs() {
+        let press = |code| event(code, KeyEventKind::Press);
+        let mut right = Keys::new(false);
+        for code in [KeyCode::Up, KeyCode::Enter] {
+            assert_eq!(
+                right.handle(Duration::ZERO, &press(code), Hands::Right),
+                None
+            );
+        }
+        let pad = right.pad();
+        assert_eq!((pad.walk, pad.aim), (toward(0.0, 1.0), toward(0.0, 1.0)));
+        assert!(pad.fires());
+        let mut keys = Keys::new(true);
+        let light = keys.handle(Duration::ZERO, &press(KeyCode::Char('-')), Hands::Right);
+        assert_eq!(light, Some(Act::Light));
+        let letters = ('!'..='~').map(KeyCode::Char);
+        let others = [KeyCode::Up, KeyCode::Enter, KeyCode::Esc, KeyCode::F(9)];
+        for code in letters.chain(others) {
+            let key = press(code);
+            let both = [Hands::Left, Hands::Right].map(|hands| meaning(&key, hands));
+            assert!(both.contains(&None), "{code:?}: {both:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The terminal view: Powderkeg, playable wherever there is a terminal.
+//!
+//! ```text
+//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ poses, cues, counters ──▶ Scene ──draw──▶ Screen
+//!    keys.rs                                  effects.rs               scene.rs  draw.rs  screen.rs
+//!                                                                                arena.rs, hud.rs
+//! ```
+//!
+//! Invariants: [`draw`] is a pure function of a [`Scene`]; only [`run`] touches a terminal and a clock; and
+//! the terminal is given back as it was, whatever happens.
+//!
+//! A terminal tells of no key releases, so a press holds its direction until another one or the stop key;
+//! where the kitty protocol is offered, releases are real. `NO_COLOR` is respected. Nobody else may write to
+//! the terminal meanwhile: send logs to a file.
+
+mod arena;
+mod controls;
+mod draw;
+mod effects;
+mod hud;
+mod keys;
+mod outcome;
+mod round;
+mod scene;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::time::Duration;
+
+use controls::control;
+use crossterm::event::{self, Event as Input, KeyEvent};
+use powderkeg_game::Command;
+use twinstep_client::client::Ended;
+
+use crate::feed::{Feed, Note};
+use crate::stop;
+use crate::summary::Summary;
+pub use draw::{SIZE_MIN, draw};
+pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};
+pub use keys::{Act, Hands, Keys};
+pub use round::Round;
+pub use scene::{Member, Reel, Scene, Thing};
+use screen::Screen;
+pub use screen::{TerminalError, give_back};
+
+/// The feed is advanced at least so often: 200 times a second.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Who may play at one terminal.
+const SEATS: usize = 2;
+/// The picture is drawn so often: 30 times a second.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// How the view is to be.
+#[derive(Clone, Debug)]
+pub struct TerminalOptions {
+    /// Whether to use colours.
+    pub color: bool,
+}
+
+impl TerminalOptions {
+    /// Colours, unless the environment's `NO_COLOR` is set and not empty.
+    #[must_use]
+    pub fn new() -> TerminalOptions {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        TerminalOptions { color: !no_color }
+    }
+}
+
+impl Default for TerminalOptions {
+    fn default() -> TerminalOptions {
+        TerminalOptions::new()
+    }
+}
+
+/// Shows `feed` on this terminal until the player quits or the match is over, then says goodbye. Takes over the
+/// calling thread.
+///
+/// # Errors
+/// There is no terminal, or it fails. It has been given back by then.
+pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
+    let mut screen = Screen::enter()?;
+    let ended = View::new(&feed, options, screen.releases).play(&mut feed, &mut screen);
+    feed.leave();
+    drop(screen);
+    Ok(Summary::of(&feed, ended?))
+}
+
+/// What the loop keeps.
+struct View {
+    /// One for each seat; the second one's lie still where only one plays.
+    keys: [Keys; SEATS],
+    effects: Effects,
+    scene: Scene,
+    quits: bool,
+}
+
+impl View {
+    fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> View {
+        View {
+            keys: [Keys::new(releases), Keys::new(releases)],
+            effects: Effects::default(),
+            scene: Scene {
+                color: options.color,
+                releases,
+                ..Scene::new(feed.rules().clone())
+            },
+            quits: false,
+        }
+    }
+
+    fn play(&mut self, feed: &mut Feed, screen: &mut Screen) -> Result<Option<Ended>, io::Error> {
+        let mut next_frame = Duration::ZERO;
+        loop {
+            if let Err(ended) = self.advance(feed) {
+                return Ok(Some(ended));
+            }
+            let now = feed.now();
+            if now >= next_frame {
+                // A frame that is late is not made up for.
+                next_frame = (next_frame + FRAME).max(now);
+                self.look(feed);
+                screen.terminal.draw(|frame| draw(frame, &self.scene))?;
+            }
+            let mut patience = PAUSE;
+            while event::poll(patience)? {
+                patience = Duration::ZERO;
+                match event::read()? {
+                    Input::Key(key) => self.press(now, &key, feed),
+                    Input::FocusLost if self.scene.releases => {
+                        self.keys.iter_mut().for_each(Keys::release_all);
+                    }
+                    Input::Resize(..) => next_frame = Duration::ZERO,
+                    _ => {}
+                }
+            }
+            if self.quits || stop::asked() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Lets the match go on, and takes what it has to tell.
+    fn advance(&mut self, feed: &mut Feed) -> Result<(), Ended> {
+        feed.advance(&self.keys.map(|keys| keys.pad()))?;
+        let now = feed.now();
+        while let Some(cue) = feed.poll_cue() {
+            let scene = &self.scene;
+            self.effects
+                .handle(now, cue, |cue| scene.place_of(cue), |id| scene.name_of(id));
+        }
+        while let Some(Note { tick, words }) = feed.poll_note() {
+            self.effects.note(tick, &words);
+        }
+        if let Some(game) = feed.game() {
+            for (keys, player) in self.keys.iter_mut().zip(feed.seats()) {
+                if let Some(player) = game.players.get(player) {
+                    keys.face(player.facing);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers the next picture.
+    fn look(&mut self, feed: &Feed) {
+        self.effects.advance(feed.now());
+        self.scene.pad = self.keys[0].pad();
+        self.scene.gather(feed, &self.effects);
+    }
+
+    fn press(&mut self, now: Duration, key: &KeyEvent, feed: &mut Feed) {
+        if let Some(replay) = feed.replay_mut() {
+            self.quits |= control(key).is_some_and(|control| control.apply(replay));
+            return;
+        }
+        let hands: &[Hands] = match feed.seats().len() {
+            0 | 1 => &[Hands::Both],
+            _ => &[Hands::Left, Hands::Right],
+        };
+        for (seat, hands) in hands.iter().enumerate() {
+            if let Some(act) = self.keys[seat].handle(now, key, *hands) {
+                self.act(act, seat, feed);
+            }
+        }
+    }
+
+    fn act(&mut self, act: Act, seat: usize, feed: &mut Feed) {
+        match act {
+            Act::Quit => self.quits = true,
+            Act::Ghosts => self.scene.shows_ghosts ^= true,
+            Act::Predicts => feed.set_predicts(!feed.predicts()),
+            Act::Smooths => feed.set_smooths(!feed.smooths()),
+            Act::Link(preset) => feed.set_link(preset),
+            Act::Save => feed.keep_replay(),
+            Act::Dash => feed.order(seat, Command::Dash),
+            Act::Light => feed.light(seat),
+            // One word for all who sit here.
+            Act::Ready => {
+                (0..feed.seats().len()).for_each(|seat| feed.order(seat, Command::Ready));
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! [`Screen`]: the terminal, borrowed, and always given back as it was.
+//!
+//! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread, a signal), the terminal
+//! leaves raw mode and the alternate screen before anything else is printed. What other threads say when they
+//! panic meanwhile is kept and printed afterwards, so that it does not tear the picture.
+
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crossterm::event::{
+    DisableFocusChange, EnableFocusChange, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
+    PushKeyboardEnhancementFlags,
+};
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, terminal};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use crate::say;
+
+/// The view cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TerminalError {
+    /// The output is no terminal.
+    #[error("the view needs a terminal as standard output; run without one to play headless")]
+    NoTerminal,
+    /// The terminal failed.
+    #[error("the terminal failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What other threads said meanwhile; more is dropped (law *Bounded*).
+const KEPT_MAX: usize = 16;
+
+/// The terminal is to be given back; and it was asked to tell of releases.
+static IS_BORROWED: AtomicBool = AtomicBool::new(false);
+static IS_KITTY: AtomicBool = AtomicBool::new(false);
+
+/// A terminal in raw mode on its alternate screen, until dropped.
+pub(super) struct Screen {
+    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Whether key releases are told.
+    pub(super) releases: bool,
+    hook_before: PanicHook,
+    kept: Arc<Mutex<Vec<String>>>,
+}
+
+type PanicHook = Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
+
+impl Screen {
+    /// Borrows the terminal.
+    pub(super) fn enter() -> Result<Screen, TerminalError> {
+        // Keys are read from the terminal itself, if standard input is something else.
+        if !io::stdout().is_terminal() {
+            return Err(TerminalError::NoTerminal);
+        }
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        IS_BORROWED.store(true, Ordering::Relaxed);
+        enable_raw_mode()?;
+        let kitty = terminal::supports_keyboard_enhancement().unwrap_or(false);
+        IS_KITTY.store(kitty, Ordering::Relaxed);
+        let kept = Arc::default();
+        // From here on the drop gives everything back, whatever fails.
+        let screen = Screen {
+            terminal,
+            releases: kitty || cfg!(windows),
+            hook_before: watch_panics(&kept),
+            kept,
+        };
+        execute!(
+            io::stdout(),
+            EnterAlternateScreen,
+            EnableFocusChange,
+            cursor::Hide
+        )?;
+        if kitty {
+            let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES
+                | KeyboardEnhancementFlags::REPORT_EVENT_TYPES
+                | KeyboardEnhancementFlags::REPORT_ALL_KEYS_AS_ESCAPE_CODES;
+            execute!(io::stdout(), PushKeyboardEnhancementFlags(flags))?;
+        }
+        Ok(screen)
+    }
+}
+
+/// Puts a hook before the one that was there, and hands that one out.
+fn watch_panics(kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
+    let owner = thread::current().id();
+    let before: PanicHook = Arc::from(panic::take_hook());
+    let (kept, inner) = (Arc::clone(kept), Arc::clone(&before));
+    panic::set_hook(Box::new(move |info| {
+        if thread::current().id() == owner {
+            give_back();
+            inner(info);
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT_MAX {
+            kept.push(info.to_string());
+        }
+    }));
+    before
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            give_back();
+            let before = Arc::clone(&self.hook_before);
+            panic::set_hook(Box::new(move |info| before(info)));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for words in kept.drain(..) {
+            say::err(words);
+        }
+    }
+}
+
+/// Gives the terminal back, if it is borrowed; from any thread. Best effort: there is nobody left to tell of a failure.
+pub fn give_back() {
+    if !IS_BORROWED.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let mut out = io::stdout();
+    if IS_KITTY.load(Ordering::Relaxed) {
+        let _ = execute!(out, PopKeyboardEnhancementFlags);
+    }
+    let _ = execute!(out, DisableFocusChange, LeaveAlternateScreen, cursor::Show);
+    let _ = disable_raw_mode();
+    let _ = out.flush();
+}

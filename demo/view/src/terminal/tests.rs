@@ -1,0 +1,409 @@
+//! The view as a whole: a real session and match in virtual time, drawn on a terminal in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use glam::Vec2;
+use powderkeg_game::{Cue, GameShow, Pad, Phase, Rules, ShowKey};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_core::{Key, PlayerId, Tick};
+
+use super::*;
+use crate::feed::{Clock, Line as _, Live, Playback};
+use crate::rehearsal::{Rehearsal, Setup};
+
+/// The scene after so many frames of a match over a link that delays nothing, with two players walking.
+fn played(frames: u32) -> Scene {
+    let rules = Arc::new(Rules::arena(24));
+    let setup = Setup {
+        bots: 1,
+        ..Setup::new(Arc::clone(&rules), 11)
+    };
+    let live = Live::new(Rehearsal::new(&setup), GameShow, Some("perfect".to_owned()));
+    let mut feed = Feed::live(live, rules);
+    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
+    view.scene.shows_ghosts = true;
+    for key in ['d', 'l', ' '] {
+        let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        assert_eq!(view.keys[0].handle(Duration::ZERO, &key, Hands::Both), None);
+    }
+    for _ in 0..frames {
+        view.advance(&mut feed).unwrap();
+        view.look(&feed);
+    }
+    view.scene
+}
+
+fn drawn(scene: &Scene, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, scene)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn text(buffer: &Buffer) -> String {
+    let rows = buffer.content.chunks(usize::from(buffer.area.width));
+    rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n")
+        .collect()
+}
+
+#[test]
+fn a_played_match_is_on_the_screen() {
+    let scene = played(240);
+    let text = text(&drawn(&scene, 120, 36));
+    assert_eq!(scene.banner, None, "{text}");
+    for expected in [
+        "POWDERKEG",
+        "@0",
+        "p1",
+        "■",
+        "net: perfect",
+        "rtt",
+        "lead",
+        "margin",
+        "rebuilds",
+        "pDiff",
+        "stalls",
+        "up/s",
+        "team: ",
+        "Blaster",
+        "bot-1",
+        "dies",
+        "confirmed",
+        "WASD move",
+        "1-5 link",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing:\n{text}");
+    }
+    assert!(scene.rates.bytes_down > 1_000.0, "{:?}", scene.rates);
+    assert!(scene.leads.iter().any(|lead| *lead > 0));
+    let ghosts = scene.ghosts.iter();
+    assert_eq!(
+        ghosts
+            .filter(|(key, _)| matches!(key, ShowKey::Player { .. }))
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn cues_of_a_played_match_flash_where_their_subject_was_shown() {
+    let scene = played(240);
+    let me = scene
+        .things
+        .iter()
+        .find(|thing| matches!(thing.key, ShowKey::Player { id, .. } if id == PlayerId(0)));
+    let place = scene.place_of(&Cue::PlayerDied(PlayerId(0)));
+    assert_eq!(place, me.map(|me| me.at));
+    assert!(place.is_some());
+    assert_eq!(scene.place_of(&Cue::EnemyDied(999)), None);
+}
+
+#[test]
+fn before_the_match_the_screen_says_so() {
+    let text = text(&drawn(&played(1), 80, 24));
+    assert!(text.contains("connecting"), "{text}");
+}
+
+#[test]
+fn walls_stand_where_the_rules_have_them() {
+    let scene = Scene::new(Arc::new(Rules::arena(24)));
+    // One dot and a half per unit; the wall around (0, 8.25) is 10 units wide.
+    let buffer = drawn(&scene, 120, 36);
+    let full = |at: Vec2| {
+        let (columns, rows) = (84.0, 25.0);
+        let x = 2.0 + (at.x + 40.0) / 80.0 * columns;
+        let y = 1.0 + (24.0 - at.y) / 48.0 * rows;
+        buffer[(x as u16, y as u16)].symbol() == "⣿"
+    };
+    assert!(full(Vec2::new(0.0, 8.25)) && full(Vec2::new(-22.0, 10.5)));
+    assert!(!full(Vec2::ZERO) && !full(Vec2::new(0.0, 20.0)));
+}
+
+#[test]
+fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing() {
+    let mut scene = Scene::new(Arc::new(Rules::arena(24)));
+    let lit = |scene: &Scene| {
+        let cells = drawn(scene, 120, 36).content;
+        cells
+            .iter()
+            .filter(|cell| {
+                ('\u{2801}'..='\u{28fe}').contains(&cell.symbol().chars().next().unwrap())
+            })
+            .count()
+    };
+    let nothing = lit(&scene);
+    let mut effects = Effects::default();
+    let mut after = |kind: CueKind<Cue>| {
+        let event = CueEvent { id: CueId(1), kind };
+        effects.handle(
+            Duration::ZERO,
+            event,
+            |_| Some(Vec2::ZERO),
+            |id| id.to_string(),
+        );
+        scene.flashes = effects.flashes().copied().collect();
+        scene.now = FlashKind::Blast.life() * 3 / 4;
+        lit(&scene)
+    };
+    let guessed = after(CueKind::Started {
+        tick: Tick(9),
+        key: Key::default(),
+        cue: Cue::Blast(6),
+    });
+    let confirmed = after(CueKind::Confirmed { at: Tick(9) });
+    let cancelled = after(CueKind::Cancelled);
+    assert!(
+        nothing < guessed && guessed < confirmed,
+        "{nothing} {guessed} {confirmed}"
+    );
+    assert!(cancelled < confirmed);
+}
+
+#[test]
+fn a_terminal_that_is_too_small_is_told_what_is_needed() {
+    let scene = played(2);
+    for (width, height) in [(79, 24), (80, 23), (30, 8)] {
+        let text = text(&drawn(&scene, width, height));
+        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("80 columns and 24 rows"), "{text}");
+        assert!(!text.contains("POWDERKEG"));
+    }
+    for (width, height) in [(1, 1), (3, 1)] {
+        drawn(&scene, width, height);
+    }
+}
+
+#[test]
+fn any_terminal_that_is_large_enough_shows_it_all() {
+    let scene = played(120);
+    for (width, height) in [
+        (80, 24),
+        (80, 60),
+        (120, 36),
+        (200, 24),
+        (250, 80),
+        (90, 200),
+    ] {
+        let text = text(&drawn(&scene, width, height));
+        for expected in [
+            "POWDERKEG",
+            "net:",
+            "team:",
+            "cues:",
+            "WASD",
+            "@0",
+            "agreed",
+        ] {
+            assert!(
+                text.contains(expected),
+                "{expected:?} at {width} x {height}:\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_colour_the_picture_has_none_and_loses_nothing() {
+    let mut scene = played(120);
+    let colored = drawn(&scene, 120, 36);
+    scene.color = false;
+    let plain = drawn(&scene, 120, 36);
+    assert_eq!(text(&plain), text(&colored));
+    assert!(colored.content.iter().any(|cell| cell.fg != Color::Reset));
+    let is_plain =
+        |cell: &ratatui::buffer::Cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset);
+    assert!(plain.content.iter().all(is_plain));
+}
+
+#[test]
+fn the_same_scene_makes_the_same_picture() {
+    let scene = played(90);
+    assert_eq!(drawn(&scene, 100, 30), drawn(&scene, 100, 30));
+}
+
+#[test]
+fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
+    let rules = Arc::new(Rules::arena(24));
+    let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
+    for _ in 0..1_200 {
+        rehearsal.advance(&|_| Pad::default()).unwrap();
+    }
+    let playback = Playback::open(rehearsal.journal().to_vec(), &rules).unwrap();
+    let clock = Clock::frames(Duration::from_millis(16));
+    let mut feed = Feed::playback(playback, clock);
+    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
+    let mut after = |code: KeyCode| {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        view.press(Duration::ZERO, &key, &mut feed);
+        view.advance(&mut feed).unwrap();
+        view.look(&feed);
+        assert!(!view.quits || code == KeyCode::Char('q'));
+        text(&drawn(&view.scene, 120, 36))
+    };
+    let middle = after(KeyCode::Char('5'));
+    for expected in ["replay", "0:09 ", "0:19", "1x", "pause", "p3", "seek"] {
+        assert!(
+            middle.contains(expected),
+            "{expected:?} is missing:\n{middle}"
+        );
+    }
+    assert!(!middle.contains("rtt"), "{middle}");
+    assert!(after(KeyCode::Char(' ')).contains("paused"));
+    assert!(after(KeyCode::Right).contains("0:14 "));
+    assert!(after(KeyCode::Char('+')).contains("2x"));
+    after(KeyCode::Char('q'));
+    assert!(view.quits);
+}
+
+#[test]
+fn whatever_the_terminal_s_size_it_says_how_to_leave() {
+    let (feed, view) = campaign();
+    assert!(feed.replay().is_none());
+    for (width, height) in [(79, 24), (40, 12), (30, 8), (20, 5), (12, 6)] {
+        let words = text(&drawn(&view.scene, width, height));
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let leaves = words.contains("press Q to quit") || words.contains("Q quits");
+        assert!(leaves && words.contains("80"), "{width}x{height}: {words}");
+    }
+    for (width, height) in [(1, 1), (3, 2), (7, 1)] {
+        drawn(&view.scene, width, height);
+    }
+}
+
+/// The campaign as two see it at one terminal, from the lobby on, with a bot that says it is ready.
+fn campaign() -> (Feed, View) {
+    campaign_with(1)
+}
+
+fn campaign_with(bots: usize) -> (Feed, View) {
+    let rules = Arc::new(Rules::campaign());
+    let setup = Setup {
+        bots,
+        seats: 2,
+        names: vec!["Anna".to_owned(), "Bert".to_owned()],
+        ..Setup::new(Arc::clone(&rules), 3)
+    };
+    let live = Live::new(Rehearsal::new(&setup), GameShow, None);
+    let feed = Feed::live(live, rules);
+    let view = View::new(&feed, &TerminalOptions { color: true }, true);
+    (feed, view)
+}
+
+fn play(feed: &mut Feed, view: &mut View, frames: u32) -> String {
+    for _ in 0..frames {
+        view.advance(feed).unwrap();
+        view.look(feed);
+    }
+    text(&drawn(&view.scene, 120, 36))
+}
+
+fn press(feed: &mut Feed, view: &mut View, code: KeyCode) {
+    let key = KeyEvent::new(code, KeyModifiers::NONE);
+    view.press(Duration::ZERO, &key, feed);
+}
+
+#[test]
+fn the_lobby_shows_who_is_ready_and_how_good_links_are_and_one_key_readies_all_here() {
+    let (mut feed, mut view) = campaign();
+    let lobby = play(&mut feed, &mut view, 180);
+    for expected in [
+        "lobby",
+        "@Anna",
+        "@Bert",
+        "bot-1",
+        "waits",
+        " ms ",
+        "R when you are ready",
+        "R ready",
+        "Enter fire",
+    ] {
+        assert!(
+            lobby.contains(expected),
+            "{expected:?} is missing:\n{lobby}"
+        );
+    }
+    press(&mut feed, &mut view, KeyCode::Char('r'));
+    let begun = play(&mut feed, &mut view, 30);
+    assert!(begun.contains("get ready: "), "{begun}");
+    let fought = play(&mut feed, &mut view, 600);
+    for expected in ["wave 1 of ", "lives ", "Blaster", "Anna"] {
+        assert!(
+            fought.contains(expected),
+            "{expected:?} is missing:\n{fought}"
+        );
+    }
+}
+
+#[test]
+fn once_half_are_ready_the_lobby_says_when_the_round_begins_anyway() {
+    let (mut feed, mut view) = campaign_with(2);
+    let lobby = play(&mut feed, &mut view, 300);
+    let words = "2 of 4 are ready; it begins anyway in ";
+    assert!(lobby.contains(words), "{lobby}");
+    let left = feed.begins_in().unwrap().as_secs_f32();
+    let later = play(&mut feed, &mut view, 120);
+    let passed = left - feed.begins_in().unwrap().as_secs_f32();
+    assert!((1.8..2.2).contains(&passed), "{passed} s passed");
+    let seconds = feed.begins_in().unwrap().as_secs_f32().ceil();
+    assert!(later.contains(&format!("{words}{seconds} s")), "{later}");
+}
+
+#[test]
+fn two_at_one_terminal_walk_their_own_ways() {
+    let (mut feed, mut view) = campaign();
+    play(&mut feed, &mut view, 120);
+    let at = |feed: &Feed, seat: usize| {
+        let id = feed.seats()[seat];
+        feed.game().unwrap().players.get(&id).unwrap().at
+    };
+    let before = [at(&feed, 0), at(&feed, 1)];
+    press(&mut feed, &mut view, KeyCode::Char('s'));
+    press(&mut feed, &mut view, KeyCode::Up);
+    play(&mut feed, &mut view, 20);
+    assert!(at(&feed, 0).y < before[0].y - 1.0);
+    assert!(at(&feed, 1).y > before[1].y + 1.0);
+}
+
+#[test]
+fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
+    let (mut feed, mut view) = campaign();
+    play(&mut feed, &mut view, 120);
+    view.scene.round.phase = Phase::Wave;
+    view.scene.round.boss = Some(0.5);
+    let fought = text(&drawn(&view.scene, 120, 36));
+    let bar = format!("BOSS {}{}", "█".repeat(12), "░".repeat(12));
+    assert!(fought.contains(&bar), "{fought}");
+    view.scene.round.phase = Phase::Lost;
+    view.scene.team[1].score = 900;
+    view.scene.score = 1_200;
+    for (width, height) in [(80, 24), (120, 36)] {
+        let lost = text(&drawn(&view.scene, width, height));
+        assert!(lost.contains("LOST in wave"), "{lost}");
+        let table = &lost[lost.find("1200 points").expect("the team's points")..];
+        assert!(table.find("Bert") < table.find("Anna"), "{lost}");
+    }
+}
+
+/// Finding C9: a name that is written from right to left turns nothing beside it.
+#[test]
+fn right_to_left_names_are_isolated_wherever_they_are_drawn() {
+    let mut scene = played(60);
+    let name = "\u{5d0}\u{5d1}\u{5d2}";
+    for member in &mut scene.team {
+        name.clone_into(&mut member.name);
+    }
+    for phase in [Phase::Endless, Phase::Lobby, Phase::Won, Phase::Lost] {
+        scene.round.phase = phase;
+        let text = text(&drawn(&scene, 120, 36));
+        let isolated = format!("\u{2068}{name}\u{2069}");
+        let count = text.matches(name).count();
+        assert!(count >= scene.team.len(), "{phase:?}: {text}");
+        assert_eq!(text.matches(&isolated).count(), count, "{phase:?}: {text}");
+    }
+    assert_eq!(hud::cells("\u{5d0}世界世界世界", 6), "\u{5d0}世界 ");
+}

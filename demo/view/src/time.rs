@@ -1,0 +1,15 @@
+//! The time of day.
+
+use std::time::Duration;
+
+/// The wall clock since 1970: for tickets and names of files.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+pub fn unix_now() -> Duration {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+}

@@ -1,0 +1,121 @@
+//! [`Sprite`]: the name of each picture, its size, and of which layers it is made.
+
+/// The sprites, each with its size at scale 1 in pixels, width and height.
+macro_rules! sprites {
+    ($($(#[$about:meta])* $name:ident: $width:literal x $height:literal,)*) => {
+        /// What can be drawn.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Sprite {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Sprite {
+            /// All, in the order of the enum.
+            pub(crate) const ALL: [Sprite; [$(Sprite::$name),*].len()] = [$(Sprite::$name),*];
+
+            /// Pixels at scale 1: width and height.
+            pub(crate) const fn pixels(self) -> (usize, usize) {
+                match self {
+                    $(Sprite::$name => ($width, $height),)*
+                }
+            }
+        }
+    };
+}
+
+sprites! {
+    /// One opaque colour: for boxes and lines.
+    White: 4 x 4,
+    /// A rounded box, to be drawn in nine parts.
+    Panel: 24 x 24,
+    /// The outline of one.
+    Frame: 24 x 24,
+    /// A wall's top, in nine parts.
+    Wall: 32 x 32,
+    /// A plate of the floor.
+    Plate: 64 x 64,
+    PlayerHull: 72 x 72,
+    PlayerTrim: 72 x 72,
+    /// An enemy whole: hull and trim in one.
+    Gunner: 64 x 64,
+    Urchin: 64 x 64,
+    Spinner: 64 x 64,
+    Sapper: 64 x 64,
+    Charger: 64 x 64,
+    GunnerHull: 64 x 64,
+    GunnerTrim: 64 x 64,
+    UrchinHull: 64 x 64,
+    UrchinTrim: 64 x 64,
+    SpinnerHull: 64 x 64,
+    SpinnerTrim: 64 x 64,
+    SapperHull: 64 x 64,
+    SapperTrim: 64 x 64,
+    ChargerHull: 64 x 64,
+    ChargerTrim: 64 x 64,
+    BossHull: 208 x 208,
+    BossTrim: 208 x 208,
+    Barrel: 56 x 56,
+    BarrelTrim: 56 x 56,
+    Crate: 56 x 56,
+    CrateTrim: 56 x 56,
+    /// What all pick-ups stand in.
+    Capsule: 56 x 56,
+    IconBlaster: 32 x 32,
+    IconScatter: 32 x 32,
+    IconLance: 32 x 32,
+    IconThumper: 32 x 32,
+    IconHeart: 32 x 32,
+    IconShield: 32 x 32,
+    IconLife: 32 x 32,
+    IconSkull: 32 x 32,
+    IconDash: 32 x 32,
+    IconPad: 32 x 32,
+    IconKeys: 32 x 32,
+    IconBot: 32 x 32,
+    IconReady: 32 x 32,
+    Crosshair: 40 x 40,
+    Pointer: 24 x 24,
+    /// A soft disc of light.
+    Glow: 64 x 64,
+    /// A soft disc of dark.
+    Shadow: 64 x 64,
+    /// A thin circle.
+    Ring: 96 x 96,
+    /// A very thin one: how far something reaches.
+    Reach: 224 x 224,
+    /// A wide, soft circle: the front of a blast.
+    Wave: 96 x 96,
+    /// A dashed circle: ghosts of the authority.
+    Dashes: 72 x 72,
+    /// A long streak, facing +x.
+    Streak: 64 x 12,
+    Smoke: 48 x 48,
+    Shard: 12 x 12,
+    /// A star of a muzzle.
+    Flash: 48 x 48,
+    /// A player's shot.
+    Shot: 40 x 14,
+    /// A heavy one.
+    Bolt: 72 x 16,
+    /// A lobbed shell.
+    Shell: 24 x 24,
+    /// An enemy's bullet.
+    Bullet: 24 x 24,
+    /// A bubble around who cannot be hurt.
+    Bubble: 96 x 96,
+}
+
+impl Sprite {
+    /// Of which layers it is made, and the colour of the upper one; none: it is drawn by itself.
+    pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
+        use Sprite::*;
+        Some(match self {
+            Gunner => (GunnerHull, GunnerTrim, 0xff_74_2e),
+            Urchin => (UrchinHull, UrchinTrim, 0xb5_52_2a),
+            Spinner => (SpinnerHull, SpinnerTrim, 0xc8_32_96),
+            Sapper => (SapperHull, SapperTrim, 0xd5_5e_00),
+            Charger => (ChargerHull, ChargerTrim, 0xe8_30_4a),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,491 @@
+//! What each cue throws: its particles, its sound, how much the ground shakes, and its words.
+//!
+//! All chance comes from the cue's own number, so that the same match gives the same picture.
+
+use core::f32::consts::TAU;
+use std::time::Duration;
+
+use glam::{Vec2, vec2};
+use powderkeg_game::{Cue, Item, ShowKey, direction};
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_core::{Key, Mwc};
+
+use super::art::Sprite;
+use super::effects::Effects;
+use super::palette::{ACCENT, BAD, ColorMode, FAINT, GOOD, INK, Tint, WARN, WHITE};
+use super::particles::Particle;
+use super::scene::{Scene, Thing, item_name};
+use super::sound::Sound;
+
+pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
+const EMBER: Tint = Tint::new(0xff_6a_1f);
+const SMOKE: Tint = Tint::new(0x3a_3d_42);
+const WOOD: Tint = Tint::new(0xa8_7a_48);
+/// Words rise from so far above where they belong, in units: names are below.
+const FLOAT_HEIGHT: f32 = 1.8;
+
+/// Where streaks go.
+struct Spray {
+    at: Vec2,
+    angle: f32,
+    /// To both sides of it.
+    spread: f32,
+    /// Units per second, from the slowest to the fastest.
+    speed: (f32, f32),
+    ms: u64,
+}
+
+impl Spray {
+    /// To all sides.
+    fn round(at: Vec2, speed: (f32, f32), ms: u64) -> Spray {
+        Spray::toward(at, 0.0, TAU * 0.5, speed, ms)
+    }
+
+    fn toward(at: Vec2, angle: f32, spread: f32, speed: (f32, f32), ms: u64) -> Spray {
+        Spray {
+            at,
+            angle,
+            spread,
+            speed,
+            ms,
+        }
+    }
+}
+
+/// Throws particles of one cue.
+struct Thrower<'a> {
+    effects: &'a mut Effects,
+    now: Duration,
+    cue: CueId,
+    luck: Mwc,
+}
+
+impl Thrower<'_> {
+    fn unit(&mut self) -> f32 {
+        self.luck.below(65_536) as f32 / 65_536.0
+    }
+
+    fn between(&mut self, from: f32, to: f32) -> f32 {
+        from + (to - from) * self.unit()
+    }
+
+    /// One that grows (or shrinks) where it is.
+    fn puff(&mut self, sprite: Sprite, at: Vec2, half: (f32, f32), ms: u64, tint: Tint) {
+        let mut puff = Particle::new(self.cue, self.now, sprite, at, tint);
+        puff.half = half;
+        puff.life = Duration::from_millis(ms);
+        puff.angle = self.between(0.0, TAU);
+        self.effects.particles.add(puff);
+    }
+
+    /// Streaks.
+    fn sparks(&mut self, count: u32, spray: &Spray, tint: Tint) {
+        for _ in 0..count {
+            let angle = spray.angle + self.between(-spray.spread, spray.spread);
+            let tint = tint.light();
+            let mut spark = Particle::new(self.cue, self.now, Sprite::Streak, spray.at, tint);
+            spark.speed = direction(angle) * self.between(spray.speed.0, spray.speed.1);
+            spark.drag = 5.0;
+            spark.half = (self.between(0.45, 0.8), 0.08);
+            spark.slim = 0.22;
+            spark.angle = angle;
+            let ms = self.between(spray.ms as f32 * 0.5, spray.ms as f32);
+            spark.life = Duration::from_millis(ms as u64);
+            self.effects.particles.add(spark);
+        }
+    }
+
+    /// Pieces that tumble away.
+    fn shards(&mut self, count: u32, at: Vec2, speed: (f32, f32), half: f32, tint: Tint) {
+        for _ in 0..count {
+            let mut shard = Particle::new(self.cue, self.now, Sprite::Shard, at, tint);
+            shard.speed = direction(self.between(0.0, TAU)) * self.between(speed.0, speed.1);
+            shard.drag = 3.5;
+            shard.half = (self.between(half * 0.6, half), half * 0.35);
+            shard.angle = self.between(0.0, TAU);
+            shard.spin = self.between(-9.0, 9.0);
+            shard.life = Duration::from_millis(self.between(450.0, 900.0) as u64);
+            self.effects.particles.add(shard);
+        }
+    }
+
+    fn smoke(&mut self, count: u32, at: Vec2, reach: f32, tint: Tint) {
+        for _ in 0..count {
+            let toward = direction(self.between(0.0, TAU));
+            let mut smoke = Particle::new(self.cue, self.now, Sprite::Smoke, at, tint);
+            smoke.speed = toward * self.between(reach * 0.5, reach * 2.2);
+            smoke.drag = 2.5;
+            smoke.half = (reach * 0.18, reach * self.between(0.3, 0.5));
+            smoke.angle = self.between(0.0, TAU);
+            smoke.spin = self.between(-0.8, 0.8);
+            smoke.life = Duration::from_millis(self.between(700.0, 1_500.0) as u64);
+            self.effects.particles.add(smoke);
+        }
+    }
+
+    /// A blast that reaches so far.
+    fn blast(&mut self, at: Vec2, radius: f32) {
+        self.smoke(9, at, radius * 0.8, SMOKE.alpha(0.55));
+        self.puff(
+            Sprite::Glow,
+            at,
+            (radius * 1.1, radius * 0.5),
+            420,
+            EMBER.light().alpha(0.9),
+        );
+        self.puff(
+            Sprite::Glow,
+            at,
+            (radius * 0.7, radius * 0.2),
+            260,
+            FIRE.light(),
+        );
+        self.puff(
+            Sprite::Flash,
+            at,
+            (radius * 0.5, radius * 0.75),
+            140,
+            WHITE.light(),
+        );
+        // Its reach, so that everybody learns it.
+        self.puff(
+            Sprite::Wave,
+            at,
+            (radius * 0.35, radius),
+            380,
+            FIRE.light().alpha(0.9),
+        );
+        self.sparks(
+            22,
+            &Spray::round(at, (radius * 2.0, radius * 6.0), 620),
+            FIRE,
+        );
+        self.shards(8, at, (radius, radius * 3.0), 0.22, Tint::new(0x6b_24_14));
+        self.effects.quakes.push((Some(at), 0.30 + radius * 0.07));
+    }
+}
+
+impl Effects {
+    /// Takes what happened to a cue; `scene` is the picture before.
+    pub(crate) fn handle(
+        &mut self,
+        now: Duration,
+        event: &CueEvent<Cue>,
+        scene: &Scene,
+        mode: ColorMode,
+    ) {
+        let id = event.id;
+        match event.kind {
+            CueKind::Started { cue, .. } => {
+                self.counts.started += 1;
+                start(self, now, id, cue, scene, mode);
+            }
+            CueKind::Confirmed { .. } => {
+                self.counts.confirmed += 1;
+                self.confirm(now, id, mode);
+            }
+            CueKind::Cancelled => {
+                self.counts.cancelled += 1;
+                self.cancel(now, id);
+            }
+        }
+    }
+}
+
+/// A cue was started.
+fn start(
+    effects: &mut Effects,
+    now: Duration,
+    id: CueId,
+    cue: Cue,
+    scene: &Scene,
+    mode: ColorMode,
+) {
+    let subject = scene.subject(&cue).copied();
+    let luck = Mwc::seed(id.0).fork(Key::new(id.0, 0));
+    let mut thrower = Thrower {
+        effects,
+        now,
+        cue: id,
+        luck,
+    };
+    sight(&mut thrower, cue, subject, scene, mode);
+    words(effects, now, id, cue, subject, scene, mode);
+    if let Some(sound) = sound(&cue, scene) {
+        let at = subject.map(|thing| thing.at);
+        // What is nowhere to be seen is not heard, but for what concerns everybody.
+        if at.is_some() || sound.is_everywhere() {
+            effects.hear(id, sound, at.filter(|_| !sound.is_everywhere()));
+        }
+    }
+}
+
+fn sight(
+    thrower: &mut Thrower<'_>,
+    cue: Cue,
+    subject: Option<Thing>,
+    scene: &Scene,
+    mode: ColorMode,
+) {
+    let Some(Thing { at, angle, key, .. }) = subject else {
+        return;
+    };
+    let own = match key {
+        ShowKey::Player { id, .. } => mode.player(id.index()),
+        _ => mode.hostile(),
+    };
+    let tuning = &scene.rules.tuning;
+    let flash = |thrower: &mut Thrower<'_>| thrower.effects.flash(thrower.now, thrower.cue, key);
+    match cue {
+        Cue::Shot { weapon, .. } => {
+            let muzzle = at + direction(angle) * 0.75;
+            let size = 0.34 + 0.10 * f32::from(weapon.damage().min(40)) / 20.0;
+            let mut star = Particle::new(
+                thrower.cue,
+                thrower.now,
+                Sprite::Flash,
+                muzzle,
+                own.mixed(WHITE, 0.4).light(),
+            );
+            star.half = (size, size * 0.5);
+            star.angle = angle;
+            star.life = Duration::from_millis(70);
+            thrower.effects.particles.add(star);
+        }
+        Cue::Hit(_) => {
+            flash(thrower);
+            thrower.sparks(5, &Spray::round(at, (4.0, 11.0), 240), own.mixed(FIRE, 0.5));
+        }
+        Cue::Crit(_) => {
+            flash(thrower);
+            thrower.sparks(14, &Spray::round(at, (8.0, 18.0), 380), WARN);
+            thrower.puff(Sprite::Ring, at, (0.4, 1.8), 260, WARN.light());
+        }
+        Cue::EnemyDied(_) => {
+            let radius = key.kind().map_or(0.7, powderkeg_game::Kind::radius);
+            let big = radius > 1.5;
+            thrower.puff(Sprite::Glow, at, (radius * 2.4, radius), 300, own.light());
+            thrower.puff(
+                Sprite::Ring,
+                at,
+                (radius * 0.5, radius * 2.6),
+                330,
+                own.light().alpha(0.8),
+            );
+            thrower.sparks(
+                if big { 60 } else { 9 },
+                &Spray::round(at, (6.0, 16.0), 480),
+                own,
+            );
+            thrower.shards(
+                if big { 40 } else { 5 },
+                at,
+                (2.0, 8.0),
+                radius * 0.35,
+                Tint::new(0x39_40_4a),
+            );
+            thrower
+                .effects
+                .quakes
+                .push((Some(at), if big { 0.9 } else { 0.08 }));
+        }
+        Cue::Volley(_) => thrower.puff(Sprite::Glow, at, (0.9, 0.4), 120, own.light().alpha(0.6)),
+        Cue::Enraged { .. } => {
+            flash(thrower);
+            thrower.puff(Sprite::Wave, at, (2.0, 9.0), 700, own.light());
+            thrower.effects.quakes.push((Some(at), 0.6));
+        }
+        Cue::Appeared(_) => {
+            thrower.puff(Sprite::Ring, at, (2.4, 0.5), 420, own.light());
+            thrower.puff(Sprite::Glow, at, (1.6, 0.6), 420, own.light().alpha(0.8));
+        }
+        Cue::Dashed(_) => {
+            let mut after = Particle::new(
+                thrower.cue,
+                thrower.now,
+                Sprite::PlayerTrim,
+                at,
+                own.light().alpha(0.45),
+            );
+            after.angle = angle;
+            after.half = (0.80, 0.95);
+            after.life = Duration::from_millis(260);
+            thrower.effects.particles.add(after);
+            thrower.sparks(
+                8,
+                &Spray::toward(at, angle + TAU * 0.5, 0.7, (4.0, 9.0), 300),
+                own,
+            );
+        }
+        Cue::Hurt(_) => {
+            flash(thrower);
+            thrower.sparks(10, &Spray::round(at, (4.0, 10.0), 350), BAD);
+            thrower.effects.quakes.push((Some(at), 0.28));
+        }
+        Cue::ShieldBroke(_) => {
+            thrower.puff(Sprite::Bubble, at, (0.9, 1.8), 320, ACCENT.light());
+            thrower.shards(10, at, (3.0, 8.0), 0.2, ACCENT.light());
+        }
+        Cue::PlayerDied(_) => {
+            thrower.puff(Sprite::Flash, at, (1.4, 2.4), 180, WHITE.light());
+            thrower.puff(Sprite::Wave, at, (0.4, 3.4), 520, own.light());
+            thrower.sparks(26, &Spray::round(at, (5.0, 15.0), 700), own);
+            thrower.shards(14, at, (2.0, 7.0), 0.26, own.mixed(INK, 0.5));
+            thrower.effects.quakes.push((Some(at), 0.55));
+        }
+        Cue::Took { item, .. } => {
+            let tint = item_tint(item, mode);
+            thrower.puff(Sprite::Ring, at, (0.4, 1.7), 380, tint.light());
+            thrower.sparks(
+                12,
+                &Spray::toward(at, TAU * 0.25, TAU * 0.5, (3.0, 8.0), 420),
+                tint,
+            );
+        }
+        Cue::Lit(_) => thrower.sparks(
+            8,
+            &Spray::toward(at, TAU * 0.25, 1.2, (2.0, 6.0), 380),
+            FIRE,
+        ),
+        Cue::Blast(_) => thrower.blast(at, tuning.blast_radius),
+        Cue::Burst { .. } => thrower.blast(at, tuning.shell_radius),
+        Cue::Fizzle(_) => thrower.smoke(7, at, 1.6, FAINT.alpha(0.4)),
+        Cue::CrateHit(_) => {
+            flash(thrower);
+            thrower.shards(4, at, (2.0, 5.0), 0.16, WOOD);
+        }
+        Cue::CrateBroke(_) => {
+            thrower.shards(18, at, (2.0, 8.0), 0.34, WOOD);
+            thrower.smoke(4, at, 1.0, WOOD.alpha(0.35));
+            thrower.effects.quakes.push((Some(at), 0.12));
+        }
+        Cue::Tossed(_) => thrower.smoke(5, at, 1.1, FAINT.alpha(0.35)),
+        Cue::Ready(_) => thrower.puff(Sprite::Ring, at, (0.6, 1.6), 400, GOOD.light()),
+        Cue::Scored { .. }
+        | Cue::Countdown
+        | Cue::WaveBegan(_)
+        | Cue::WaveCleared(_)
+        | Cue::Won
+        | Cue::Lost => {}
+    }
+}
+
+fn words(
+    effects: &mut Effects,
+    now: Duration,
+    id: CueId,
+    cue: Cue,
+    subject: Option<Thing>,
+    scene: &Scene,
+    mode: ColorMode,
+) {
+    let name = |who| {
+        let member = scene.team.iter().find(|member| member.id == who);
+        member.map_or_else(
+            || format!("player {}", who.0 + 1),
+            |member| member.name.clone(),
+        )
+    };
+    let say = |effects: &mut Effects, words: &str, below: &str, tint| {
+        effects.announce(now, id, words.to_owned(), below.to_owned(), tint);
+    };
+    match cue {
+        Cue::Scored { player, points } => {
+            let at = subject.map_or(Vec2::ZERO, |thing| thing.at) + vec2(0.0, FLOAT_HEIGHT);
+            effects.expect_score(id, at, player, points);
+        }
+        Cue::Took { player, item } => {
+            if let Some(thing) = subject {
+                effects.float(
+                    now,
+                    id,
+                    thing.at + vec2(0.0, FLOAT_HEIGHT),
+                    item_name(item).to_owned(),
+                    item_tint(item, mode),
+                );
+            }
+            if item == Item::Life {
+                effects.line(
+                    now,
+                    Some(id),
+                    format!("{} found an extra life", name(player)),
+                    GOOD,
+                );
+            }
+        }
+        Cue::Crit(_) => {
+            if let Some(thing) = subject {
+                effects.float(now, id, thing.at + vec2(0.0, 1.0), "CRIT".to_owned(), WARN);
+            }
+        }
+        Cue::PlayerDied(who) => effects.line(now, Some(id), format!("{} died", name(who)), BAD),
+        Cue::Ready(who) => {
+            let words = match name(who) {
+                name if name == "you" => "you are ready".to_owned(),
+                name => format!("{name} is ready"),
+            };
+            effects.line(now, Some(id), words, GOOD);
+        }
+        Cue::Countdown => say(effects, "GET READY", "the first wave is coming", WARN),
+        Cue::WaveBegan(wave) if usize::from(wave) == scene.rules.waves.len() => {
+            say(effects, "BOSS", "the last wave", BAD);
+        }
+        Cue::WaveBegan(wave) => say(
+            effects,
+            &format!("WAVE {wave}"),
+            &format!("of {}", scene.rules.waves.len()),
+            ACCENT,
+        ),
+        Cue::WaveCleared(wave) => say(
+            effects,
+            "CLEARED",
+            &format!("wave {wave} is over: breathe, and reload"),
+            GOOD,
+        ),
+        Cue::Enraged { stage, .. } => {
+            effects.line(
+                now,
+                Some(id),
+                format!("the boss fights on: stage {}", stage + 1),
+                BAD,
+            );
+        }
+        _ => {}
+    }
+}
+
+/// How a pick-up is tinted.
+pub(crate) fn item_tint(item: Item, mode: ColorMode) -> Tint {
+    mode.accent(match item {
+        Item::Weapon(_) => 0xf0_b4_29,
+        Item::Health => 0x2f_c4_95,
+        Item::Shield => 0x56_b4_e9,
+        Item::Life => 0xe3_8f_c0,
+    })
+}
+
+fn sound(cue: &Cue, scene: &Scene) -> Option<Sound> {
+    Some(match cue {
+        Cue::Shot { weapon, .. } => Sound::of_weapon(*weapon),
+        Cue::Hit(_) | Cue::CrateHit(_) => Sound::Hit,
+        Cue::Crit(_) => Sound::Crit,
+        Cue::EnemyDied(_) => Sound::Pop,
+        Cue::Enraged { .. } => Sound::Boss,
+        Cue::Hurt(_) => Sound::Hurt,
+        Cue::ShieldBroke(_) => Sound::Shield,
+        Cue::PlayerDied(_) => Sound::Death,
+        Cue::Dashed(_) => Sound::Dash,
+        Cue::Took { .. } => Sound::Pickup,
+        Cue::Ready(_) => Sound::Ready,
+        Cue::Lit(_) => Sound::Fuse,
+        Cue::Blast(_) | Cue::Burst { .. } => Sound::Blast,
+        Cue::CrateBroke(_) => Sound::Crack,
+        Cue::Tossed(_) => Sound::Dash,
+        Cue::WaveBegan(wave) if usize::from(*wave) == scene.rules.waves.len() => Sound::Boss,
+        Cue::WaveBegan(_) | Cue::Countdown => Sound::Wave,
+        Cue::WaveCleared(_) => Sound::Cleared,
+        Cue::Won => Sound::Won,
+        Cue::Lost => Sound::Lost,
+        Cue::Appeared(_) | Cue::Scored { .. } | Cue::Volley(_) | Cue::Fizzle(_) => return None,
+    })
+}

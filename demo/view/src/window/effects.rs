@@ -1,0 +1,363 @@
+//! [`Effects`]: what cues set off, each exactly once, and what becomes of it.
+//!
+//! ```text
+//!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are told now
+//!                                                        └── Cancelled ──▶ fades in 0.1 s, its sound is hushed
+//! ```
+//!
+//! What each cue throws stands in `bursts`.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use glam::Vec2;
+use powderkeg_game::ShowKey;
+use twinstep_client::cues::CueId;
+use twinstep_core::PlayerId;
+
+use super::palette::{ColorMode, Tint};
+use super::particles::Particles;
+use super::sound::Sound;
+
+/// Lists of what is shown for a while; the oldest makes room (law *Bounded*).
+const FLASHES_MAX: usize = 128;
+const FLOATS_MAX: usize = 48;
+const LINES_MAX: usize = 6;
+const SCORES_MAX: usize = 64;
+const HEARD_MAX: usize = 64;
+
+/// For how long something flashes white.
+pub(crate) const FLASH: Duration = Duration::from_millis(110);
+/// For how long points rise.
+pub(crate) const FLOAT: Duration = Duration::from_millis(900);
+/// For how long a line stays.
+pub(crate) const LINE: Duration = Duration::from_secs(5);
+/// For how long a word stands across the arena.
+pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
+
+/// Something was hit: it is white for a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Flash {
+    cue: CueId,
+    pub(crate) whom: ShowKey,
+    pub(crate) born: Duration,
+}
+
+/// A word that rises from a place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Float {
+    cue: CueId,
+    pub(crate) at: Vec2,
+    pub(crate) words: String,
+    pub(crate) tint: Tint,
+    pub(crate) born: Duration,
+}
+
+/// A line about what happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    cue: Option<CueId>,
+    pub(crate) words: String,
+    pub(crate) tint: Tint,
+    pub(crate) born: Duration,
+    pub(crate) is_cancelled: bool,
+}
+
+/// A word across the arena.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Banner {
+    cue: CueId,
+    pub(crate) words: String,
+    pub(crate) below: String,
+    pub(crate) tint: Tint,
+    pub(crate) born: Duration,
+}
+
+/// Something to be heard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Heard {
+    pub(crate) cue: CueId,
+    pub(crate) sound: Sound,
+    /// None: everywhere.
+    pub(crate) at: Option<Vec2>,
+}
+
+/// Points that wait for the server's word.
+struct Score {
+    cue: CueId,
+    at: Vec2,
+    player: PlayerId,
+    points: u16,
+}
+
+/// How often which happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) started: u64,
+    pub(crate) confirmed: u64,
+    pub(crate) cancelled: u64,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Effects {
+    pub(crate) particles: Particles,
+    pub(crate) flashes: VecDeque<Flash>,
+    pub(crate) floats: VecDeque<Float>,
+    pub(crate) lines: VecDeque<Line>,
+    pub(crate) banner: Option<Banner>,
+    pub(crate) counts: Counts,
+    /// To be played now.
+    pub(crate) heard: Vec<Heard>,
+    /// To be silenced now.
+    pub(crate) hushed: Vec<CueId>,
+    /// Where the ground shook, how strongly.
+    pub(crate) quakes: Vec<(Option<Vec2>, f32)>,
+    scores: VecDeque<Score>,
+}
+
+pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
+    if list.len() == max {
+        list.pop_front();
+    }
+    list.push_back(item);
+}
+
+impl Effects {
+    pub(super) fn confirm(&mut self, now: Duration, id: CueId, mode: ColorMode) {
+        let Some(n) = self.scores.iter().position(|score| score.cue == id) else {
+            return;
+        };
+        if let Some(score) = self.scores.remove(n) {
+            let words = format!("+{}", score.points);
+            self.float(now, id, score.at, words, mode.player(score.player.index()));
+        }
+    }
+
+    pub(super) fn cancel(&mut self, now: Duration, id: CueId) {
+        self.particles.cancel(id, now);
+        self.flashes.retain(|flash| flash.cue != id);
+        self.floats.retain(|float| float.cue != id);
+        self.scores.retain(|score| score.cue != id);
+        self.heard.retain(|heard| heard.cue != id);
+        self.banner = self.banner.take().filter(|banner| banner.cue != id);
+        for line in self.lines.iter_mut().filter(|line| line.cue == Some(id)) {
+            line.is_cancelled = true;
+        }
+        self.hushed.push(id);
+    }
+
+    pub(super) fn flash(&mut self, now: Duration, cue: CueId, whom: ShowKey) {
+        let born = now;
+        push_bounded(&mut self.flashes, Flash { cue, whom, born }, FLASHES_MAX);
+    }
+
+    pub(super) fn float(&mut self, now: Duration, cue: CueId, at: Vec2, words: String, tint: Tint) {
+        let float = Float {
+            cue,
+            at,
+            words,
+            tint,
+            born: now,
+        };
+        push_bounded(&mut self.floats, float, FLOATS_MAX);
+    }
+
+    pub(super) fn line(&mut self, now: Duration, cue: Option<CueId>, words: String, tint: Tint) {
+        let line = Line {
+            cue,
+            words,
+            tint,
+            born: now,
+            is_cancelled: false,
+        };
+        push_bounded(&mut self.lines, line, LINES_MAX);
+    }
+
+    pub(super) fn hear(&mut self, cue: CueId, sound: Sound, at: Option<Vec2>) {
+        if self.heard.len() < HEARD_MAX {
+            self.heard.push(Heard { cue, sound, at });
+        }
+    }
+
+    pub(super) fn expect_score(&mut self, cue: CueId, at: Vec2, player: PlayerId, points: u16) {
+        let score = Score {
+            cue,
+            at,
+            player,
+            points,
+        };
+        push_bounded(&mut self.scores, score, SCORES_MAX);
+    }
+
+    pub(super) fn announce(
+        &mut self,
+        now: Duration,
+        cue: CueId,
+        words: String,
+        below: String,
+        tint: Tint,
+    ) {
+        self.banner = Some(Banner {
+            cue,
+            words,
+            below,
+            tint,
+            born: now,
+        });
+    }
+
+    /// Tells something that is no cue.
+    pub(crate) fn note(&mut self, now: Duration, words: String, tint: Tint) {
+        self.line(now, None, words, tint);
+    }
+
+    /// How white somebody is now, 0 ..= 1.
+    pub(crate) fn whiteness(&self, whom: ShowKey, now: Duration) -> f32 {
+        let newest = self.flashes.iter().rev().find(|flash| flash.whom == whom);
+        newest.map_or(0.0, |flash| {
+            let age = now.saturating_sub(flash.born).as_secs_f32() / FLASH.as_secs_f32();
+            (1.0 - age).clamp(0.0, 1.0)
+        })
+    }
+
+    /// Forgets what is over.
+    pub(crate) fn advance(&mut self, now: Duration) {
+        self.particles.advance(now);
+        self.flashes.retain(|flash| now < flash.born + FLASH);
+        self.floats.retain(|float| now < float.born + FLOAT);
+        self.lines.retain(|line| now < line.born + LINE);
+        self.banner = self
+            .banner
+            .take()
+            .filter(|banner| now < banner.born + BANNER);
+        self.heard.clear();
+        self.hushed.clear();
+        self.quakes.clear();
+    }
+
+    /// Forgets all but the counts: time jumps.
+    pub(crate) fn clear(&mut self) {
+        *self = Effects {
+            counts: self.counts,
+            ..Effects::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use glam::vec2;
+    use powderkeg_game::{Cue, Kind, Rules, Weapon};
+    use twinstep_client::cues::{CueEvent, CueKind};
+    use twinstep_core::{Key, Tick};
+
+    use super::*;
+    use crate::window::scene::{Look, Scene, Thing};
+
+    const ENEMY: ShowKey = ShowKey::Enemy {
+        slot: 3,
+        life: 1,
+        kind: Kind::Gunner,
+    };
+    const PLAYER: ShowKey = ShowKey::Player {
+        id: PlayerId(0),
+        life: 1,
+    };
+
+    fn scene() -> Scene {
+        let thing = |key, at| Thing {
+            key,
+            at,
+            angle: 0.0,
+            look: Look::Plain,
+        };
+        let mut scene = Scene::new(Arc::new(Rules::campaign()));
+        scene.things = vec![thing(PLAYER, vec2(1.0, 2.0)), thing(ENEMY, vec2(5.0, 6.0))];
+        scene
+    }
+
+    fn happens(effects: &mut Effects, ms: u64, id: u64, kind: CueKind<Cue>) {
+        let event = CueEvent {
+            id: CueId(id),
+            kind,
+        };
+        effects.handle(Duration::from_millis(ms), &event, &scene(), ColorMode::Safe);
+    }
+
+    fn started(cue: Cue) -> CueKind<Cue> {
+        CueKind::Started {
+            tick: Tick(9),
+            key: Key::new(1, 2),
+            cue,
+        }
+    }
+
+    #[test]
+    fn a_cue_throws_its_particles_flash_and_sound_once_and_confirmation_adds_none() {
+        let mut effects = Effects::default();
+        happens(&mut effects, 0, 1, started(Cue::Hit(3)));
+        let thrown = effects.particles.of(CueId(1));
+        assert!(thrown > 0 && effects.heard.len() == 1);
+        assert_eq!(effects.whiteness(ENEMY, Duration::ZERO), 1.0);
+        happens(&mut effects, 50, 1, CueKind::Confirmed { at: Tick(9) });
+        assert_eq!(
+            (effects.particles.of(CueId(1)), effects.heard.len()),
+            (thrown, 1)
+        );
+        let counts = Counts {
+            started: 1,
+            confirmed: 1,
+            cancelled: 0,
+        };
+        assert_eq!(effects.counts, counts);
+    }
+
+    #[test]
+    fn a_cancelled_cue_fades_soon_is_hushed_and_its_line_says_so() {
+        let mut effects = Effects::default();
+        happens(&mut effects, 0, 1, started(Cue::PlayerDied(PlayerId(0))));
+        assert_eq!(effects.lines.len(), 1);
+        happens(&mut effects, 40, 1, CueKind::Cancelled);
+        assert!(effects.lines[0].is_cancelled && effects.heard.is_empty());
+        assert_eq!(effects.hushed, [CueId(1)]);
+        effects.advance(Duration::from_millis(141));
+        assert_eq!(effects.particles.of(CueId(1)), 0);
+    }
+
+    #[test]
+    fn points_are_told_only_when_the_server_has_said_so() {
+        let mut effects = Effects::default();
+        let scored = Cue::Scored {
+            player: PlayerId(0),
+            points: 25,
+        };
+        happens(&mut effects, 0, 1, started(scored));
+        happens(&mut effects, 0, 2, started(scored));
+        assert!(effects.floats.is_empty());
+        happens(&mut effects, 80, 1, CueKind::Confirmed { at: Tick(9) });
+        happens(&mut effects, 80, 2, CueKind::Cancelled);
+        let words: Vec<&str> = effects
+            .floats
+            .iter()
+            .map(|float| float.words.as_str())
+            .collect();
+        assert_eq!(words, ["+25"]);
+    }
+
+    #[test]
+    fn what_nobody_ends_is_bounded() {
+        let mut effects = Effects::default();
+        let shot = Cue::Shot {
+            player: PlayerId(0),
+            weapon: Weapon::Scatter,
+        };
+        for id in 0..5_000 {
+            happens(&mut effects, 0, id, started(shot));
+            happens(&mut effects, 0, id, started(Cue::Hit(3)));
+        }
+        assert!(effects.flashes.len() <= FLASHES_MAX && effects.heard.len() <= HEARD_MAX);
+    }
+}

@@ -1,0 +1,292 @@
+//! [`Hands`]: who holds what, and what that means.
+
+use glam::Vec2;
+use powderkeg_game::{Heading, Pad};
+
+use super::bindings::Act;
+use super::desk::Board;
+use super::gamepad::Stick;
+use super::layout::Button;
+
+/// A stick that is moved less is at rest.
+const REST: f32 = 0.25;
+
+/// What a player orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Dash,
+    Light,
+    Ready,
+}
+
+/// What the view must know to read a mouse: where the first seat's player is on the screen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct View {
+    /// In pixels; none: it is not there.
+    pub(crate) player: Option<Vec2>,
+    /// How many sit here.
+    pub(crate) seats: usize,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hands {
+    pub(crate) pads: Vec<Pad>,
+    /// By seat.
+    pub(crate) orders: Vec<(usize, Order)>,
+    /// The mouse was moved later than the gamepad's stick.
+    mouse_aims: bool,
+    mouse: Vec2,
+    /// Where somebody without a mouse aimed last.
+    aimed: Heading,
+}
+
+impl Hands {
+    /// Reads all hands anew.
+    pub(crate) fn read(&mut self, board: &Board, sticks: &[Stick], view: View) {
+        self.orders.clear();
+        self.pads.clear();
+        let shares = view.seats < 2;
+        let first = sticks.first();
+        let own = first.filter(|_| shares);
+        let mut pad = self.read_keys(board, own, view);
+        if let Some(stick) = own {
+            merge(&mut pad, stick);
+            self.order_by(0, stick);
+        }
+        self.pads.push(pad);
+        for (seat, stick) in
+            (1..view.seats).zip(sticks.iter().map(Some).chain(std::iter::repeat(None)))
+        {
+            let pad = match stick {
+                Some(stick) => {
+                    let mut pad = Pad::default();
+                    merge(&mut pad, stick);
+                    self.order_by(seat, stick);
+                    pad
+                }
+                None if seat == 1 => self.read_arrows(board),
+                None => Pad::default(),
+            };
+            self.pads.push(pad);
+        }
+    }
+
+    fn read_keys(&mut self, board: &Board, stick: Option<&Stick>, view: View) -> Pad {
+        let mut walk = ways(WAYS, |act| board.holds(act));
+        let mut fires = board.holds(Act::Fire) || board.button;
+        // Alone, both hands may be anywhere.
+        if view.seats < 2 {
+            walk += ways(Act::SECOND_WAYS, |act| board.holds(act));
+            fires |= board.holds(Act::SecondFire);
+        }
+        if board.mouse != self.mouse || board.button {
+            self.mouse_aims = true;
+        } else if stick.is_some_and(|stick| stick.right.length() > REST) {
+            self.mouse_aims = false;
+        }
+        self.mouse = board.mouse;
+        let aim = match view.player {
+            // y of the screen goes down.
+            Some(player) if self.mouse_aims => {
+                Heading::toward((board.mouse - player) * Vec2::new(1.0, -1.0))
+            }
+            _ => Heading::NONE,
+        };
+        for (act, order) in [
+            (Act::Dash, Order::Dash),
+            (Act::Light, Order::Light),
+            (Act::Ready, Order::Ready),
+        ] {
+            if board.pressed(act) {
+                self.orders.push((0, order));
+            }
+        }
+        if view.seats < 2 && board.pressed(Act::SecondReady) {
+            self.orders.push((0, Order::Ready));
+        }
+        Pad {
+            walk: Heading::toward(walk),
+            aim,
+            buttons: if fires { Pad::FIRE } else { 0 },
+        }
+    }
+
+    /// Whether the first seat aims with the mouse.
+    pub(crate) fn aims_by_mouse(&self) -> bool {
+        self.mouse_aims
+    }
+
+    /// Without a second stick one aims where one walks; fire holds the aim.
+    fn read_arrows(&mut self, board: &Board) -> Pad {
+        let walk = Heading::toward(ways(Act::SECOND_WAYS, |act| board.holds(act)));
+        let fires = board.holds(Act::SecondFire);
+        if walk != Heading::NONE && !fires {
+            self.aimed = walk;
+        }
+        for (act, order) in [
+            (Act::SecondDash, Order::Dash),
+            (Act::SecondLight, Order::Light),
+            (Act::SecondReady, Order::Ready),
+        ] {
+            if board.pressed(act) {
+                self.orders.push((1, order));
+            }
+        }
+        Pad {
+            walk,
+            aim: self.aimed,
+            buttons: if fires { Pad::FIRE } else { 0 },
+        }
+    }
+
+    fn order_by(&mut self, seat: usize, stick: &Stick) {
+        for (button, order) in [
+            (Button::South, Order::Dash),
+            (Button::West, Order::Light),
+            (Button::Start, Order::Ready),
+        ] {
+            if stick.pressed(button) {
+                self.orders.push((seat, order));
+            }
+        }
+    }
+}
+
+const WAYS: [Act; 4] = [Act::Up, Act::Left, Act::Down, Act::Right];
+const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
+
+/// What a gamepad holds goes before what the keys hold.
+fn merge(pad: &mut Pad, stick: &Stick) {
+    let cross = ways(CROSS, |button| stick.holds(button));
+    if stick.left.length() > REST {
+        pad.walk = Heading::toward(stick.left);
+    } else if cross != Vec2::ZERO {
+        pad.walk = Heading::toward(cross);
+    }
+    if stick.right.length() > REST {
+        pad.aim = Heading::toward(stick.right);
+    }
+    if stick.fires() {
+        pad.buttons |= Pad::FIRE;
+    }
+}
+
+/// Where those of the four that are held point to together.
+fn ways<T>([up, left, down, right]: [T; 4], holds: impl Fn(T) -> bool) -> Vec2 {
+    let way = |which, way: Vec2| if holds(which) { way } else { Vec2::ZERO };
+    way(up, Vec2::Y) + way(left, -Vec2::X) + way(down, -Vec2::Y) + way(right, Vec2::X)
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::vec2;
+
+    use super::*;
+
+    const ALONE: View = View {
+        player: Some(vec2(100.0, 100.0)),
+        seats: 1,
+    };
+    const TWO: View = View { seats: 2, ..ALONE };
+
+    fn read(acts: &[Act], sticks: &[Stick], view: View) -> Hands {
+        let mut hands = Hands::default();
+        hands.read(&Board::with(acts), sticks, view);
+        hands
+    }
+
+    fn toward(x: f32, y: f32) -> Heading {
+        Heading::toward(vec2(x, y))
+    }
+
+    #[test]
+    fn keys_add_up_and_opposite_ones_cancel() {
+        assert_eq!(
+            read(&[Act::Up, Act::Right], &[], ALONE).pads[0].walk,
+            toward(1.0, 1.0)
+        );
+        assert_eq!(
+            read(&[Act::Left, Act::Right], &[], ALONE).pads[0].walk,
+            Heading::NONE
+        );
+        assert_eq!(
+            read(&[Act::SecondUp], &[], ALONE).pads[0].walk,
+            toward(0.0, 1.0)
+        );
+    }
+
+    #[test]
+    fn the_mouse_aims_from_the_player_on_the_screen_once_it_was_moved() {
+        let mut hands = Hands::default();
+        let mut board = Board::default();
+        hands.read(&board, &[], ALONE);
+        assert_eq!(hands.pads[0].aim, Heading::NONE, "not touched yet");
+        board.mouse = vec2(100.0, 40.0);
+        hands.read(&board, &[], ALONE);
+        assert_eq!(hands.pads[0].aim, toward(0.0, 1.0), "above is up");
+        let mut stick = Stick::default();
+        stick.right = vec2(-1.0, 0.0);
+        hands.read(&board, &[stick], ALONE);
+        assert_eq!(
+            hands.pads[0].aim,
+            toward(-1.0, 0.0),
+            "whichever was moved last"
+        );
+    }
+
+    #[test]
+    fn the_second_seat_has_the_gamepad_and_without_one_the_arrows() {
+        let mut stick = Stick::default();
+        stick.left = vec2(0.0, 1.0);
+        stick.press(Button::RightTrigger);
+        let hands = read(&[Act::Right], &[stick.clone()], TWO);
+        assert_eq!(hands.pads[0].walk, toward(1.0, 0.0));
+        assert_eq!(hands.pads[1].walk, toward(0.0, 1.0));
+        assert!(hands.pads[1].fires() && !hands.pads[0].fires());
+        let hands = read(&[Act::SecondLeft, Act::Up], &[], TWO);
+        assert_eq!(
+            (hands.pads[0].walk, hands.pads[1].walk),
+            (toward(0.0, 1.0), toward(-1.0, 0.0))
+        );
+        assert_eq!(
+            hands.pads[1].aim,
+            toward(-1.0, 0.0),
+            "one aims where one walks"
+        );
+    }
+
+    #[test]
+    fn orders_are_given_once_for_whom_the_key_belongs_to() {
+        assert_eq!(
+            read(&[Act::Dash, Act::Ready], &[], ALONE).orders,
+            [(0, Order::Dash), (0, Order::Ready)]
+        );
+        assert_eq!(
+            read(&[Act::SecondReady], &[], TWO).orders,
+            [(1, Order::Ready)]
+        );
+        let mut stick = Stick::default();
+        stick.press(Button::South);
+        assert_eq!(read(&[], &[stick.clone()], TWO).orders, [(1, Order::Dash)]);
+        assert_eq!(read(&[], &[stick], ALONE).orders, [(0, Order::Dash)]);
+    }
+
+    #[test]
+    fn the_cross_walks_where_the_stick_is_at_rest() {
+        let mut stick = Stick::default();
+        stick.press(Button::Up);
+        stick.press(Button::Left);
+        let walk = |stick: &Stick| read(&[], std::slice::from_ref(stick), ALONE).pads[0].walk;
+        assert_eq!(walk(&stick), toward(-1.0, 1.0));
+        stick.left = vec2(1.0, 0.0);
+        assert_eq!(walk(&stick), toward(1.0, 0.0));
+    }
+
+    #[test]
+    fn a_stick_near_its_middle_is_at_rest() {
+        let mut stick = Stick::default();
+        stick.left = vec2(0.1, 0.1);
+        assert_eq!(read(&[], &[stick], ALONE).pads[0].walk, Heading::NONE);
+    }
+}

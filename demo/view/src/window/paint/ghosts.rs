@@ -1,0 +1,38 @@
+//! Where the authority has everybody: the lagged truth, drawn as outlines, with a line to where the prediction has
+//! them. The gap is the round trip, made visible.
+
+use powderkeg_game::{PLAYER_RADIUS, ShowKey};
+
+use super::picture::Picture;
+use crate::window::art::Sprite;
+use crate::window::batch::Batch;
+use crate::window::palette::INK;
+
+pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+    let camera = picture.camera;
+    let zoom = camera.zoom();
+    for (key, at) in &picture.scene.ghosts {
+        if !camera.sees(*at, 2.0) {
+            continue;
+        }
+        let (radius, tint) = match key {
+            ShowKey::Player { id, .. } => (
+                PLAYER_RADIUS * 1.3,
+                picture.settings.colors.player(id.index()),
+            ),
+            ShowKey::Enemy { kind, .. } => (kind.radius() * 1.2, INK),
+            _ => continue,
+        };
+        let ghost = camera.to_screen(*at);
+        batch.disc(Sprite::Dashes, ghost, radius * zoom, tint.alpha(0.85));
+        // Whoever is dead in one of both worlds has no line.
+        if let Some(shown) = picture.scene.place(*key) {
+            batch.line(
+                ghost,
+                camera.to_screen(shown),
+                batch.atlas.scale.max(1.0) * 1.5,
+                tint.alpha(0.55),
+            );
+        }
+    }
+}

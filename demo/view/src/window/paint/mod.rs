@@ -1,0 +1,82 @@
+//! Painting: a [`Scene`](super::scene::Scene) and its effects become a [`Batch`](super::batch::Batch). Pure: the same
+//! picture from the same scene, and no window needed.
+//!
+//! ```text
+//!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera
+//!   hud │ lobby │ outcome ─▶ netgraph, reel ─▶ title, settings, help, closing ─▶ pointer   boxes, in pixels
+//! ```
+
+mod actors;
+mod closing;
+mod effects;
+mod floor;
+mod ghosts;
+mod help;
+mod hud;
+mod labels;
+mod lobby;
+mod netgraph;
+mod options;
+mod outcome;
+mod picture;
+mod reel;
+#[cfg(test)]
+mod tests;
+mod title;
+pub(crate) mod ui;
+
+pub(crate) use picture::Picture;
+pub(crate) use reel::bar_box as reel_bar;
+
+use powderkeg_game::Phase;
+use ui::Ui;
+
+use super::batch::Batch;
+use super::palette::Tint;
+use super::screens::Overlay;
+
+/// Paints the whole picture.
+pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+    batch.clear();
+    floor::paint(batch, picture);
+    actors::paint(batch, picture);
+    effects::paint(batch, picture);
+    labels::paint(batch, picture);
+    if picture.screens.ghosts {
+        ghosts::paint(batch, picture);
+    }
+    let mut ui = Ui::new(batch, picture.screen);
+    if picture.screens.title {
+        title::paint(&mut ui, picture);
+    } else {
+        match picture.scene.phase {
+            Phase::Lobby => lobby::paint(&mut ui, picture),
+            Phase::Won | Phase::Lost => outcome::paint(&mut ui, picture),
+            _ => hud::paint(&mut ui, picture),
+        }
+        if picture.scene.replay.is_some() {
+            reel::paint(&mut ui, picture);
+        }
+        hud::paint_notice(&mut ui, picture);
+        let is_free = picture.screens.overlay.is_none();
+        if is_free && picture.screens.netgraph && picture.scene.stats.is_some() {
+            netgraph::paint(&mut ui, picture);
+        }
+    }
+    if picture.screens.overlay.is_some() {
+        // The match goes on behind it, and steps back.
+        ui.batch.fill(picture.screen, Tint::new(0).alpha(0.45));
+    }
+    match picture.screens.overlay {
+        Some(Overlay::Help) => help::paint(&mut ui, picture),
+        Some(Overlay::Settings) => options::paint(&mut ui, picture),
+        None => {}
+    }
+    if let Some(why) = &picture.screens.closing {
+        closing::paint(&mut ui, why);
+    }
+    // Above all: the system's own is hidden.
+    if let Some(at) = picture.pointer {
+        effects::crosshair(batch, at);
+    }
+}

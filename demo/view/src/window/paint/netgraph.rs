@@ -1,0 +1,199 @@
+//! F3: what the line does, and what the client makes of it; plotted over ten seconds.
+
+use glam::vec2;
+
+use super::picture::Picture;
+use super::ui::{Align, Ui};
+use crate::window::atlas::Type;
+use crate::window::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
+use crate::window::rect::Rect;
+use crate::window::scene::Sample;
+
+/// A curve of the graph.
+struct Plot {
+    name: &'static str,
+    unit: &'static str,
+    /// The least full height of its axis.
+    top: f32,
+    tint: Tint,
+    value: fn(&Sample) -> f32,
+}
+
+const PLOTS: [Plot; 6] = [
+    Plot {
+        name: "round trip",
+        unit: "ms",
+        top: 100.0,
+        tint: ACCENT,
+        value: |sample| sample.rtt_ms,
+    },
+    Plot {
+        name: "loss",
+        unit: "%",
+        top: 10.0,
+        tint: BAD,
+        value: |sample| sample.loss_percent,
+    },
+    Plot {
+        name: "lead",
+        unit: "ticks",
+        top: 12.0,
+        tint: GOOD,
+        value: |sample| sample.lead_ticks,
+    },
+    Plot {
+        name: "margin",
+        unit: "ticks",
+        top: 6.0,
+        tint: Tint::new(0xf0_e4_42),
+        value: |sample| sample.margin_ticks.max(0.0),
+    },
+    Plot {
+        name: "re-simulated",
+        unit: "ticks/s",
+        top: 120.0,
+        tint: WARN,
+        value: |sample| sample.resim_ticks,
+    },
+    Plot {
+        name: "traffic",
+        unit: "KiB/s",
+        top: 16.0,
+        tint: Tint::new(0xe3_8f_c0),
+        value: |sample| sample.kbytes,
+    },
+];
+
+/// Its box, in a window.
+pub(super) fn place(screen: Rect, scale: f32) -> Rect {
+    let mut inside = screen.shrunk(14.0 * scale);
+    inside.cut_bottom(52.0 * scale);
+    let size = vec2(388.0, 330.0) * scale;
+    let mut column = inside.cut_right(size.x);
+    column.cut_bottom(size.y)
+}
+
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+    let scene = picture.scene;
+    let Some(stats) = scene.stats else { return };
+    let scale = ui.scale;
+    let rect = place(ui.screen, scale);
+    ui.panel(rect);
+    let mut inside = rect.shrunk(12.0 * scale);
+    let mut head = inside.cut_top(18.0 * scale);
+    let link = scene.link.as_deref().unwrap_or("a real link");
+    let left = head.cut_left(head.size.x * 0.5);
+    ui.text(
+        left,
+        Align::Left,
+        Type::Small,
+        INK,
+        &format!("NETGRAPH · {link}"),
+    );
+    ui.text(head, Align::Right, Type::Small, FAINT, "10 s");
+    inside.cut_top(4.0 * scale);
+    let mut numbers = inside.cut_bottom(112.0 * scale);
+    numbers.cut_top(8.0 * scale);
+    let height = inside.size.y / 3.0;
+    for pair in PLOTS.chunks(2) {
+        let mut row = inside.cut_top(height);
+        let half = (row.size.x - 22.0 * scale) * 0.5;
+        for one in pair {
+            let mut cell = row.cut_left(half);
+            row.cut_left(22.0 * scale);
+            cell.cut_bottom(5.0 * scale);
+            plot(ui, one, &scene.plots, cell);
+        }
+    }
+    let counts = picture.effects.counts;
+    let rows = [
+        [
+            (
+                "round trip, jitter",
+                format!("{:.0} ± {:.0} ms", stats.rtt_ms, stats.jitter_ms),
+            ),
+            ("loss", format!("{:.1} %", stats.loss * 100.0)),
+        ],
+        [
+            (
+                "margin, wanted",
+                format!(
+                    "{:.1} of {:.1}",
+                    stats.margin_ticks_now, stats.margin_ticks_target
+                ),
+            ),
+            ("key to server", format!("{} ms", stats.confirmed_ms_p50)),
+        ],
+        [
+            ("rebuilds /s", format!("{:.1}", scene.rates.rebuilds)),
+            ("re-simulated /s", format!("{:.0}", scene.rates.resim_ticks)),
+        ],
+        [
+            ("pDiff p95", format!("{:.2} u", stats.pdiff_p95)),
+            ("stall", format!("{:.0} ms", stats.stall_ms)),
+        ],
+        [
+            ("up", format!("{:.1} KiB/s", scene.rates.bytes_up / 1_024.0)),
+            (
+                "down",
+                format!("{:.1} KiB/s", scene.rates.bytes_down / 1_024.0),
+            ),
+        ],
+        [
+            ("cues true", counts.confirmed.to_string()),
+            ("cancelled", counts.cancelled.to_string()),
+        ],
+    ];
+    let line = numbers.size.y / rows.len() as f32;
+    for row in rows {
+        let mut cells = numbers.cut_top(line);
+        let left = cells.cut_left((cells.size.x - 16.0 * scale) * 0.54);
+        cells.cut_left(16.0 * scale);
+        for (cell, (name, value)) in [left, cells].into_iter().zip(row) {
+            ui.pair(cell, name, &value, INK);
+        }
+    }
+}
+
+fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[Sample], mut rect: Rect) {
+    let scale = ui.scale;
+    let mut label = rect.cut_top(14.0 * scale);
+    let now = samples.last().map_or(0.0, plot.value);
+    let value = label.cut_right(label.size.x * 0.5);
+    ui.text(
+        value,
+        Align::Right,
+        Type::Small,
+        plot.tint,
+        &format!("{now:.0} {}", plot.unit),
+    );
+    ui.text(label, Align::Left, Type::Small, FAINT, plot.name);
+    ui.batch.fill(rect, PANEL.alpha(0.9));
+    ui.batch.fill(
+        Rect::new(
+            rect.at.x,
+            rect.bottom() - scale.max(1.0),
+            rect.size.x,
+            scale.max(1.0),
+        ),
+        EDGE,
+    );
+    let highest = samples.iter().map(plot.value).fold(plot.top, f32::max);
+    // Room for the gauges' ten seconds; the newest at the right.
+    let slots = 90.0;
+    let width = rect.size.x / slots;
+    for (n, sample) in samples.iter().rev().take(slots as usize).enumerate() {
+        let height = (plot.value)(sample) / highest * rect.size.y;
+        let height = height.clamp(0.0, rect.size.y);
+        let x = rect.right() - (n + 1) as f32 * width;
+        let bar = Rect::new(x, rect.bottom() - height, width.max(1.0), height);
+        ui.batch.fill(bar, plot.tint.alpha(0.40));
+        let tip = Rect::new(
+            x,
+            bar.at.y,
+            width.max(1.0),
+            (1.5 * scale).min(rect.bottom() - bar.at.y),
+        );
+        ui.batch.fill(tip, plot.tint);
+    }
+}

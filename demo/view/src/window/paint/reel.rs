@@ -1,0 +1,69 @@
+//! A replay's bar: how far it is, how fast, and where a click leads.
+
+use glam::{Vec2, vec2};
+
+use super::picture::Picture;
+use super::ui::{Align, Ui};
+use crate::window::art::Sprite;
+use crate::window::atlas::{Atlas, Type};
+use crate::window::palette::{ACCENT, FAINT, INK, WARN, WHITE};
+use crate::window::rect::Rect;
+
+/// The whole strip, in a window.
+fn strip(screen: Rect) -> Rect {
+    let scale = Atlas::scale_for(screen.size);
+    screen.shrunk(14.0 * scale).cut_bottom(46.0 * scale)
+}
+
+/// The part that seeks, in a window.
+pub(crate) fn bar_box(screen: Rect) -> Rect {
+    let scale = Atlas::scale_for(screen.size);
+    let mut inside = strip(screen).shrunk(10.0 * scale);
+    inside.cut_left(96.0 * scale);
+    inside.cut_right(170.0 * scale);
+    inside
+}
+
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+    let Some(reel) = &picture.scene.replay else {
+        return;
+    };
+    let scale = ui.scale;
+    let rect = strip(ui.screen);
+    ui.panel(rect);
+    let mut inside = rect.shrunk(10.0 * scale);
+    let state = inside.cut_left(90.0 * scale);
+    let words = if reel.is_paused { "PAUSED" } else { "REPLAY" };
+    ui.text(
+        state,
+        Align::Left,
+        Type::Body,
+        if reel.is_paused { WARN } else { ACCENT },
+        words,
+    );
+    let mut right = inside.cut_right(164.0 * scale);
+    let speed = right.cut_right(48.0 * scale);
+    ui.text(speed, Align::Right, Type::Body, INK, &reel.speed);
+    ui.text(
+        right,
+        Align::Right,
+        Type::Small,
+        FAINT,
+        &format!("{} / {}", clock(reel.seconds), clock(reel.total_seconds)),
+    );
+    let bar = bar_box(ui.screen);
+    let line = bar.middle_part(vec2(bar.size.x, 7.0 * scale));
+    ui.bar(line, reel.part, ACCENT);
+    let knob = vec2(
+        bar.at.x + bar.size.x * reel.part.clamp(0.0, 1.0),
+        bar.middle().y,
+    );
+    ui.batch
+        .sprite(Sprite::Panel, knob, Vec2::splat(7.0 * scale), 0.0, WHITE);
+}
+
+/// Minutes and seconds.
+fn clock(seconds: f32) -> String {
+    let seconds = seconds.max(0.0) as u32;
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}

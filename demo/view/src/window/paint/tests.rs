@@ -1,0 +1,362 @@
+//! Layouts without a window: whatever its size, no text leaves the screen, and none lies over another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::{Vec2, vec2};
+use macroquad::prelude::KeyCode;
+use powderkeg_game::{Cue, Kind, Rules, ShowKey, Weapon};
+use twinstep_client::cues::{CueEvent, CueId, CueKind};
+use twinstep_client::stats::SessionStats;
+use twinstep_core::company::LinkQuality;
+use twinstep_core::{Key, PlayerId, Tick};
+
+use super::*;
+use crate::window::atlas::Atlas;
+use crate::window::camera::Camera;
+use crate::window::effects::Effects;
+use crate::window::input::Act;
+use crate::window::palette::ColorMode;
+use crate::window::rect::Rect;
+use crate::window::rows::{Row, settings_rows};
+use crate::window::scene::{Boss, Look, Member, Reel, Sample, Scene, Thing};
+use crate::window::screens::Screens;
+use crate::window::settings::Settings;
+
+const SIZES: [(f32, f32); 7] = [
+    (640.0, 360.0),
+    (800.0, 600.0),
+    (1_152.0, 648.0),
+    (1_280.0, 720.0),
+    (1_366.0, 768.0),
+    (1_920.0, 1_080.0),
+    (2_560.0, 1_440.0),
+];
+
+/// Everything at once, with the longest words.
+fn full(phase: Phase) -> Scene {
+    let mut scene = Scene::new(Arc::new(Rules::campaign()));
+    scene.phase = phase;
+    scene.phase_left = Some(3.0);
+    scene.begins_left = Some(19.2);
+    scene.wave = 8;
+    scene.enemies_left = 188;
+    scene.lives = 19;
+    scene.score = 1_234_567;
+    scene.boss = Some(Boss {
+        health: 0.6,
+        stage: 2,
+    });
+    scene.link = Some("perfect".to_owned());
+    (scene.predicts, scene.smooths) = (false, false);
+    scene.stats = Some(SessionStats {
+        rtt_ms_p50: 1_022,
+        rtt_ms: 1_022.4,
+        jitter_ms: 312.5,
+        loss: 0.25,
+        confirmed_ms_p50: 1_022,
+        stall_ms: 123_456.0,
+        ..SessionStats::default()
+    });
+    scene.plots = vec![
+        Sample {
+            rtt_ms: 1_022.0,
+            resim_ticks: 2_400.0,
+            ..Sample::default()
+        };
+        90
+    ];
+    scene.notice = Some("no word from the server for 12.5 s".to_owned());
+    scene.team = (0..8).map(member).collect();
+    scene.things = vec![
+        Thing {
+            key: ShowKey::Player {
+                id: PlayerId(0),
+                life: 1,
+            },
+            at: Vec2::ZERO,
+            angle: 1.0,
+            look: Look::Player {
+                is_safe: true,
+                has_shield: true,
+                health: 0.5,
+            },
+        },
+        Thing {
+            key: ShowKey::Enemy {
+                slot: 0,
+                life: 1,
+                kind: Kind::Boss,
+            },
+            at: vec2(3.0, 3.0),
+            angle: 0.0,
+            look: Look::Plain,
+        },
+    ];
+    scene
+}
+
+fn member(n: u8) -> Member {
+    Member {
+        id: PlayerId(n),
+        name: format!("a player of the longest name {n}"),
+        is_local: n < 2,
+        is_here: n != 5,
+        is_late: false,
+        link: Some(LinkQuality {
+            rtt_ms: 1_022,
+            loss_percent: 25,
+            margin_ticks: -9,
+        }),
+        is_ready: n.is_multiple_of(2),
+        is_out: n == 4,
+        has_shield: true,
+        health: f32::from(n) / 8.0,
+        weapon: Weapon::Thumper,
+        ammo: Some(188),
+        dash: 0.5,
+        kills: 1_234,
+        score: 1_234_567,
+        lives: 188,
+    }
+}
+
+fn busy(scene: &Scene) -> Effects {
+    let mut effects = Effects::default();
+    for (n, cue) in [
+        Cue::PlayerDied(PlayerId(1)),
+        Cue::Ready(PlayerId(3)),
+        Cue::WaveCleared(7),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let event = CueEvent {
+            id: CueId(n as u64),
+            kind: CueKind::Started {
+                tick: Tick(1),
+                key: Key::new(1, 1),
+                cue,
+            },
+        };
+        effects.handle(Duration::from_millis(200), &event, scene, ColorMode::Safe);
+    }
+    effects
+}
+
+type Paint = fn(&mut Ui<'_>, &Picture<'_>);
+
+/// What is said by some screens at once, in a window of this size.
+fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Vec<(Rect, String)> {
+    let screen = Rect::new(0.0, 0.0, size.0, size.1);
+    let mut scene = full(phase);
+    scene.now = Duration::from_secs(1);
+    if is_replay {
+        scene.replay = Some(Reel {
+            part: 0.3,
+            seconds: 4_000.0,
+            total_seconds: 35_999.0,
+            speed: "1/16 ×".to_owned(),
+            is_paused: true,
+        });
+        scene.notice = None;
+        scene.stats = None;
+        scene
+            .team
+            .iter_mut()
+            .for_each(|member| member.is_local = false);
+    }
+    let effects = busy(&scene);
+    let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
+    let (camera, settings) = (Camera::new(), Settings::default());
+    let screens = Screens {
+        netgraph: true,
+        ghosts: true,
+        ..Screens::default()
+    };
+    let picture = Picture {
+        scene: &scene,
+        effects: &effects,
+        camera: &camera,
+        screens: &screens,
+        settings: &settings,
+        screen,
+        crosshair: Some(vec2(10.0, 10.0)),
+        pointer: None,
+    };
+    let mut ui = Ui::new(&mut batch, screen);
+    paints.iter().for_each(|paint| paint(&mut ui, &picture));
+    std::mem::take(&mut ui.said)
+}
+
+#[test]
+fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size() {
+    let cases: [(&str, Phase, bool, &[Paint]); 10] = [
+        (
+            "playing",
+            Phase::Wave,
+            false,
+            &[hud::paint, hud::paint_notice, netgraph::paint],
+        ),
+        ("countdown", Phase::Countdown, false, &[hud::paint]),
+        ("replay", Phase::Wave, true, &[hud::paint, reel::paint]),
+        (
+            "lobby",
+            Phase::Lobby,
+            false,
+            &[lobby::paint, hud::paint_notice],
+        ),
+        ("won", Phase::Won, false, &[outcome::paint]),
+        ("lost", Phase::Lost, false, &[outcome::paint]),
+        ("title", Phase::Lobby, false, &[title::paint]),
+        ("help", Phase::Wave, false, &[help::paint]),
+        ("settings", Phase::Wave, false, &[options::paint]),
+        (
+            "closing",
+            Phase::Wave,
+            false,
+            &[|ui, _| closing::paint(ui, "the server is gone\nsay `powderkeg join` again")],
+        ),
+    ];
+    for size in SIZES {
+        let screen = Rect::new(0.0, 0.0, size.0, size.1);
+        for (name, phase, is_replay, paints) in cases {
+            let said = said(size, phase, is_replay, paints);
+            assert!(said.len() >= 3, "{name} says something");
+            for (n, (rect, words)) in said.iter().enumerate() {
+                assert!(
+                    screen.holds(rect),
+                    "{name} at {size:?}: {words:?} at {rect:?}"
+                );
+                for (other, others) in &said[..n] {
+                    assert!(
+                        !rect.overlaps(other),
+                        "{name} at {size:?}: {words:?} over {others:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_for() {
+    for size in SIZES {
+        let screen = Rect::new(0.0, 0.0, size.0, size.1);
+        let rows = settings_rows(screen);
+        assert_eq!(rows.len(), Row::all().len());
+        for (n, row) in rows.iter().enumerate() {
+            assert!(screen.holds(row) && row.size.y > 8.0, "{size:?}: {row:?}");
+            assert!(rows[..n].iter().all(|other| !other.overlaps(row)));
+        }
+        let bar = reel_bar(screen);
+        assert!(
+            screen.holds(&bar) && bar.size.x > screen.size.x * 0.4,
+            "{size:?}: {bar:?}"
+        );
+    }
+}
+
+#[test]
+fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
+    let said: Vec<String> = said((1_280.0, 720.0), Phase::Lobby, false, &[lobby::paint])
+        .into_iter()
+        .map(|(_, words)| words)
+        .collect();
+    let count = |words: &str| said.iter().filter(|line| line.contains(words)).count();
+    assert_eq!((count("READY"), count("not yet"), count("away")), (4, 3, 1));
+    assert!(count("8 here") == 1 && count("1022 ms") == 8);
+    assert_eq!(count("starts within 20 s"), 1);
+}
+
+#[test]
+fn the_pointer_is_painted_after_everything_else() {
+    let scene = full(Phase::Wave);
+    let effects = busy(&scene);
+    let (camera, settings) = (Camera::new(), Settings::default());
+    let screens = Screens {
+        overlay: Some(Overlay::Settings),
+        closing: Some("drained".to_owned()),
+        ..Screens::default()
+    };
+    let mut picture = Picture {
+        scene: &scene,
+        effects: &effects,
+        camera: &camera,
+        screens: &screens,
+        settings: &settings,
+        screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
+        crosshair: None,
+        pointer: None,
+    };
+    let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
+    paint(&mut batch, &picture);
+    let without = batch.corners.clone();
+    picture.pointer = Some(vec2(600.0, 300.0));
+    paint(&mut batch, &picture);
+    let (below, pointer) = batch.corners.split_at(without.len());
+    assert!(below == without && !pointer.is_empty());
+}
+
+#[test]
+fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
+    let words = |settings: &Settings| -> Vec<String> {
+        let scene = full(Phase::Wave);
+        let effects = busy(&scene);
+        let (camera, screens) = (Camera::new(), Screens::default());
+        let screen = Rect::new(0.0, 0.0, 1_280.0, 720.0);
+        let picture = Picture {
+            scene: &scene,
+            effects: &effects,
+            camera: &camera,
+            screens: &screens,
+            settings,
+            screen,
+            crosshair: None,
+            pointer: None,
+        };
+        let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
+        let mut ui = Ui::new(&mut batch, screen);
+        help::paint(&mut ui, &picture);
+        title::paint(&mut ui, &picture);
+        ui.said.drain(..).map(|(_, words)| words).collect()
+    };
+    let mut settings = Settings::default();
+    let said = words(&settings);
+    for key in ["arrows", "right Ctrl", "right Shift", "/", "A D", "W S"] {
+        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
+    }
+    settings.keys.bind(Act::Left, KeyCode::J);
+    settings.keys.bind(Act::Dash, KeyCode::K);
+    let said = words(&settings);
+    for key in ["J D", "W J S D", "K"] {
+        assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
+    }
+    let begins = said.iter().any(|words| words.starts_with("W J S D walk"));
+    assert!(
+        begins && !said.iter().any(|words| words.contains("Space")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_picture_is_the_same_from_the_same_scene() {
+    let scene = full(Phase::Wave);
+    let effects = busy(&scene);
+    let (camera, screens, settings) = (Camera::new(), Screens::default(), Settings::default());
+    let picture = Picture {
+        scene: &scene,
+        effects: &effects,
+        camera: &camera,
+        screens: &screens,
+        settings: &settings,
+        screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
+        crosshair: None,
+        pointer: None,
+    };
+    let mut batch = Batch::new(Atlas::new(0.5, ColorMode::Safe));
+    paint(&mut batch, &picture);
+    let first = batch.corners.clone();
+    paint(&mut batch, &picture);
+    assert!(first == batch.corners && batch.quads() > 200);
+}

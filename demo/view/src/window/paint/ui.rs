@@ -1,0 +1,126 @@
+//! [`Ui`]: boxes, bars and text, in pixels, scaled with the window.
+
+use glam::{Vec2, vec2};
+
+use crate::window::art::Sprite;
+use crate::window::atlas::Type;
+use crate::window::batch::Batch;
+use crate::window::palette::{EDGE, FAINT, INK, PANEL, Tint};
+use crate::window::rect::Rect;
+use crate::window::text;
+
+/// Where text stands in its box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Middle,
+    Right,
+}
+
+/// See the [module](self).
+pub(crate) struct Ui<'a> {
+    pub(crate) batch: &'a mut Batch,
+    /// The window.
+    pub(crate) screen: Rect,
+    /// Pixels per pixel of the design.
+    pub(crate) scale: f32,
+    /// What text was put where, for tests of layouts.
+    #[cfg(test)]
+    pub(crate) said: Vec<(Rect, String)>,
+}
+
+impl<'a> Ui<'a> {
+    pub(crate) fn new(batch: &'a mut Batch, screen: Rect) -> Ui<'a> {
+        let scale = batch.atlas.scale;
+        Ui {
+            batch,
+            screen,
+            scale,
+            #[cfg(test)]
+            said: Vec::new(),
+        }
+    }
+
+    /// The window without a margin.
+    pub(crate) fn inside(&self) -> Rect {
+        self.screen.shrunk(14.0 * self.scale)
+    }
+
+    /// A box to write on.
+    pub(crate) fn panel(&mut self, rect: Rect) {
+        let border = 8.0 * self.scale;
+        self.batch
+            .nine(Sprite::Panel, rect, border, PANEL.alpha(0.88));
+        self.batch
+            .nine(Sprite::Frame, rect, border, EDGE.alpha(0.9));
+    }
+
+    /// A box behind one line.
+    pub(crate) fn plate(&mut self, rect: Rect, tint: Tint) {
+        self.batch.nine(Sprite::Panel, rect, 5.0 * self.scale, tint);
+    }
+
+    /// A bar, filled from the left.
+    pub(crate) fn bar(&mut self, rect: Rect, part: f32, tint: Tint) {
+        self.batch.fill(rect, PANEL.alpha(0.85));
+        let mut filled = rect.shrunk(1.5 * self.scale);
+        self.batch.fill(filled, EDGE.alpha(0.7));
+        filled.size.x *= part.clamp(0.0, 1.0);
+        if filled.size.x > 0.0 {
+            self.batch.fill(filled, tint);
+        }
+    }
+
+    /// A square picture.
+    pub(crate) fn icon(&mut self, sprite: Sprite, rect: Rect, tint: Tint) {
+        let half = rect.size.min_element() * 0.5;
+        self.batch
+            .sprite(sprite, rect.middle(), Vec2::splat(half), 0.0, tint);
+    }
+
+    /// One line of text, in the middle of its box's height, cut if it is too wide.
+    pub(crate) fn text(&mut self, rect: Rect, align: Align, size: Type, tint: Tint, words: &str) {
+        let words = text::fitted(size, self.scale, words, rect.size.x);
+        let width = text::width(size, self.scale, &words);
+        let cap = size.cap() * self.scale;
+        let left = match align {
+            Align::Left => rect.at.x,
+            Align::Middle => rect.middle().x - width * 0.5,
+            Align::Right => rect.right() - width,
+        };
+        let baseline = rect.middle().y + cap * 0.5;
+        self.batch.text(vec2(left, baseline), size, tint, &words);
+        #[cfg(test)]
+        if !words.is_empty() {
+            let descends = cap * 0.25;
+            self.said.push((
+                Rect::new(left, baseline - cap, width, cap + descends),
+                words,
+            ));
+        }
+    }
+
+    /// A name and what it is, at both ends of a line.
+    pub(crate) fn pair(&mut self, rect: Rect, name: &str, value: &str, tint: Tint) {
+        let width = text::width(Type::Small, self.scale, value);
+        self.text(rect, Align::Right, Type::Small, tint, value);
+        let mut left = rect;
+        left.cut_right(width + 6.0 * self.scale);
+        self.text(left, Align::Left, Type::Small, FAINT, name);
+    }
+
+    /// A heading and the line below it; what is left of the box.
+    pub(crate) fn heading(&mut self, mut rect: Rect, words: &str) -> Rect {
+        let line = rect.cut_top(30.0 * self.scale);
+        self.text(line, Align::Left, Type::Head, INK, words);
+        let rule = rect.cut_top(12.0 * self.scale);
+        let rule = Rect::new(
+            rule.at.x,
+            rule.at.y + 4.0 * self.scale,
+            rule.size.x,
+            self.scale.max(1.0),
+        );
+        self.batch.fill(rule, EDGE);
+        rect
+    }
+}

@@ -1,0 +1,266 @@
+//! Whether a window can be opened here, asked before one is: which display there is, whether it answers, and whether
+//! the libraries are there that are loaded at run time. What is missing is named with the package that brings it.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use macroquad::miniquad::conf::LinuxBackend;
+
+/// An X server elsewhere answers within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// No window can be opened here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoWindow {
+    /// Nobody sits here.
+    #[error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")]
+    NoDisplay,
+    /// The display that was named is not there.
+    #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
+    Silent {
+        /// As the environment names it.
+        display: String,
+        /// What the operating system said.
+        why: String,
+    },
+    /// A library that is loaded at run time is not installed.
+    #[error(
+        "{library} is missing: install the package {package} (on Debian: apt-get install {package})"
+    )]
+    Missing {
+        /// Its file.
+        library: &'static str,
+        /// The Debian package that brings it.
+        package: &'static str,
+    },
+    /// It began to open, and was refused.
+    #[error(
+        "the window was refused: {0}; if it is about GLX or EGL, install the package libgl1-mesa-dri"
+    )]
+    Refused(String),
+}
+
+/// A library: the names under which it is looked for, and its Debian package.
+struct Library {
+    names: &'static [&'static str],
+    package: &'static str,
+}
+
+const XKB: Library = Library {
+    names: &["libxkbcommon.so.0", "libxkbcommon.so"],
+    package: "libxkbcommon0",
+};
+const X11: [Library; 4] = [
+    Library {
+        names: &["libX11.so.6", "libX11.so"],
+        package: "libx11-6",
+    },
+    Library {
+        names: &["libXi.so.6", "libXi.so"],
+        package: "libxi6",
+    },
+    XKB,
+    // Either will do.
+    Library {
+        names: &["libGL.so.1", "libGL.so", "libEGL.so.1", "libEGL.so"],
+        package: "libgl1",
+    },
+];
+const WAYLAND: [Library; 4] = [
+    Library {
+        names: &["libwayland-client.so.0", "libwayland-client.so"],
+        package: "libwayland-client0",
+    },
+    Library {
+        names: &["libwayland-egl.so.1", "libwayland-egl.so"],
+        package: "libwayland-egl1",
+    },
+    XKB,
+    Library {
+        names: &["libEGL.so.1", "libEGL.so"],
+        package: "libegl1",
+    },
+];
+
+/// By what a window is opened here.
+///
+/// # Errors
+/// It cannot be.
+pub fn display() -> Result<LinuxBackend, NoWindow> {
+    if !cfg!(target_os = "linux") {
+        // Windows and macOS always have one, and all it needs.
+        return Ok(LinuxBackend::X11Only);
+    }
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    choose(set("DISPLAY"), set("WAYLAND_DISPLAY"), answers, loads)
+}
+
+/// X11 goes first: Wayland's desktops offer it too, and the other way is younger.
+fn choose(
+    x11: Option<String>,
+    wayland: Option<String>,
+    answers: impl Fn(&str) -> Result<(), String>,
+    loads: impl Fn(&str) -> bool,
+) -> Result<LinuxBackend, NoWindow> {
+    let missing = |libraries: &[Library]| {
+        let missing = libraries
+            .iter()
+            .find(|library| !library.names.iter().any(|name| loads(name)));
+        missing.map_or(Ok(()), |library| {
+            Err(NoWindow::Missing {
+                library: library.names[0],
+                package: library.package,
+            })
+        })
+    };
+    let by_x11 = x11.map(|display| match answers(&display) {
+        Ok(()) => missing(&X11),
+        Err(why) => Err(NoWindow::Silent { display, why }),
+    });
+    let by_wayland = wayland.map(|_| missing(&WAYLAND));
+    match (by_x11, by_wayland) {
+        (Some(Ok(())), _) => Ok(LinuxBackend::X11Only),
+        (_, Some(Ok(()))) => Ok(LinuxBackend::WaylandOnly),
+        (Some(Err(error)), _) | (None, Some(Err(error))) => Err(error),
+        (None, None) => Err(NoWindow::NoDisplay),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn loads(name: &str) -> bool {
+    macroquad::miniquad::native::module::Module::load(name).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn loads(_: &str) -> bool {
+    true
+}
+
+/// Whether somebody listens where a display is said to be: `[host]:number[.screen]`.
+fn answers(display: &str) -> Result<(), String> {
+    let (host, number) = display_parts(display).ok_or("expected host:number, such as :0")?;
+    if !host.is_empty() && host != "unix" {
+        let places = (host, 6_000 + number).to_socket_addrs();
+        return any_answers(places.map_err(|error| error.to_string())?);
+    }
+    local(number)
+}
+
+/// Whether somebody listens at one of a host's addresses: `localhost` has one of each family, and a server may listen
+/// at either.
+fn any_answers(places: impl Iterator<Item = SocketAddr>) -> Result<(), String> {
+    let mut why = "the host has no address".to_owned();
+    for place in places {
+        match TcpStream::connect_timeout(&place, PATIENCE) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = format!("{place}: {error}"),
+        }
+    }
+    Err(why)
+}
+
+fn display_parts(display: &str) -> Option<(&str, u16)> {
+    let (host, rest) = display.rsplit_once(':')?;
+    let number = rest.split('.').next()?;
+    Some((host, number.parse().ok().filter(|number| *number < 59_000)?))
+}
+
+#[cfg(unix)]
+fn local(number: u16) -> Result<(), String> {
+    use std::os::unix::net::UnixStream;
+    let path = format!("/tmp/.X11-unix/X{number}");
+    UnixStream::connect(&path)
+        .map(drop)
+        .map_err(|error| format!("{path}: {error}"))
+}
+
+#[cfg(not(unix))]
+fn local(_: u16) -> Result<(), String> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
+    #[test]
+    fn x11_goes_before_wayland_and_wayland_helps_out() {
+        let fine = |_: &str| Ok(());
+        let silent = |_: &str| Err("nobody there".to_owned());
+        let all = |_: &str| true;
+        assert_eq!(
+            choose(some(":0"), some("wayland-0"), fine, all),
+            Ok(LinuxBackend::X11Only)
+        );
+        assert_eq!(
+            choose(some(":0"), some("wayland-0"), silent, all),
+            Ok(LinuxBackend::WaylandOnly)
+        );
+        assert_eq!(
+            choose(None, some("wayland-0"), silent, all),
+            Ok(LinuxBackend::WaylandOnly)
+        );
+        assert_eq!(choose(None, None, fine, all), Err(NoWindow::NoDisplay));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        for (gone, package) in [
+            ("libX11", "libx11-6"),
+            ("libXi", "libxi6"),
+            ("libxkbcommon", "libxkbcommon0"),
+        ] {
+            let error =
+                choose(some(":0"), None, |_| Ok(()), |name| !name.starts_with(gone)).unwrap_err();
+            assert!(error.to_string().contains(package), "{error}");
+        }
+        let without_gl = |name: &str| !name.starts_with("libGL") && !name.starts_with("libEGL");
+        let error = choose(some(":0"), None, |_| Ok(()), without_gl).unwrap_err();
+        assert!(error.to_string().contains("libgl1"), "{error}");
+        // One of both is enough.
+        assert!(
+            choose(
+                some(":0"),
+                None,
+                |_| Ok(()),
+                |name| !name.starts_with("libGL.")
+            )
+            .is_ok()
+        );
+        let error = choose(
+            None,
+            some("wayland-0"),
+            |_| Ok(()),
+            |name| !name.starts_with("libEGL"),
+        )
+        .unwrap_err();
+        assert!(error.to_string().contains("libegl1"), "{error}");
+    }
+
+    #[test]
+    fn a_host_answers_if_any_of_its_addresses_does() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let answers = listener.local_addr().unwrap();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let deaf = silent.local_addr().unwrap();
+        drop(silent);
+        assert_eq!(any_answers([deaf, answers].into_iter()), Ok(()));
+        let error = any_answers([deaf].into_iter()).unwrap_err();
+        assert!(error.starts_with(&deaf.to_string()), "{error}");
+        assert!(any_answers(std::iter::empty()).is_err());
+    }
+
+    #[test]
+    fn a_display_that_does_not_answer_is_named() {
+        assert_eq!(display_parts(":77"), Some(("", 77)));
+        assert_eq!(display_parts("far:1.0"), Some(("far", 1)));
+        assert_eq!(display_parts("nonsense"), None);
+        let error = choose(some(":4711"), None, answers, |_| true).unwrap_err();
+        assert!(error.to_string().contains(":4711"), "{error}");
+    }
+}

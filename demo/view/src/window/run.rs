@@ -1,0 +1,364 @@
+//! The loop around a [`Stage`]: the window, its clock, its files.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use glam::{Vec2, vec2};
+use macroquad::miniquad::conf::{Conf, LinuxBackend, Platform};
+use macroquad::prelude::{
+    is_quit_requested, next_frame, prevent_quit, screen_height, screen_width, show_mouse,
+};
+use twinstep_client::client::Ended;
+
+use super::gpu::{self, CALL_CAPACITY, Gpu};
+use super::input::{self, Board, Gamepads, Stick};
+use super::keeper::Keeper;
+use super::palette::{GOOD, WARN};
+use super::png::Shot;
+use super::probe::NoWindow;
+use super::screens::Wish;
+use super::sound::Speaker;
+use super::stage::{Input, Stage};
+use crate::feed::Feed;
+use crate::stop;
+use crate::summary::Summary;
+use crate::time::unix_now;
+
+/// Frames are not shorter, where the driver does not wait for the screen: 125 a second.
+const FRAME_MIN: Duration = Duration::from_millis(8);
+/// Why the match is over stays to be read for so long, if nobody closes it.
+const CLOSING_MAX: Duration = Duration::from_secs(20);
+/// Keys that were meant for the match do not close what says that it is over.
+const CLOSING_MIN: Duration = Duration::from_millis(800);
+/// After a longer pause, what moves by itself does not jump, in seconds.
+const DT_MAX: f32 = 0.1;
+
+/// How the window is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What opens it.
+    pub backend: LinuxBackend,
+    /// In pixels.
+    pub size: (u16, u16),
+    /// Whether it takes the whole screen.
+    pub fullscreen: bool,
+    /// Whether it is silent.
+    pub mute: bool,
+    /// Whether a frame waits for the screen, where the driver can; else as many as can be are drawn.
+    pub waits: bool,
+}
+
+/// The window was refused; the match goes on elsewhere.
+pub struct Refused {
+    /// Why there is no window.
+    pub why: NoWindow,
+    /// What it was to show; none: the window was open, and somebody closed it over the program's head.
+    pub feed: Option<Box<Feed>>,
+}
+
+/// Shows `feed` until the player quits or the match is over. Takes over the calling thread, which must be the
+/// process's first one; a process opens one window in its life.
+///
+/// # Errors
+/// There is no window here.
+pub fn run(feed: Feed, options: Options) -> Result<Summary, Refused> {
+    let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
+    let summary = Rc::new(RefCell::new(None));
+    let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
+    let opened = open(options, move || async move {
+        // Before the feed is taken: without it the match goes on elsewhere.
+        let gpu = match Gpu::new() {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                *out.borrow_mut() = Some(Err(NoWindow::Refused(error.to_string())));
+                return;
+            }
+        };
+        let Some(feed) = lent.borrow_mut().take() else {
+            return;
+        };
+        let summary = play(gpu, *feed, options).await;
+        *out.borrow_mut() = Some(Ok(summary));
+    });
+    let why = match (opened, summary.take()) {
+        (_, Some(Ok(summary))) => return Ok(summary),
+        (Err(why), _) | (Ok(()), Some(Err(why))) => why,
+        (Ok(()), None) => NoWindow::Refused("it was closed before it was drawn".to_owned()),
+    };
+    Err(Refused {
+        why,
+        feed: feed.take(),
+    })
+}
+
+/// Opens a window and runs what `play` makes in it, until that ends.
+pub(crate) fn open<F, P>(options: Options, play: P) -> Result<(), NoWindow>
+where
+    F: Future<Output = ()> + 'static,
+    P: FnOnce() -> F + 'static,
+{
+    let conf = macroquad::conf::Conf {
+        miniquad_conf: Conf {
+            window_title: "Powderkeg".to_owned(),
+            window_width: options.size.0.into(),
+            window_height: options.size.1.into(),
+            fullscreen: options.fullscreen,
+            platform: Platform {
+                linux_backend: options.backend,
+                linux_wm_class: "powderkeg",
+                swap_interval: (!options.waits).then_some(0),
+                ..Platform::default()
+            },
+            ..Conf::default()
+        },
+        draw_call_vertex_capacity: CALL_CAPACITY.0,
+        draw_call_index_capacity: CALL_CAPACITY.1,
+        ..macroquad::conf::Conf::default()
+    };
+    // Without a driver the library panics; here that is an answer like others.
+    let is_open = Rc::new(Cell::new(false));
+    let opens = Rc::clone(&is_open);
+    let quiet = Quiet::begin();
+    let opened = panic::catch_unwind(AssertUnwindSafe(|| {
+        macroquad::Window::from_config(conf, async move {
+            opens.set(true);
+            quiet.end();
+            play().await;
+        });
+    }));
+    let is_open = is_open.get();
+    match opened {
+        Ok(()) => Ok(()),
+        // What goes wrong once it is open is a fault of ours.
+        Err(panic) if is_open => panic::resume_unwind(panic),
+        Err(panic) => Err(NoWindow::Refused(words_of(&*panic))),
+    }
+}
+
+thread_local! {
+    /// Whether a panic of this thread says nothing.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, panics of the thread that made it say nothing. Those of all others, such as a match in this process,
+/// are told as ever.
+struct Quiet {
+    /// It ends on the thread where it began.
+    _here: PhantomData<*const ()>,
+}
+
+impl Quiet {
+    fn begin() -> Quiet {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let told = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if !IS_QUIET.get() {
+                    told(info);
+                }
+            }));
+        });
+        IS_QUIET.set(true);
+        Quiet { _here: PhantomData }
+    }
+
+    fn end(self) {}
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        IS_QUIET.set(false);
+    }
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic
+        .downcast_ref::<&str>()
+        .map(|words| (*words).to_owned());
+    words
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no reason was given".to_owned())
+}
+
+/// The window's size, in pixels.
+pub(crate) fn window_size() -> Vec2 {
+    vec2(screen_width(), screen_height()).max(Vec2::splat(64.0))
+}
+
+/// What is on the screen.
+pub(crate) fn shot() -> Shot {
+    let (width, height, rgba) = gpu::screen();
+    Shot {
+        width,
+        height,
+        rgb: rgba
+            .chunks_exact(4)
+            .flat_map(|pixel| [pixel[0], pixel[1], pixel[2]])
+            .collect(),
+    }
+}
+
+async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
+    prevent_quit();
+    show_mouse(false);
+    let (speaker, silence) = match options.mute {
+        true => (Speaker::silent(), None),
+        false => match Speaker::open().await {
+            Ok(speaker) => (speaker, None),
+            Err(why) => (Speaker::silent(), Some(why.to_string())),
+        },
+    };
+    let mut gamepads = Gamepads::of_system();
+    let mut stage = Stage::new(feed, speaker, window_size());
+    // What is absent is said once, here and where the program was started.
+    if let Some(words) = silence {
+        say(&mut stage, &words);
+    }
+    let mut keeper = Keeper::of_user();
+    match keeper.load() {
+        Ok(settings) => stage.set_settings(settings),
+        Err(why) => say(&mut stage, &why.to_string()),
+    }
+    let mut board = Board::default();
+    let opened = now();
+    let mut last = opened;
+    let mut over: Option<(Ended, Instant)> = None;
+    let ended = loop {
+        let began = now();
+        let dt = (began - last).as_secs_f32().min(DT_MAX);
+        last = began;
+        input::read(&stage.settings.keys, &mut board);
+        gamepads.read(began - opened);
+        while let Some(news) = gamepads.poll_news() {
+            say(&mut stage, &news.to_string());
+        }
+        let played = stage.frame(&Input {
+            board: &board,
+            sticks: gamepads.sticks(),
+            size: window_size(),
+            dt,
+            pads: None,
+        });
+        draw(&mut gpu, &mut stage);
+        if !stage.screens.is_settling() {
+            keep(&mut keeper, &mut stage);
+        }
+        let pressed =
+            board.key.is_some() || board.clicked || gamepads.sticks().iter().any(Stick::begins);
+        let wishes = played.unwrap_or_else(|ended| {
+            over.get_or_insert((ended, began));
+            Vec::new()
+        });
+        if let Some((ended, _)) = over.take_if(|(_, since)| {
+            closes(began - *since, pressed) || is_quit_requested() || stop::asked()
+        }) {
+            break Some(ended);
+        }
+        for wish in &wishes {
+            fulfil(*wish, &mut stage);
+        }
+        if wishes.contains(&Wish::Quit) || is_quit_requested() || stop::asked() {
+            break None;
+        }
+        next_frame().await;
+        if let Some(rest) = FRAME_MIN.checked_sub(now() - began) {
+            std::thread::sleep(rest);
+        }
+    };
+    keep(&mut keeper, &mut stage);
+    leave(stage, ended)
+}
+
+/// Says it in the window, and where the program was started.
+fn say(stage: &mut Stage, words: &str) {
+    crate::say::err(words);
+    stage.tell(words, WARN);
+}
+
+fn keep(keeper: &mut Keeper, stage: &mut Stage) {
+    if let Err(why) = keeper.keep(&stage.settings) {
+        say(stage, &why.to_string());
+    }
+}
+
+/// Whether what says that the match is over goes.
+fn closes(shown: Duration, pressed: bool) -> bool {
+    shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
+}
+
+fn leave(mut stage: Stage, ended: Option<Ended>) -> Summary {
+    stage.feed.leave();
+    Summary::of(&stage.feed, ended)
+}
+
+/// Brings the stage's picture onto the screen.
+pub(crate) fn draw(gpu: &mut Gpu, stage: &mut Stage) {
+    if std::mem::take(&mut stage.has_new_atlas) {
+        gpu.load(&stage.batch.atlas);
+    }
+    gpu.draw(&stage.batch, stage.background());
+}
+
+/// What needs a window or a file.
+fn fulfil(wish: Wish, stage: &mut Stage) {
+    let (what, done) = match wish {
+        Wish::Screenshot => {
+            let path = file("powderkeg", "png");
+            let saved = shot().save(&path).map_err(|error| error.to_string());
+            ("the picture", saved.map(|()| path))
+        }
+        _ => return,
+    };
+    match done {
+        Ok(path) => stage.tell(&format!("{what} is in {}", path.display()), GOOD),
+        Err(why) => stage.tell(&format!("{what} is not saved: {why}"), WARN),
+    }
+}
+
+/// A new file in the current folder.
+fn file(stem: &str, ending: &str) -> PathBuf {
+    PathBuf::from(format!("{stem}-{}.{ending}", unix_now().as_millis()))
+}
+
+/// The clock of frames.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_the_match_is_over_stays_until_a_key_and_not_for_ever() {
+        let shown = Duration::from_millis;
+        assert!(!closes(shown(0), true), "this key was meant for the match");
+        assert!(!closes(shown(5_000), false) && closes(shown(5_000), true));
+        assert!(closes(CLOSING_MAX, false));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about threads")]
+    fn only_the_thread_that_opens_the_window_is_quiet() {
+        let is_quiet = || std::thread::spawn(|| IS_QUIET.get()).join().unwrap();
+        let quiet = Quiet::begin();
+        assert!(IS_QUIET.get() && !is_quiet());
+        // Whether the window opens, or is refused by a panic.
+        quiet.end();
+        assert!(!IS_QUIET.get());
+        let refused = panic::catch_unwind(|| {
+            let _quiet = Quiet::begin();
+            panic!("refused");
+        });
+        assert!(refused.is_err() && !IS_QUIET.get());
+    }
+}

@@ -1,0 +1,320 @@
+//! [`Scene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures can
+//! be made, and looked at by tests, without a window or a match.
+
+mod member;
+mod thing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use member::member;
+use powderkeg_game::{Cue, Kind, Phase, Prop, Rules, ShowKey};
+use twinstep_client::stats::SessionStats;
+use twinstep_core::{PlayerId, Tick};
+
+use crate::feed::{Feed, Rates};
+pub(crate) use member::{Member, item_name, weapon_name};
+pub(crate) use thing::{Look, Thing};
+use thing::{facing, look};
+
+/// What has gone is remembered for so long.
+const MEMORY: Duration = Duration::from_millis(1_500);
+
+/// One picture.
+pub(crate) struct Scene {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) now: Duration,
+    pub(crate) tick: Tick,
+    /// What is where, by key.
+    pub(crate) things: Vec<Thing>,
+    /// What was there a moment ago, and when last: a cue may come after its subject has gone.
+    gone: Vec<(Thing, Duration)>,
+    /// Where the authority has players and enemies.
+    pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
+    pub(crate) team: Vec<Member>,
+    pub(crate) phase: Phase,
+    /// Until this phase ends by itself, in seconds.
+    pub(crate) phase_left: Option<f32>,
+    /// When the next round begins although not all are ready, in seconds.
+    pub(crate) begins_left: Option<f32>,
+    pub(crate) wave: u8,
+    pub(crate) enemies_left: usize,
+    pub(crate) lives: u16,
+    pub(crate) score: u32,
+    pub(crate) boss: Option<Boss>,
+    /// What stands between the player and the match.
+    pub(crate) notice: Option<String>,
+    /// The simulated link's name; none: the link is real.
+    pub(crate) link: Option<String>,
+    pub(crate) predicts: bool,
+    pub(crate) smooths: bool,
+    pub(crate) stats: Option<SessionStats>,
+    pub(crate) rates: Rates,
+    /// Ten seconds of numbers, the oldest first.
+    pub(crate) plots: Vec<Sample>,
+    pub(crate) replay: Option<Reel>,
+}
+
+/// The boss of the last wave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Boss {
+    /// 0 ..= 1.
+    pub(crate) health: f32,
+    pub(crate) stage: u8,
+}
+
+/// A moment of the netgraph.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) rtt_ms: f32,
+    pub(crate) jitter_ms: f32,
+    pub(crate) loss_percent: f32,
+    pub(crate) lead_ticks: f32,
+    pub(crate) margin_ticks: f32,
+    pub(crate) rebuilds: f32,
+    pub(crate) resim_ticks: f32,
+    pub(crate) kbytes: f32,
+    pub(crate) pdiff: f32,
+}
+
+/// How far a replay is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reel {
+    /// 0 ..= 1.
+    pub(crate) part: f32,
+    pub(crate) seconds: f32,
+    pub(crate) total_seconds: f32,
+    pub(crate) speed: String,
+    pub(crate) is_paused: bool,
+}
+
+impl Scene {
+    /// An empty arena.
+    pub(crate) fn new(rules: Arc<Rules>) -> Scene {
+        Scene {
+            phase: if rules.is_campaign() {
+                Phase::Lobby
+            } else {
+                Phase::Endless
+            },
+            rules,
+            now: Duration::ZERO,
+            tick: Tick(0),
+            things: Vec::new(),
+            gone: Vec::new(),
+            ghosts: Vec::new(),
+            team: Vec::new(),
+            phase_left: None,
+            begins_left: None,
+            wave: 0,
+            enemies_left: 0,
+            lives: 0,
+            score: 0,
+            boss: None,
+            notice: None,
+            link: None,
+            predicts: true,
+            smooths: true,
+            stats: None,
+            rates: Rates::default(),
+            plots: Vec::new(),
+            replay: None,
+        }
+    }
+
+    /// Takes over what the feed shows; `with_ghosts`: also where the authority has everybody.
+    pub(crate) fn gather(&mut self, feed: &Feed, with_ghosts: bool) {
+        self.now = feed.now();
+        self.tick = feed.tick();
+        self.score = feed.score();
+        self.notice = feed.notice().map(|notice| notice.to_string());
+        self.link = feed.link().map(str::to_owned);
+        self.predicts = feed.predicts();
+        self.smooths = feed.smooths();
+        self.gather_arena(feed);
+        self.ghosts.clear();
+        if with_ghosts {
+            feed.ghosts(|key, pose| {
+                if matches!(key, ShowKey::Player { .. } | ShowKey::Enemy { .. }) {
+                    self.ghosts.push((key, pose.at));
+                }
+            });
+        }
+        self.gather_numbers(feed);
+        self.replay = feed.replay().map(|reel| {
+            let seconds = |ticks: u32| reel.tick_length().as_secs_f32() * ticks as f32;
+            Reel {
+                part: reel.part(),
+                seconds: seconds(reel.tick() - reel.first()),
+                total_seconds: seconds(reel.end() - reel.first()),
+                speed: reel.speed().to_string(),
+                is_paused: reel.is_paused(),
+            }
+        });
+    }
+
+    fn gather_arena(&mut self, feed: &Feed) {
+        let before = std::mem::take(&mut self.things);
+        self.team.clear();
+        self.boss = None;
+        let Some(game) = feed.game() else { return };
+        self.things = Vec::with_capacity(before.len());
+        for (key, pose) in feed.shown() {
+            let last = find(&before, *key);
+            let angle = match key {
+                ShowKey::Enemy { kind, .. } => facing(*kind, pose.at, last, game, self.now),
+                _ => pose.angle.0,
+            };
+            self.things.push(Thing {
+                key: *key,
+                at: pose.at,
+                angle,
+                look: look(*key, game, self.tick, &self.rules),
+            });
+        }
+        self.remember(&before);
+        self.phase = game.phase;
+        let left = game
+            .phase_ends(&self.rules)
+            .map(|ends| ends.0.saturating_sub(self.tick.0));
+        self.phase_left = left.map(|ticks| ticks as f32 / 60.0);
+        self.begins_left = feed.begins_in().map(|left| left.as_secs_f32());
+        self.wave = game.wave;
+        self.lives = game.lives;
+        self.enemies_left = game
+            .enemies
+            .iter()
+            .filter(|enemy| enemy.is_alive() || enemy.is_coming)
+            .count();
+        let boss = game
+            .enemies
+            .iter()
+            .find(|enemy| enemy.is_alive() && enemy.kind == Kind::Boss);
+        self.boss = boss.map(|boss| Boss {
+            health: f32::from(boss.health) / f32::from(boss.full_health.max(1)),
+            stage: boss.stage,
+        });
+        let company = feed.company();
+        let players = game.players.iter();
+        self.team.extend(players.map(|(id, player)| {
+            let companion = company.iter().find(|companion| companion.id == *id);
+            member(*id, player, companion, self.tick, &self.rules)
+        }));
+    }
+
+    /// Keeps what has vanished for a while, but for what flies in swarms.
+    fn remember(&mut self, before: &[Thing]) {
+        let now = self.now;
+        self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);
+        for thing in before {
+            let flies = match thing.key {
+                ShowKey::Bullet { .. } => true,
+                ShowKey::Shot { weapon, .. } => !weapon.is_lobbed(),
+                _ => false,
+            };
+            if !flies && find(&self.things, thing.key).is_none() {
+                self.gone.push((*thing, now));
+            }
+        }
+    }
+
+    fn gather_numbers(&mut self, feed: &Feed) {
+        self.stats = feed.stats();
+        self.rates = feed.gauges().rates();
+        self.plots.clear();
+        let readings: Vec<_> = feed.gauges().readings().collect();
+        self.plots.extend(readings.windows(2).map(|pair| {
+            let (stats, rates) = (
+                &pair[1].stats,
+                crate::feed::Gauges::between(pair[0], pair[1]),
+            );
+            Sample {
+                rtt_ms: stats.rtt_ms as f32,
+                jitter_ms: stats.jitter_ms as f32,
+                loss_percent: stats.loss * 100.0,
+                lead_ticks: stats.prediction_tick.saturating_sub(stats.authority_tick) as f32,
+                margin_ticks: stats.margin_ticks_now as f32,
+                rebuilds: rates.rebuilds as f32,
+                resim_ticks: rates.resim_ticks as f32,
+                kbytes: (rates.bytes_up + rates.bytes_down) as f32 / 1_024.0,
+                pdiff: stats.pdiff_p95,
+            }
+        }));
+    }
+
+    /// Where somebody is shown.
+    pub(crate) fn place(&self, key: ShowKey) -> Option<Vec2> {
+        find(&self.things, key).map(|thing| thing.at)
+    }
+
+    /// Where a player is shown.
+    pub(crate) fn player(&self, id: PlayerId) -> Option<&Thing> {
+        self.things
+            .iter()
+            .find(|thing| matches!(thing.key, ShowKey::Player { id: who, .. } if who == id))
+    }
+
+    /// What a cue is about, where it was shown last.
+    pub(crate) fn subject(&self, cue: &Cue) -> Option<&Thing> {
+        let gone = self.gone.iter().rev().map(|(thing, _)| thing);
+        self.things
+            .iter()
+            .chain(gone)
+            .find(|thing| match (thing.key, *cue) {
+                (
+                    ShowKey::Player { id, .. },
+                    Cue::Appeared(who)
+                    | Cue::Shot { player: who, .. }
+                    | Cue::Dashed(who)
+                    | Cue::Hurt(who)
+                    | Cue::ShieldBroke(who)
+                    | Cue::PlayerDied(who)
+                    | Cue::Ready(who)
+                    | Cue::Took { player: who, .. }
+                    | Cue::Scored { player: who, .. },
+                ) => id == who,
+                (
+                    ShowKey::Enemy { slot, .. },
+                    Cue::Hit(which)
+                    | Cue::Crit(which)
+                    | Cue::Volley(which)
+                    | Cue::EnemyDied(which)
+                    | Cue::Enraged { slot: which, .. },
+                ) => slot == which,
+                (
+                    ShowKey::Barrel { n, .. },
+                    Cue::Lit(which)
+                    | Cue::Blast(which)
+                    | Cue::Fizzle(which)
+                    | Cue::Tossed(Prop::Barrel(which)),
+                )
+                | (
+                    ShowKey::Crate { n, .. },
+                    Cue::CrateHit(which) | Cue::CrateBroke(which) | Cue::Tossed(Prop::Crate(which)),
+                ) => n == which,
+                (
+                    ShowKey::Shot { owner, n, .. },
+                    Cue::Burst {
+                        owner: who,
+                        n: which,
+                    },
+                ) => owner == who && n == which,
+                _ => false,
+            })
+    }
+
+    /// Those who sit here and can be seen.
+    pub(crate) fn locals(&self) -> Vec<Vec2> {
+        let locals = self.team.iter().filter(|member| member.is_local);
+        locals
+            .filter_map(|member| self.player(member.id))
+            .map(|thing| thing.at)
+            .collect()
+    }
+}
+
+fn find(things: &[Thing], key: ShowKey) -> Option<&Thing> {
+    let at = things.binary_search_by(|thing| thing.key.cmp(&key)).ok()?;
+    things.get(at)
+}

@@ -1,0 +1,356 @@
+//! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
+
+use super::input::{Act, Bindings, Board, Button, Stick};
+use super::rect::Rect;
+use super::rows::{Row, settings_rows};
+use super::settings::Settings;
+
+/// What lies over everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overlay {
+    Help,
+    Settings,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Screens {
+    /// The title, which waits for a key.
+    pub(crate) title: bool,
+    pub(crate) overlay: Option<Overlay>,
+    pub(crate) ghosts: bool,
+    pub(crate) netgraph: bool,
+    /// The chosen row of the settings.
+    pub(crate) row: usize,
+    /// The next key is for this act.
+    pub(crate) binding: Option<Act>,
+    /// A gamepad was touched later than keyboard and mouse: what is written of buttons is of its.
+    pub(crate) by_gamepad: bool,
+    /// Why the match is over for this screen; it lies over everything until a key is pressed.
+    pub(crate) closing: Option<String>,
+}
+
+/// What the player wants of the view or of the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    NextLink,
+    Prediction,
+    Smoothing,
+    Save,
+    Screenshot,
+    Quit,
+    Click,
+    /// The settings have changed.
+    Settings,
+}
+
+impl Screens {
+    /// Whether a key that is pressed now belongs to a screen, not to the player.
+    pub(crate) fn takes_keys(&self) -> bool {
+        self.title || self.closing.is_some() || self.is_settling()
+    }
+
+    /// Whether the settings are open, to be changed.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.overlay == Some(Overlay::Settings)
+    }
+
+    /// Whether the mouse points at what is written, instead of aiming.
+    pub(crate) fn points(&self) -> bool {
+        self.title || self.closing.is_some() || self.overlay.is_some()
+    }
+
+    /// Takes what was pressed.
+    pub(crate) fn handle(
+        &mut self,
+        board: &Board,
+        sticks: &[Stick],
+        settings: &mut Settings,
+        screen: Rect,
+    ) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        let on_stick = |button| sticks.iter().any(|stick| stick.pressed(button));
+        if board.key.is_some() || board.clicked {
+            self.by_gamepad = false;
+        } else if sticks.iter().any(Stick::is_touched) {
+            self.by_gamepad = true;
+        }
+        if let Some(act) = self.binding {
+            if let Some(key) = board.key {
+                self.binding = None;
+                if !board.pressed(Act::Quit) {
+                    settings.keys.bind(act, key);
+                    wishes.push(Wish::Settings);
+                }
+            } else if on_stick(Button::East) {
+                self.binding = None;
+            }
+            return wishes;
+        }
+        for (act, wish) in [
+            (Act::Link, Wish::NextLink),
+            (Act::Prediction, Wish::Prediction),
+            (Act::Smoothing, Wish::Smoothing),
+            (Act::Save, Wish::Save),
+            (Act::Screenshot, Wish::Screenshot),
+        ] {
+            if board.pressed(act) {
+                wishes.push(wish);
+            }
+        }
+        self.ghosts ^= board.pressed(Act::Ghosts);
+        self.netgraph ^= board.pressed(Act::Netgraph);
+        for (is_pressed, overlay) in [
+            (board.pressed(Act::Help), Overlay::Help),
+            (
+                board.pressed(Act::Settings) || on_stick(Button::Select),
+                Overlay::Settings,
+            ),
+        ] {
+            if is_pressed {
+                self.overlay = (self.overlay != Some(overlay)).then_some(overlay);
+                wishes.push(Wish::Click);
+            }
+        }
+        if board.pressed(Act::Quit) {
+            match self.overlay.take() {
+                Some(_) => wishes.push(Wish::Click),
+                None => wishes.push(Wish::Quit),
+            }
+        } else if on_stick(Button::East) && self.overlay.take().is_some() {
+            wishes.push(Wish::Click);
+        } else if self.overlay == Some(Overlay::Settings) {
+            self.change(board, sticks, settings, screen, &mut wishes);
+        } else if self.title && self.begins(board, sticks) {
+            self.title = false;
+            wishes.push(Wish::Click);
+        }
+        wishes
+    }
+
+    /// Whether something was pressed that leaves the title.
+    fn begins(&self, board: &Board, sticks: &[Stick]) -> bool {
+        board.clicked
+            || board.pressed(Act::SecondReady)
+            || board.pressed(Act::Dash)
+            || self.overlay.is_none() && sticks.iter().any(Stick::begins)
+    }
+
+    /// How the settings are used, by what was used last.
+    pub(crate) fn settings_foot(&self, keys: &Bindings) -> String {
+        let how = match (self.by_gamepad, self.binding) {
+            (false, Some(_)) => format!("press a key, or {} to keep it", keys.name(Act::Quit)),
+            (true, Some(_)) => "press a key of the keyboard, or B to keep it".to_owned(),
+            (false, None) => format!(
+                "{} choose and change, {} sets a key, {} or {} closes",
+                keys.names(Act::SECOND_WAYS),
+                keys.name(Act::SecondReady),
+                keys.name(Act::Settings),
+                keys.name(Act::Quit)
+            ),
+            (true, None) => {
+                "the cross chooses and changes, A sets a key, B or Select closes".to_owned()
+            }
+        };
+        format!("{how}; the match goes on")
+    }
+
+    fn change(
+        &mut self,
+        board: &Board,
+        sticks: &[Stick],
+        settings: &mut Settings,
+        screen: Rect,
+        wishes: &mut Vec<Wish>,
+    ) {
+        let rows = Row::all().len();
+        let pressed = |acts: [Act; 2], button| {
+            acts.into_iter().any(|act| board.pressed(act))
+                || sticks.iter().any(|stick| stick.pressed(button))
+        };
+        let down = i32::from(pressed([Act::Down, Act::SecondDown], Button::Down))
+            - i32::from(pressed([Act::Up, Act::SecondUp], Button::Up));
+        self.row = (self.row as i32 + down).rem_euclid(rows as i32) as usize;
+        let mut steps = i32::from(pressed([Act::Right, Act::SecondRight], Button::Right))
+            - i32::from(pressed([Act::Left, Act::SecondLeft], Button::Left));
+        let mut enters = pressed([Act::Dash, Act::SecondReady], Button::South);
+        let under = settings_rows(screen)
+            .into_iter()
+            .position(|rect| rect.contains(board.mouse));
+        if let Some(row) = under.filter(|_| board.clicked) {
+            self.row = row;
+            enters = true;
+        }
+        if enters && steps == 0 {
+            steps = 1;
+        }
+        if steps == 0 && down == 0 {
+            return;
+        }
+        wishes.push(Wish::Click);
+        if steps == 0 {
+            return;
+        }
+        match Row::all().nth(self.row) {
+            Some(Row::Volume) => settings.change_volume(wrapped(settings.volume, steps, enters)),
+            Some(Row::Shake) => settings.change_shake(wrapped(settings.shake, steps, enters)),
+            Some(Row::Colors) => settings.change_colors(steps),
+            Some(Row::Names) => settings.names ^= true,
+            Some(Row::Key(act)) if enters => self.binding = Some(act),
+            Some(Row::Key(_)) | None => return,
+        }
+        wishes.push(Wish::Settings);
+    }
+}
+
+/// A click on a full bar empties it.
+fn wrapped(value: f32, steps: i32, enters: bool) -> i32 {
+    if enters && value >= 1.0 { -10 } else { steps }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Rect = Rect::new(0.0, 0.0, 1_280.0, 720.0);
+
+    fn press(screens: &mut Screens, settings: &mut Settings, acts: &[Act]) -> Vec<Wish> {
+        screens.handle(&Board::with(acts), &[], settings, SCREEN)
+    }
+
+    #[test]
+    fn a_key_opens_an_overlay_and_closes_it_and_escape_closes_before_it_quits() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Help]);
+        assert_eq!(screens.overlay, Some(Overlay::Help));
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert_eq!(screens.overlay, Some(Overlay::Settings));
+        assert!(!press(&mut screens, &mut settings, &[Act::Quit]).contains(&Wish::Quit));
+        assert_eq!(screens.overlay, None);
+        assert_eq!(
+            press(&mut screens, &mut settings, &[Act::Quit]),
+            [Wish::Quit]
+        );
+    }
+
+    #[test]
+    fn ghosts_and_netgraph_are_on_or_off_and_other_keys_are_wishes() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Ghosts, Act::Netgraph]);
+        assert!(screens.ghosts && screens.netgraph);
+        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        assert!(!screens.ghosts && screens.netgraph);
+        let wishes = press(
+            &mut screens,
+            &mut settings,
+            &[
+                Act::Link,
+                Act::Prediction,
+                Act::Smoothing,
+                Act::Save,
+                Act::Screenshot,
+            ],
+        );
+        assert_eq!(
+            wishes,
+            [
+                Wish::NextLink,
+                Wish::Prediction,
+                Wish::Smoothing,
+                Wish::Save,
+                Wish::Screenshot
+            ]
+        );
+    }
+
+    #[test]
+    fn settings_are_changed_row_by_row_while_the_match_goes_on() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert!(screens.takes_keys());
+        press(&mut screens, &mut settings, &[Act::SecondLeft]);
+        assert!(settings.volume < Settings::default().volume);
+        for _ in 0..3 {
+            press(&mut screens, &mut settings, &[Act::SecondDown]);
+        }
+        press(&mut screens, &mut settings, &[Act::SecondReady]);
+        assert!(!settings.names);
+        press(&mut screens, &mut settings, &[Act::SecondDown]);
+        press(&mut screens, &mut settings, &[Act::SecondReady]);
+        assert_eq!(screens.binding, Some(Act::Up));
+        let mut board = Board::with(&[]);
+        board.key = Some(macroquad::prelude::KeyCode::Q);
+        screens.handle(&board, &[], &mut settings, SCREEN);
+        assert_eq!(settings.keys.name(Act::Up), "Q");
+    }
+
+    #[test]
+    fn a_click_on_a_row_changes_it() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        let mut board = Board::with(&[]);
+        board.mouse = settings_rows(SCREEN)[3].middle();
+        board.clicked = true;
+        screens.handle(&board, &[], &mut settings, SCREEN);
+        assert!(!settings.names);
+    }
+
+    fn touch(screens: &mut Screens, settings: &mut Settings, button: Button) -> Vec<Wish> {
+        let mut stick = Stick::default();
+        stick.press(button);
+        screens.handle(&Board::default(), &[stick], settings, SCREEN)
+    }
+
+    #[test]
+    fn a_gamepad_s_button_begins_unless_something_lies_over_the_title() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        let wishes = touch(&mut screens, &mut settings, Button::Start);
+        assert!(wishes.is_empty(), "there is no title");
+        (screens.title, screens.overlay) = (true, Some(Overlay::Help));
+        touch(&mut screens, &mut settings, Button::Start);
+        assert!(screens.title && screens.points());
+        touch(&mut screens, &mut settings, Button::East);
+        assert!(screens.overlay.is_none() && screens.title);
+        let wishes = touch(&mut screens, &mut settings, Button::Start);
+        assert!(!screens.title && wishes == [Wish::Click] && !screens.points());
+    }
+
+    #[test]
+    fn settings_are_changed_by_gamepad_too_and_their_foot_says_how() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        press(&mut screens, &mut settings, &[Act::Settings]);
+        assert_eq!(
+            screens.settings_foot(&settings.keys),
+            "arrows choose and change, Enter sets a key, Tab or Esc closes; the match goes on"
+        );
+        settings
+            .keys
+            .bind(Act::Ready, macroquad::prelude::KeyCode::Enter);
+        let foot = screens.settings_foot(&settings.keys);
+        assert!(
+            foot.contains("R sets a key"),
+            "whatever key does it: {foot}"
+        );
+        touch(&mut screens, &mut settings, Button::Left);
+        assert!(settings.volume < Settings::default().volume);
+        assert!(screens.settings_foot(&settings.keys).contains("the cross"));
+        (0..4).for_each(|_| drop(touch(&mut screens, &mut settings, Button::Down)));
+        touch(&mut screens, &mut settings, Button::South);
+        assert_eq!(screens.binding, Some(Act::Up));
+        touch(&mut screens, &mut settings, Button::East);
+        assert!(screens.binding.is_none() && screens.overlay == Some(Overlay::Settings));
+        touch(&mut screens, &mut settings, Button::Select);
+        assert!(screens.overlay.is_none());
+        assert!(touch(&mut screens, &mut settings, Button::East).is_empty());
+    }
+
+    #[test]
+    fn the_title_waits_for_a_key_that_begins() {
+        let (mut screens, mut settings) = (Screens::default(), Settings::default());
+        screens.title = true;
+        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        assert!(screens.title);
+        press(&mut screens, &mut settings, &[Act::Dash]);
+        assert!(!screens.title);
+    }
+}

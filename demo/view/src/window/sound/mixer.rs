@@ -1,0 +1,201 @@
+//! [`Mixer`]: the sounds that play now, added up into blocks of stereo.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use twinstep_client::cues::CueId;
+
+use super::order::{Order, Sound};
+use super::synth;
+
+/// Sounds at once; the oldest makes room (law *Bounded*).
+const VOICES_MAX: usize = 24;
+/// A hushed voice is silent after so many samples.
+const HUSH_SAMPLES: f32 = 900.0;
+/// How loud one voice is among many.
+const HEADROOM: f32 = 0.5;
+
+/// A sound that plays.
+struct Voice {
+    cue: Option<CueId>,
+    sound: Sound,
+    next: usize,
+    left: f32,
+    right: f32,
+    /// Falls to 0 once it is hushed.
+    gain: f32,
+    is_hushed: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Mixer {
+    orders: Receiver<Order>,
+    bank: Vec<Vec<f32>>,
+    voices: Vec<Voice>,
+    volume: f32,
+}
+
+impl Mixer {
+    pub(super) fn new(orders: Receiver<Order>) -> Mixer {
+        Mixer {
+            orders,
+            bank: Sound::ALL.into_iter().map(synth::make).collect(),
+            voices: Vec::with_capacity(VOICES_MAX),
+            volume: 1.0,
+        }
+    }
+
+    /// Takes what was ordered; whether anybody is left to order more.
+    pub(super) fn listen(&mut self) -> bool {
+        loop {
+            match self.orders.try_recv() {
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Play {
+                cue,
+                sound,
+                volume,
+                pan,
+            } => {
+                if self.voices.len() == VOICES_MAX {
+                    self.voices.remove(0);
+                }
+                let pan = pan.clamp(-1.0, 1.0) * 0.7;
+                self.voices.push(Voice {
+                    cue,
+                    sound,
+                    next: 0,
+                    left: volume * (1.0 - pan.max(0.0)),
+                    right: volume * (1.0 + pan.min(0.0)),
+                    gain: 1.0,
+                    is_hushed: false,
+                });
+            }
+            Order::Hush(cue) => {
+                for voice in self
+                    .voices
+                    .iter_mut()
+                    .filter(|voice| voice.cue == Some(cue))
+                {
+                    voice.is_hushed = true;
+                }
+            }
+            Order::Volume(volume) => self.volume = volume.clamp(0.0, 1.0),
+        }
+    }
+
+    /// Fills a block: left, right, left, right.
+    pub(super) fn mix(&mut self, block: &mut [i16]) {
+        for pair in block.chunks_exact_mut(2) {
+            let (mut left, mut right) = (0.0, 0.0);
+            for voice in &mut self.voices {
+                let samples = &self.bank[voice.sound as usize];
+                let Some(sample) = samples.get(voice.next) else {
+                    continue;
+                };
+                voice.next += 1;
+                if voice.is_hushed {
+                    voice.gain = (voice.gain - 1.0 / HUSH_SAMPLES).max(0.0);
+                }
+                left += sample * voice.left * voice.gain;
+                right += sample * voice.right * voice.gain;
+            }
+            let level = self.volume * HEADROOM;
+            // Many at once grow together softly instead of clipping.
+            pair[0] = (libm::tanhf(left * level) * 32_000.0) as i16;
+            pair[1] = (libm::tanhf(right * level) * 32_000.0) as i16;
+        }
+        let bank = &self.bank;
+        self.voices
+            .retain(|voice| voice.gain > 0.0 && voice.next < bank[voice.sound as usize].len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    fn mixer() -> (Sender<Order>, Mixer) {
+        let (orders, inbox) = channel();
+        (orders, Mixer::new(inbox))
+    }
+
+    fn play(cue: u64, sound: Sound, pan: f32) -> Order {
+        Order::Play {
+            cue: Some(CueId(cue)),
+            sound,
+            volume: 1.0,
+            pan,
+        }
+    }
+
+    fn loudest(block: &[i16]) -> i16 {
+        block.iter().map(|sample| sample.abs()).max().unwrap()
+    }
+
+    #[test]
+    fn a_sound_is_heard_from_its_side_until_it_ends() {
+        let (orders, mut mixer) = mixer();
+        orders.send(play(1, Sound::Blaster, -1.0)).unwrap();
+        assert!(mixer.listen());
+        let mut block = vec![0; 4_000];
+        mixer.mix(&mut block);
+        let side = |first: usize| -> i64 {
+            block
+                .iter()
+                .skip(first)
+                .step_by(2)
+                .map(|sample| i64::from(sample.abs()))
+                .sum()
+        };
+        assert!(side(0) > 2 * side(1), "{} {}", side(0), side(1));
+        (0..10).for_each(|_| mixer.mix(&mut block));
+        assert_eq!(loudest(&block), 0);
+    }
+
+    #[test]
+    fn a_crowd_of_sounds_does_not_clip_and_takes_no_more_than_its_bound() {
+        let (orders, mut mixer) = mixer();
+        (0..100).for_each(|cue| orders.send(play(cue, Sound::Blast, 0.0)).unwrap());
+        mixer.listen();
+        assert_eq!(mixer.voices.len(), VOICES_MAX);
+        let mut block = vec![0; 8_000];
+        mixer.mix(&mut block);
+        assert!(loudest(&block) > 10_000 && loudest(&block) <= 32_000);
+    }
+
+    #[test]
+    fn a_cancelled_cue_falls_silent_within_some_milliseconds() {
+        let (orders, mut mixer) = mixer();
+        orders.send(play(1, Sound::Blast, 0.0)).unwrap();
+        mixer.listen();
+        let mut block = vec![0; 4_000];
+        mixer.mix(&mut block);
+        orders.send(Order::Hush(CueId(1))).unwrap();
+        mixer.listen();
+        mixer.mix(&mut block);
+        mixer.mix(&mut block);
+        assert_eq!(loudest(&block), 0);
+    }
+
+    #[test]
+    fn the_volume_is_everybody_s_and_the_thread_ends_with_the_speaker() {
+        let (orders, mut mixer) = mixer();
+        orders.send(Order::Volume(0.0)).unwrap();
+        orders.send(play(1, Sound::Blast, 0.0)).unwrap();
+        assert!(mixer.listen());
+        let mut block = vec![0; 4_000];
+        mixer.mix(&mut block);
+        assert_eq!(loudest(&block), 0);
+        drop(orders);
+        assert!(!mixer.listen());
+    }
+}

@@ -1,0 +1,105 @@
+//! Sound: made of numbers at start-up, mixed in a thread of its own, and played by whatever is there.
+//!
+//! ```text
+//!   cue ──▶ Heard ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
+//!                            │                       Linux: PulseAudio's or PipeWire's socket, else `aplay`
+//!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
+//! ```
+//!
+//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without
+//! a device nothing is heard, and it is said once.
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod mixer;
+mod order;
+#[cfg(target_os = "linux")]
+mod output;
+mod silence;
+mod synth;
+#[cfg_attr(target_os = "linux", allow(dead_code))]
+mod system;
+
+#[cfg(target_os = "linux")]
+use std::sync::mpsc::{Sender, channel};
+
+use twinstep_client::cues::CueId;
+
+pub(crate) use order::Sound;
+
+use order::Order;
+use silence::NoSound;
+
+/// Where sounds are sent to; silent if it has to be.
+pub(crate) struct Speaker(Voice);
+
+enum Voice {
+    Silent,
+    #[cfg(target_os = "linux")]
+    Mixer {
+        orders: Sender<Order>,
+        /// Plays while it is held.
+        _output: output::Output,
+    },
+    #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
+    System(system::System),
+}
+
+impl Speaker {
+    /// One that says nothing.
+    pub(crate) fn silent() -> Speaker {
+        Speaker(Voice::Silent)
+    }
+
+    /// Opens the first output that there is. Needs the window.
+    ///
+    /// # Errors
+    /// There is none.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn open() -> Result<Speaker, NoSound> {
+        let (orders, inbox) = channel();
+        let output = output::Output::open(mixer::Mixer::new(inbox))?;
+        Ok(Speaker(Voice::Mixer {
+            orders,
+            _output: output,
+        }))
+    }
+
+    /// Opens the first output that there is. Needs the window.
+    ///
+    /// # Errors
+    /// There is none.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) async fn open() -> Result<Speaker, NoSound> {
+        let system = system::System::open().await?;
+        Ok(Speaker(Voice::System(system)))
+    }
+
+    pub(crate) fn play(&mut self, cue: Option<CueId>, sound: Sound, volume: f32, pan: f32) {
+        self.tell(Order::Play {
+            cue,
+            sound,
+            volume,
+            pan,
+        });
+    }
+
+    /// What a cue started ends.
+    pub(crate) fn hush(&mut self, cue: CueId) {
+        self.tell(Order::Hush(cue));
+    }
+
+    /// How loud everything is, 0 ..= 1.
+    pub(crate) fn set_volume(&mut self, volume: f32) {
+        self.tell(Order::Volume(volume));
+    }
+
+    fn tell(&mut self, order: Order) {
+        match &mut self.0 {
+            Voice::Silent => {}
+            // A device that was taken away plays nothing.
+            #[cfg(target_os = "linux")]
+            Voice::Mixer { orders, .. } => drop(orders.send(order)),
+            Voice::System(system) => system.obey(order),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! [`Stage`]: one frame of the view: hands in, the match goes on, cues become effects, and a picture is painted. It has
+//! no window and no clock, so the window, the pictures for documents, the measurements and the tests all play on it.
+//!
+//! ```text
+//!   Input ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ Scene ──▶ camera ──▶ Batch
+//! ```
+//!
+//! Invariant: what is held in a frame is in the picture of that frame.
+
+use glam::Vec2;
+use powderkeg_game::{Command, Pad};
+use twinstep_client::client::Ended;
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Key, Mwc, Tick};
+
+use super::atlas::Atlas;
+use super::batch::Batch;
+use super::camera::{Camera, Focus};
+use super::effects::{Effects, Heard};
+use super::input::{Act, Board, Hands, Order, Stick, View};
+use super::paint::{self, Picture, reel_bar};
+use super::palette::{FAINT, INK, Tint, WARN};
+use super::rect::Rect;
+use super::scene::Scene;
+use super::screens::{Screens, Wish};
+use super::settings::Settings;
+use super::sound::{Sound, Speaker};
+use crate::feed::Feed;
+
+/// What is farther away is not heard, in units.
+const EARSHOT: f32 = 34.0;
+
+/// What happened at the desk since the last frame.
+pub(crate) struct Input<'a> {
+    pub(crate) board: &'a Board,
+    pub(crate) sticks: &'a [Stick],
+    /// The window, in pixels.
+    pub(crate) size: Vec2,
+    /// Since the last frame, in seconds.
+    pub(crate) dt: f32,
+    /// What somebody else holds instead: a script, or a test.
+    pub(crate) pads: Option<&'a [Pad]>,
+}
+
+/// See the [module](self).
+pub(crate) struct Stage {
+    pub(crate) feed: Feed,
+    pub(crate) scene: Scene,
+    pub(crate) effects: Effects,
+    pub(crate) camera: Camera,
+    pub(crate) screens: Screens,
+    pub(crate) settings: Settings,
+    pub(crate) batch: Batch,
+    /// The atlas is another one than before.
+    pub(crate) has_new_atlas: bool,
+    /// Whether the camera follows who sits here, else it shows the whole arena.
+    pub(crate) follows: bool,
+    hands: Hands,
+    speaker: Speaker,
+    luck: Mwc,
+    tick: Tick,
+    /// Where those who sit here were seen last: whoever is dead looks on from there.
+    followed: Vec<Vec2>,
+}
+
+impl Stage {
+    pub(crate) fn new(feed: Feed, speaker: Speaker, size: Vec2) -> Stage {
+        let rules = feed.rules().clone();
+        let scene = Scene::new(rules);
+        let is_live = feed.replay().is_none();
+        let settings = Settings::default();
+        let mut stage = Stage {
+            effects: Effects::default(),
+            camera: Camera::new(),
+            screens: Screens {
+                title: is_live,
+                ..Screens::default()
+            },
+            batch: Batch::new(Atlas::new(Atlas::scale_for(size), settings.colors)),
+            has_new_atlas: true,
+            follows: true,
+            hands: Hands::default(),
+            luck: Mwc::seed(1).fork(Key::new(1, 1)),
+            tick: Tick(0),
+            followed: Vec::new(),
+            scene,
+            feed,
+            settings,
+            speaker,
+        };
+        stage.set_settings(Settings::default());
+        stage
+    }
+
+    /// Plays by these from now on.
+    pub(crate) fn set_settings(&mut self, settings: Settings) {
+        self.speaker.set_volume(settings.volume);
+        self.settings = settings;
+    }
+
+    /// The floor's colour.
+    pub(crate) fn background(&self) -> Tint {
+        self.settings.colors.floor()
+    }
+
+    /// Plays one frame; the wishes that only the window can fulfil.
+    ///
+    /// # Errors
+    /// The match is over for this screen. The picture is painted all the same, and says why.
+    pub(crate) fn frame(&mut self, input: &Input<'_>) -> Result<Vec<Wish>, Ended> {
+        let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
+        self.fit(input.size);
+        let taken = self.screens.takes_keys();
+        let wishes = self
+            .screens
+            .handle(input.board, input.sticks, &mut self.settings, screen);
+        // A key that closed the title or a setting is not also a dash.
+        let taken = taken || self.screens.takes_keys();
+        self.read_hands(input, taken);
+        if self.feed.replay().is_some() && !taken {
+            self.wind(input, screen);
+        }
+        let neutral = [Pad::default(); 2];
+        let held: &[Pad] = if taken { &neutral } else { &self.hands.pads };
+        let played = self.feed.advance(input.pads.unwrap_or(held));
+        if let Err(ended) = &played {
+            self.screens
+                .closing
+                .get_or_insert_with(|| ended.to_string());
+        }
+        self.listen();
+        self.scene.gather(&self.feed, self.screens.ghosts);
+        self.look(input.dt, screen);
+        self.sound();
+        let left = wishes
+            .into_iter()
+            .filter(|wish| !self.fulfil(*wish))
+            .collect();
+        self.paint(input, screen);
+        played.map(|()| left)
+    }
+
+    /// Draws sprites anew if the window's size or the settings ask for it.
+    fn fit(&mut self, size: Vec2) {
+        let scale = Atlas::scale_for(size);
+        let mode = self.settings.colors;
+        if scale != self.batch.atlas.scale || mode != self.batch.atlas.mode {
+            self.batch = Batch::new(Atlas::new(scale, mode));
+            self.has_new_atlas = true;
+        }
+    }
+
+    fn read_hands(&mut self, input: &Input<'_>, taken: bool) {
+        let seats = self.feed.seats();
+        let me = seats.first().and_then(|id| self.scene.player(*id));
+        let view = View {
+            player: me.map(|thing| self.camera.to_screen(thing.at)),
+            seats: seats.len(),
+        };
+        self.hands.read(input.board, input.sticks, view);
+        if taken {
+            return;
+        }
+        for (seat, order) in &self.hands.orders {
+            match order {
+                Order::Dash => self.feed.order(*seat, Command::Dash),
+                Order::Light => self.feed.light(*seat),
+                // It is asked for in some phases only.
+                Order::Ready if self.scene.phase.is_waiting() => {
+                    self.feed.order(*seat, Command::Ready)
+                }
+                Order::Ready => {}
+            }
+        }
+    }
+
+    /// The keys and the bar of a replay.
+    fn wind(&mut self, input: &Input<'_>, screen: Rect) {
+        let board = input.board;
+        let Some(reel) = self.feed.replay_mut() else {
+            return;
+        };
+        let bar = reel_bar(screen);
+        if board.pressed(Act::Dash) {
+            reel.toggle_pause();
+        }
+        for (acts, seconds) in [
+            ([Act::Left, Act::SecondLeft], -5),
+            ([Act::Right, Act::SecondRight], 5),
+        ] {
+            if acts.into_iter().any(|act| board.pressed(act)) {
+                reel.skip_seconds(seconds);
+            }
+        }
+        if board.pressed(Act::Up) || board.pressed(Act::SecondUp) {
+            reel.set_speed(reel.speed().faster());
+        }
+        if board.pressed(Act::Down) || board.pressed(Act::SecondDown) {
+            reel.set_speed(reel.speed().slower());
+        }
+        if board.button && bar.contains(board.mouse) {
+            reel.seek_part((board.mouse.x - bar.at.x) / bar.size.x);
+        }
+    }
+
+    /// Takes what the feed has to tell.
+    fn listen(&mut self) {
+        let (now, tick) = (self.feed.now(), self.feed.tick());
+        // A seek: what was thrown belongs to another time.
+        if self.feed.replay().is_some() && (tick < self.tick || tick.0 > self.tick.0 + 120) {
+            self.effects.clear();
+        }
+        self.tick = tick;
+        self.effects.advance(now);
+        while let Some(event) = self.feed.poll_cue() {
+            self.effects
+                .handle(now, &event, &self.scene, self.settings.colors);
+        }
+        while let Some(note) = self.feed.poll_note() {
+            self.effects.note(now, note.words, FAINT);
+        }
+    }
+
+    fn look(&mut self, dt: f32, screen: Rect) {
+        let locals = self.scene.locals();
+        if !locals.is_empty() {
+            self.followed = locals;
+        }
+        let whom: &[Vec2] = if self.screens.title || !self.follows {
+            &[]
+        } else {
+            &self.followed
+        };
+        let aim = match (self.hands.pads.first(), whom) {
+            (Some(pad), [_]) => pad.aim.unit() * 14.0,
+            _ => Vec2::ZERO,
+        };
+        let middle = self.camera.at();
+        for (at, strength) in self.effects.quakes.drain(..) {
+            let near = at.map_or(1.0, |at| 1.0 - (at.distance(middle) / EARSHOT).min(1.0));
+            self.camera.shake(strength * near);
+        }
+        let focus = Focus {
+            whom,
+            aim,
+            half: self.scene.rules.half,
+            screen: screen.size,
+        };
+        self.camera
+            .follow(&focus, dt, self.settings.shake, &mut self.luck);
+    }
+
+    fn sound(&mut self) {
+        let middle = self.camera.at();
+        for Heard { cue, sound, at } in self.effects.heard.drain(..) {
+            let (volume, pan) = match at {
+                None => (1.0, 0.0),
+                Some(at) => {
+                    let way = at - middle;
+                    let near = 1.0 - (way.length() / EARSHOT).min(1.0);
+                    (near * near, way.x / EARSHOT * 1.6)
+                }
+            };
+            if volume > 0.02 {
+                self.speaker.play(Some(cue), sound, volume, pan);
+            }
+        }
+        for cue in self.effects.hushed.drain(..) {
+            self.speaker.hush(cue);
+        }
+    }
+
+    /// What needs no window; whether it was that.
+    fn fulfil(&mut self, wish: Wish) -> bool {
+        match wish {
+            Wish::NextLink => {
+                let presets = LinkProfile::PRESETS;
+                let Some(link) = self.feed.link().map(str::to_owned) else {
+                    self.tell("the link is a real one: it cannot be switched", WARN);
+                    return true;
+                };
+                let at = presets.iter().position(|(name, _)| *name == link);
+                let next = at.map_or(0, |at| (at + 1) % presets.len());
+                self.feed.set_link(next);
+                self.tell(&format!("link: {}", presets[next].0), INK);
+            }
+            Wish::Prediction => {
+                let predicts = !self.feed.predicts();
+                self.feed.set_predicts(predicts);
+            }
+            Wish::Smoothing => {
+                let smooths = !self.feed.smooths();
+                self.feed.set_smooths(smooths);
+            }
+            Wish::Click => self.speaker.play(None, Sound::Click, 0.6, 0.0),
+            Wish::Settings => {
+                self.speaker.set_volume(self.settings.volume);
+                self.speaker.play(None, Sound::Click, 0.6, 0.0);
+            }
+            Wish::Save => self.feed.keep_replay(),
+            Wish::Screenshot | Wish::Quit => return false,
+        }
+        true
+    }
+
+    /// A line of words.
+    pub(crate) fn tell(&mut self, words: &str, tint: Tint) {
+        self.effects.note(self.feed.now(), words.to_owned(), tint);
+    }
+
+    fn paint(&mut self, input: &Input<'_>, screen: Rect) {
+        let points = self.screens.points() || self.feed.replay().is_some();
+        let has_mouse = self.hands.aims_by_mouse();
+        let aims = !self.feed.seats().is_empty() && !points;
+        let picture = Picture {
+            scene: &self.scene,
+            effects: &self.effects,
+            camera: &self.camera,
+            screens: &self.screens,
+            settings: &self.settings,
+            screen,
+            crosshair: (aims && has_mouse).then_some(input.board.mouse),
+            pointer: (points && has_mouse).then_some(input.board.mouse),
+        };
+        paint::paint(&mut self.batch, &picture);
+    }
+}
