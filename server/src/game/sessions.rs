@@ -141,7 +141,7 @@ impl<S: Simulation> Match<S> {
     pub fn disconnect(&mut self, peer: PeerId) {
         self.forget_caller(peer);
         if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
-            self.standings.keep(self.now, self.peers.remove(at));
+            self.standings.keep(self.now, self.peers.remove(at).end());
         }
     }
 
@@ -264,7 +264,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
         let peer = self.peers.remove(at);
         self.say_closed(peer.id, code);
-        self.standings.keep(self.now, peer);
+        self.standings.keep(self.now, peer.end());
     }
 
     /// A transport is told that it is over.
