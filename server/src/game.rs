@@ -14,151 +14,80 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use twinstep_core::bounds::{
-    ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE, PLAYERS_MAX,
-    QUERIES_OPEN_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, WAITED_PER_MINUTE,
-};
-use twinstep_core::codec;
-use twinstep_core::digest::NanError;
-use twinstep_core::frame::{Answer, FrameData, PlayerSet};
-use twinstep_core::journal::{JournalError, WrittenBy};
-use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
-use twinstep_core::packet::{ByteCounts, DownKind, message};
+use twinstep_core::bounds::{PLAYERS_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::journal::{WriteError, WrittenBy};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::Recorder;
 use twinstep_core::turn::Cadence;
-use twinstep_core::wire::Writer;
-use twinstep_core::world::{Presence, Stepper, World};
-use twinstep_core::{Key, OpenQuery, PlayerId, RosterChange, Simulation, Tick};
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
 use crate::caught::Panics;
-use crate::config::{ConfigError, MatchConfig, Spectators};
-use crate::down::{Telling, Views, tell_lane};
+use crate::config::{ConfigError, MatchConfig};
+use crate::down::Views;
 use crate::history::History;
-use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
-use crate::incident::{INCIDENTS_MAX, Incident, Told, Trouble};
-use crate::outbox::{Item, JobId, Outbox, Output};
+use crate::hooks::{AdmitAll, Referee, Resolver};
+use crate::incident::{INCIDENTS_MAX, Incident, Told};
+use crate::outbox::{Item, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
 use crate::serials::Serials;
-use crate::standing::{Standing, Standings};
-use crate::up::{self, Asked, Said};
+use crate::standing::Standings;
+use crate::up::Said;
 
+// Parts, which own their fields: none of them knows the match.
+mod caller;
+mod clock;
+mod company;
+mod ended;
+mod errors;
+mod fold;
+mod noted;
+mod start;
+mod watched;
+mod weight;
+
+// What the match does with them.
+mod advance;
 mod answers;
 mod blame;
 mod cadence;
 mod callers;
 mod care;
-mod clock;
-mod company;
 mod costs;
 mod evidence;
 mod healing;
 mod joining;
-
 mod resume;
 mod sessions;
+mod snapshots;
 mod spectators;
+mod telling;
 mod tick;
 mod tickets;
-mod weight;
 
-pub use evidence::{Folded, Unfolded};
-use resume::Return;
-pub use resume::{KEPT, MOVED, ResumeError, Resumed};
-pub(crate) use resume::{is_over, is_resumable};
-
-/// A match that cannot be started.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A policy out of its range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The rules or the state hold a NaN.
-    #[error("the game cannot be digested: {0}")]
-    Nan(#[from] NanError),
-    /// The journal refuses its beginning.
-    #[error("the journal cannot be started: {0}")]
-    Journal(#[from] twinstep_core::journal::WriteError),
-}
-
-/// Desync reports that wait to be taken.
-const REPORTS_MAX: usize = 16;
-
-/// What a match has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MatchStats {
-    /// Turns sent.
-    pub turns: u64,
-    /// Queries asked.
-    pub queries: u64,
-    /// Outcomes decided (`None`s not counted).
-    pub outcomes: u64,
-    /// Outcomes that the client of the player who asked gave.
-    pub owner_answers: u64,
-    /// Answers of owners that the referee refused.
-    pub forged_answers: u64,
-    /// Queries that stayed without an answer.
-    pub unanswered: u64,
-    /// Clients whose authority differed from the server's.
-    pub desyncs: u64,
-    /// Desyncs at which the journal says that this server's own world differs.
-    pub server_faults: u64,
-    /// Desyncs at which the journal's frames lead to another world each time: the step is not pure.
-    pub impure_steps: u64,
-    /// Desync reports that nobody asked for, or for which there was no room.
-    pub reports_dropped: u64,
-    /// Worlds sent to heal.
-    pub heals: u64,
-    /// Sessions that began with what the match began with, which they had, and the frames since: without a world.
-    pub joined_by_frames: u64,
-    /// Packets that could not be read.
-    pub malformed: u64,
-    /// Panics of the step or a hook that were caught.
-    pub panics: u64,
-    /// Steps that brought a NaN into the state, and did not count.
-    pub nans: u64,
-    /// Outcomes that were over their bound, or could not be read again: their queries stayed unanswered.
-    pub outcomes_unsent: u64,
-    /// The world's size when it was last looked at (every 10 s, and when it is sent), in bytes. Above
-    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) nobody can join or be healed, and from half of it on
-    /// an incident warns.
-    pub world_bytes: usize,
-    /// Worlds that were not written, kept or sent, because they were too large.
-    pub worlds_too_large: u64,
-    /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
-    pub journal_lost: Option<Tick>,
-    /// By how much the match's clock gave way, because it was not advanced in time.
-    pub slipped: Duration,
-    /// For how long the match stood still for machines that trailed.
-    pub held: Duration,
-}
-
-/// A client's word on where its state differed, as it came (escaped and bounded by the client; not
-/// trusted).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Whose word.
-    pub peer: PeerId,
-    /// Its text.
-    pub text: String,
-    /// The journal says that the client was right: this server's own world differs from it.
-    pub server_at_fault: bool,
-    /// The journal's frames lead to another world each time: the step is not pure, and neither side is at fault.
-    pub step_impure: bool,
-}
-
-/// A world as bytes, and its tick.
-type Snapshot = (Tick, Arc<[u8]>);
+use caller::Caller;
+use clock::{Clock, Return};
+use company::Company;
+pub use ended::{KEPT, MOVED};
+pub(crate) use ended::{is_over, is_resumable};
+pub use errors::{ResumeError, StartError};
+pub use fold::{Folded, Unfolded};
+use noted::REPORTS_MAX;
+pub use noted::{MatchStats, Report};
+use start::Start;
+use watched::{Snapshot, Watched};
+use weight::Weight;
 
 /// One running match.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     hello: Hello,
     /// What it began with, if that is known.
-    start: Option<joining::Start>,
+    start: Option<Start>,
     rules: Arc<S::Rules>,
     world: World<S>,
     stepper: Stepper<S>,
@@ -170,10 +99,10 @@ pub struct Match<S: Simulation> {
     /// Who had each number last, also when it has left.
     lately: [Option<String>; PLAYERS_MAX],
     peers: Vec<Peer>,
-    callers: Vec<callers::Caller>,
+    callers: Vec<Caller>,
     standings: Standings,
     serials: Serials,
-    watched: spectators::Watched,
+    watched: Watched,
     views_of_spectators: Views,
     sealer: Sealer<S>,
     queries: Queries<S>,
@@ -182,11 +111,11 @@ pub struct Match<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
     panics: Panics,
-    weight: weight::Weight,
+    weight: Weight,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
-    company: company::Company,
-    clock: clock::Clock,
+    company: Company,
+    clock: Clock,
     /// Who is waited for after a crash.
     returning: Option<Return>,
     /// Until then nobody is blamed for its silence: everybody had to find its way back.
@@ -224,7 +153,7 @@ impl<S: Simulation> Match<S> {
         let world = World::new(sim, config.start).clocked(config.cadence());
         let mut history = History::new(config.start);
         history.keep_world(&world);
-        let start = joining::Start::of(&world)?;
+        let start = Start::of(&world)?;
         let mut game = Match::begin(config, hello, world, history, rules, resolver)?;
         game.start = Some(start);
         Ok(game)
@@ -253,7 +182,7 @@ impl<S: Simulation> Match<S> {
             callers: Vec::new(),
             standings: Standings::default(),
             serials: Serials::default(),
-            watched: spectators::Watched::default(),
+            watched: Watched::default(),
             views_of_spectators: Views::default(),
             sealer: Sealer::default(),
             queries: Queries::default(),
@@ -261,11 +190,11 @@ impl<S: Simulation> Match<S> {
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
             panics: Panics::default(),
-            weight: weight::Weight::default(),
+            weight: Weight::default(),
             recorder: None,
             outbox: Outbox::new(),
-            company: company::Company::default(),
-            clock: clock::Clock::default(),
+            company: Company::default(),
+            clock: Clock::default(),
             returning: None,
             excused_until: Duration::ZERO,
             asked_delay: None,
@@ -496,10 +425,7 @@ impl<S: Simulation> Match<S> {
 
     fn journal(
         &mut self,
-        write: impl FnOnce(
-            &mut Recorder<S>,
-            &mut Vec<u8>,
-        ) -> Result<(), twinstep_core::journal::WriteError>,
+        write: impl FnOnce(&mut Recorder<S>, &mut Vec<u8>) -> Result<(), WriteError>,
     ) {
         let Some(recorder) = &mut self.recorder else {
             return;
@@ -512,4 +438,12 @@ impl<S: Simulation> Match<S> {
             Err(_) => self.outbox.bytes.truncate(start),
         }
     }
+}
+
+/// A match that goes on, and what to do with its file.
+pub struct Resumed<S: Simulation> {
+    /// The match.
+    pub game: Match<S>,
+    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
+    pub keep_bytes: u64,
 }

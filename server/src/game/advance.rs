@@ -13,11 +13,20 @@
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
 //! what the m − 1 turns between do not absorb (seed rows 43 and 76).
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{KEEP_ALIVE, RTT_MAX};
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::packet::hello::CloseCode;
+
+use super::Match;
+use super::clock::Wait;
 use super::costs::Budget;
-use super::*;
 use crate::config::{Laggards, Sealing};
+use crate::down::tell_lane;
+use crate::peer::{Peer, Stage};
+use crate::up;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
 const REPEAT: Duration = Duration::from_millis(50);
@@ -31,42 +40,6 @@ const STOOD: Duration = Duration::from_millis(500);
 /// how far it is once a frame, and steps only then.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
-
-/// The schedule of a match.
-#[derive(Default)]
-pub(super) struct Clock {
-    /// When the next tick, or turn, is to be sealed.
-    due: Option<Duration>,
-    /// With a command delay: lengths of the turns that are sealed and not due, oldest first.
-    ahead: VecDeque<Duration>,
-    /// Since when the match waits.
-    waiting_since: Option<Duration>,
-    /// For whom the match was last found waiting.
-    waited_for: Option<Wait>,
-    /// How much of what this wait has cost is paid.
-    paid: Duration,
-    advanced_at: Option<Duration>,
-    told_at: Duration,
-}
-
-/// Why the match does not go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// For these players' batches.
-    Batches(PlayerSet),
-    /// For these players' machines to come closer.
-    Laggards(PlayerSet),
-    /// For these players to return after the server's restart.
-    Return(PlayerSet),
-}
-
-impl Wait {
-    fn players(self) -> PlayerSet {
-        match self {
-            Wait::Batches(players) | Wait::Laggards(players) | Wait::Return(players) => players,
-        }
-    }
-}
 
 impl<S: Simulation> Match<S> {
     /// When [`advance`](Match::advance) has something to do next.
@@ -348,67 +321,6 @@ impl<S: Simulation> Match<S> {
             due: self.clock.due.unwrap_or(now),
             turn_length: turn.cadence.turn(),
             tick: turn.cadence.tick(),
-        }
-    }
-
-    /// The schedule goes on from here after a restart: m turns are sealed ahead already.
-    pub(super) fn restart_clock(&mut self) {
-        let length = self.world.turn().cadence.turn();
-        let m = usize::from(self.config.command_delay);
-        self.clock = Clock {
-            ahead: std::iter::repeat_n(length, m).collect(),
-            ..Clock::default()
-        };
-    }
-
-    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
-    pub(super) fn tell(&mut self, again: bool) {
-        self.clock.told_at = self.now;
-        let waiting = self.waiting();
-        let now = self.now;
-        let [before, frame] = &mut self.scratch;
-        let mut telling = Telling {
-            now,
-            // Law Journal first: ticks of a turn that is not full are not written yet.
-            next: self.world.turn().began,
-            sealing: self.world.tick(),
-            turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
-            waiting,
-            company: None,
-            announce: self.config.announce,
-            history: &self.history,
-            seats: &self.seats,
-            before,
-            frame,
-            views: &mut self.views_of_spectators,
-        };
-        telling.views.clear();
-        let (newest, sealing) = (telling.next, telling.sealing);
-        let delay = self.config.spectators.delay_ticks;
-        let company = self.company.block(self.world.tick());
-        for peer in &mut self.peers {
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
-                continue;
-            }
-            let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
-            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
-            if delay == 0 || !peer.is_spectator() {
-                let quiet = slow || again && peer.wanted >= newest;
-                if !quiet || silent {
-                    telling.next = newest;
-                    telling.sealing = sealing;
-                    telling.waiting = waiting;
-                    telling.company = company;
-                    telling.tell(peer, slow, &mut self.outbox);
-                }
-            } else if silent {
-                telling.next = newest.back(delay).max(self.config.start);
-                telling.sealing = telling.next;
-                // Who is waited for now is no news of then.
-                telling.waiting = PlayerSet::default();
-                telling.company = self.company.block(telling.next);
-                telling.tell(peer, slow, &mut self.outbox);
-            }
         }
     }
 

@@ -11,10 +11,16 @@
 //! Law **One door**: whoever decides, the outcome enters as an action of a frame, once.
 
 use twinstep_core::bounds::owner_ticks;
+use twinstep_core::frame::Answer;
+use twinstep_core::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
-use super::*;
+use super::Match;
 use crate::caught::Caught;
 use crate::config::Resolves;
+use crate::hooks::{Look, Resolution};
+use crate::incident::{Incident, Trouble};
+use crate::outbox::{Item, JobId};
+use crate::peer::{Peer, Stage};
 
 impl<S: Simulation> Match<S> {
     /// What has been asked is answered: by the resolver, or left to its owner's client.

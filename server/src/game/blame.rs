@@ -20,9 +20,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Perspective, PlayerSet};
+use twinstep_core::{PlayerId, Simulation};
 
-use super::*;
+use super::Match;
 use crate::incident::{Incident, Trouble, panic_message};
 
 /// A step that did not lead to a world.

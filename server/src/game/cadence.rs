@@ -9,10 +9,16 @@
 //! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
 //! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
 
-use super::clock::Wait;
-use super::*;
-use crate::tempo::Seen;
+use twinstep_core::bounds::RTT_MAX;
+use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::LOAD_UNITS;
+use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Simulation};
+
+use super::Match;
+use super::clock::Wait;
+use crate::peer::{Peer, Stage};
+use crate::tempo::Seen;
 
 /// A machine cannot keep up if it is busy with the game for this share of its time.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;

@@ -12,20 +12,19 @@
 //! and the client says which by greeting, or not. Invariant: so both ends agree on one session, and an attempt that its
 //! client gave up costs the session that it has nothing.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::JOIN_TIME_MAX;
+use twinstep_core::packet::hello::CloseCode;
+
+use super::Match;
+use super::caller::Caller;
+use crate::peer::{Peer, PeerId};
+use crate::up;
 
 /// Callers of one identity: a client dials by at most so many paths at once. One more replaces the oldest.
 const CALLERS_MAX: usize = 3;
-
-/// A transport of an identity that has a session.
-pub(super) struct Caller {
-    id: PeerId,
-    identity: String,
-    seats: usize,
-    /// The serial of the ticket that it came by, if it came by one.
-    came_by: Option<u64>,
-    pub(super) since: Duration,
-}
 
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before. If it has a session

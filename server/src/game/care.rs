@@ -3,9 +3,17 @@
 //! Invariant: whatever a client does or fails to do, it ends: each stage of a session has its patience, and so has a
 //! seat that nobody sits on.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::bounds::{ACK_CLOSE_AFTER, JOIN_TIME_MAX, RTT_MAX, ticks_in};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::world::Presence;
+use twinstep_core::{PlayerId, RosterChange, Simulation};
+
+use super::Match;
 use crate::config::Sealing;
-use twinstep_core::bounds::ticks_in;
+use crate::outbox::Item;
+use crate::peer::Stage;
 
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);

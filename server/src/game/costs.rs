@@ -9,8 +9,15 @@
 //! Invariant: time in which nobody else could have gone on is nobody's debt: a match whose lines are all alike removes
 //! nobody for them.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::bounds::WAITED_PER_MINUTE;
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::{PlayerId, Simulation};
+
+use super::Match;
 use crate::config::Sealing;
+use crate::standing::Standing;
 
 /// Over this time costs are summed up.
 const MINUTE: Duration = Duration::from_secs(60);

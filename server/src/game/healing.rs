@@ -4,7 +4,15 @@
 //! differed follows when it asks. Invariant: a client's word that it differs is trusted for nothing but this, and within
 //! the bounds of its standing.
 
-use super::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::message;
+use twinstep_core::{Simulation, Tick, codec};
+
+use super::Match;
+use crate::outbox::Item;
 
 impl<S: Simulation> Match<S> {
     /// A client says that it differs at `tick`: its digest is trusted for nothing but this.

@@ -12,12 +12,20 @@
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
-use twinstep_core::digest;
-use twinstep_core::packet::hello::{Basis, Holds};
+use std::sync::Arc;
+use std::time::Duration;
 
+use twinstep_core::bounds::JOINS_AT_ONCE;
+use twinstep_core::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
+use twinstep_core::packet::message;
+use twinstep_core::world::Presence;
+use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
+
+use super::Match;
 use super::spectators::VIEWS_AT_ONCE;
-use super::*;
+use super::watched::Snapshot;
 use crate::config::Resolves;
+use crate::peer::{Peer, Stage};
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
@@ -26,34 +34,6 @@ const BULK_BESIDE: u32 = 128 << 10;
 /// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
 /// have a world for less gets that.
 const FRAME_BYTES: usize = 64;
-
-/// What the match began with, for clients that have it too.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Start {
-    tick: Tick,
-    cadence: Cadence,
-    /// The low half of the simulation's digest.
-    digest: u32,
-}
-
-impl Start {
-    /// `world` is one that a match begins with: nobody is in it.
-    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
-        Ok(Start {
-            tick: world.tick(),
-            cadence: world.turn().cadence,
-            digest: digest::digest(world.sim())? as u32,
-        })
-    }
-
-    /// As [`of`](Start::of), for the first world of a journal: if nobody was in it, and nothing had happened.
-    pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
-        let fresh = World::new(world.sim().clone(), world.tick());
-        let is_fresh = world.digest().ok()? == fresh.digest().ok()?
-            && (world.turn().number, world.turn().began) == (0, world.tick());
-        is_fresh.then(|| Start::of(world).ok()).flatten()
-    }
-}
 
 /// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
 struct Begins {

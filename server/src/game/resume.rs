@@ -14,14 +14,28 @@
 //! The clock then stands still until everybody who was present plays again, so that a crash costs its players
 //! a pause and not their lives; nobody is dropped for a while even if it takes longer.
 
-use twinstep_core::bounds::drop_after_ticks;
-use twinstep_core::journal::WrittenBy;
-use twinstep_core::replay::{Index, Replay, ReplayError};
-use twinstep_core::text::line;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::joining::Start;
-use super::spectators::Watched;
-use super::*;
+use twinstep_core::bounds::{PLAYERS_MAX, drop_after_ticks};
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::journal::{JournalError, WrittenBy};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::{Index, Recorder, Replay, ReplayError};
+use twinstep_core::world::{Presence, World};
+use twinstep_core::{PlayerId, Simulation};
+
+use super::clock::{Clock, Return};
+use super::ended::is_over;
+use super::errors::{ResumeError, StartError};
+use super::start::Start;
+use super::watched::Watched;
+use super::{Match, Resumed};
+use crate::config::{MatchConfig, Spectators};
+use crate::history::History;
+use crate::hooks::Resolver;
+use crate::outbox::Item;
+use crate::peer::Stage;
 
 /// The match's clock waits at most so long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
@@ -31,62 +45,6 @@ const EXCUSED: Duration = Duration::from_secs(30);
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
-/// The reason in a journal whose match another process is to take up.
-pub const MOVED: &str = "moved";
-
-/// The reason in a journal whose server ended in order, and whose match is to go on.
-pub const KEPT: &str = "kept";
-
-/// Why a match cannot be taken up again.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// The journal cannot be played to its end: damaged in the middle, or not of this program.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    /// The match is over.
-    #[error(
-        "the match of this journal is over ({}): begin a new one",
-        line(reason)
-    )]
-    Over {
-        /// Why it ended.
-        reason: String,
-    },
-    /// It is what a client recorded: its seats have names instead of identities.
-    #[error("a client wrote this journal: it can be watched, but not played on")]
-    Recording,
-    /// There are fewer seats than before.
-    #[error(
-        "expected seats for all who played, got {seats}, but {player} was there: allow more players"
-    )]
-    Seats {
-        /// Seats by configuration.
-        seats: usize,
-        /// A player beyond them.
-        player: PlayerId,
-    },
-    /// The configuration.
-    #[error(transparent)]
-    Start(#[from] StartError),
-}
-
-/// A match that goes on, and what to do with its file.
-pub struct Resumed<S: Simulation> {
-    /// The match.
-    pub game: Match<S>,
-    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
-    pub keep_bytes: u64,
-}
-
-/// Who is waited for after a match was taken up again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Return {
-    players: PlayerSet,
-    /// When waiting began; `None`: the match was not advanced yet.
-    since: Option<Duration>,
-}
-
 impl<S: Simulation> Match<S> {
     /// Takes a match up again at the last turn of its journal. `config.start` and
     /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
@@ -147,7 +105,8 @@ impl<S: Simulation> Match<S> {
         let written = start..game.outbox.bytes.len();
         game.outbox.push(Item::Journal(written));
         game.recorder = Some(recorder);
-        game.restart_clock();
+        let turn = game.world.turn().cadence.turn();
+        game.clock = Clock::resumed(game.config.command_delay, turn);
         game.weigh();
         game.resolve(|_| true);
         let safe = index.serials.iter();
@@ -225,17 +184,6 @@ impl<S: Simulation> Match<S> {
             }
         }
     }
-}
-
-/// Why the match of a journal is over for good, if it is.
-pub(crate) fn is_over(index: &Index) -> Option<&str> {
-    let reason = index.ended.as_deref()?;
-    (!is_resumable(reason)).then_some(reason)
-}
-
-/// Whether a match that stopped for this reason is to go on.
-pub(crate) fn is_resumable(reason: &str) -> bool {
-    [MOVED, KEPT].contains(&reason)
 }
 
 /// What the frames of a journal lead to.

@@ -9,9 +9,23 @@
 //!
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
-use twinstep_core::text::plain;
+use std::time::Duration;
 
-use super::*;
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::{DownKind, message};
+use twinstep_core::text::plain;
+use twinstep_core::wire::Writer;
+use twinstep_core::{PlayerId, RosterChange, Simulation};
+
+use super::Match;
+use super::ended::{KEPT, MOVED, is_resumable};
+use super::noted::Report;
+use crate::outbox::Item;
+use crate::peer::{Peer, PeerId, Stage};
+use crate::up;
+use crate::up::Asked;
 
 /// Players' numbers.
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;

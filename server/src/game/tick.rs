@@ -9,8 +9,9 @@
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{PlayerId, Simulation};
 
-use super::*;
+use super::Match;
 use crate::caught::Caught;
 use crate::hooks::Look;
 use crate::outbox::Item;

@@ -1,8 +1,15 @@
-//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`].
+//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`](crate::serials::Serials).
 
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::message;
 use twinstep_udp::SERIAL_END;
 
-use super::*;
+use super::Match;
+use crate::outbox::Item;
+use crate::peer::PeerId;
 
 impl<S: Simulation> Match<S> {
     /// As [`connect`](Match::connect), by a ticket with this serial. It is safe once the session plays: a join that is
