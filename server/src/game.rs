@@ -24,12 +24,11 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
-use crate::caught::Panics;
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::Views;
 use crate::history::History;
 use crate::hooks::{AdmitAll, Referee, Resolver};
-use crate::incident::{INCIDENTS_MAX, Incident, Told};
+use crate::incident::{Incident, Told};
 use crate::outbox::{Item, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
@@ -76,7 +75,7 @@ pub use ended::{KEPT, MOVED};
 pub(crate) use ended::{is_over, is_resumable};
 pub use errors::{ResumeError, StartError};
 pub use fold::{Folded, Unfolded};
-use noted::REPORTS_MAX;
+use noted::Noted;
 pub use noted::{MatchStats, Report};
 use start::Start;
 use watched::{Snapshot, Watched};
@@ -110,7 +109,6 @@ pub struct Match<S: Simulation> {
     owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
-    panics: Panics,
     weight: Weight,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
@@ -130,10 +128,8 @@ pub struct Match<S: Simulation> {
     snapshot: Option<Snapshot>,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
-    reports: Told<Report>,
-    incidents: Told<Incident>,
     closed: Option<CloseCode>,
-    stats: MatchStats,
+    noted: Noted,
 }
 
 impl<S: Simulation> Match<S> {
@@ -189,7 +185,6 @@ impl<S: Simulation> Match<S> {
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
-            panics: Panics::default(),
             weight: Weight::default(),
             recorder: None,
             outbox: Outbox::new(),
@@ -208,10 +203,8 @@ impl<S: Simulation> Match<S> {
                 FrameData::roomy(config.start),
                 FrameData::roomy(config.start),
             ],
-            reports: Told::new(REPORTS_MAX),
-            incidents: Told::new(INCIDENTS_MAX),
             closed: None,
-            stats: MatchStats::default(),
+            noted: Noted::default(),
             world,
             config,
         })
@@ -292,7 +285,7 @@ impl<S: Simulation> Match<S> {
     /// Counters.
     #[must_use]
     pub fn stats(&self) -> MatchStats {
-        self.stats
+        self.noted.stats
     }
 
     /// Counters of a player.
@@ -379,43 +372,35 @@ impl<S: Simulation> Match<S> {
     /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown. A
     /// host that logs them leaves them here.
     pub fn take_reports(&mut self) -> Vec<Report> {
-        self.reports.take()
+        self.noted.reports.take()
     }
 
     /// Takes the oldest desync report.
     pub fn take_report(&mut self) -> Option<Report> {
-        self.reports.pop()
+        self.noted.reports.pop()
     }
 
     /// Takes what went wrong since the last call. A host that logs it leaves it here; if nobody takes it, the newest
     /// are kept.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
-        self.incidents.take()
+        self.noted.incidents.take()
     }
 
     /// What a host has not logged yet.
     pub(crate) fn unlogged(&mut self) -> (&mut Told<Report>, &mut Told<Incident>) {
-        (&mut self.reports, &mut self.incidents)
+        (&mut self.noted.reports, &mut self.noted.incidents)
     }
 
     /// Something went wrong outside of the match's own calls.
     pub(crate) fn note_incident(&mut self, incident: Incident) {
-        self.incidents.push(incident);
-    }
-
-    /// Tells of the panics that hooks were saved from.
-    fn note_panics(&mut self) {
-        self.stats.panics += std::mem::take(&mut self.panics.count);
-        for incident in std::mem::take(&mut self.panics.incidents) {
-            self.note_incident(incident);
-        }
+        self.noted.note(incident);
     }
 
     /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
         self.recorder = None;
         let tick = self.world.tick();
-        self.stats.journal_lost.get_or_insert(tick);
+        self.noted.stats.journal_lost.get_or_insert(tick);
     }
 
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.

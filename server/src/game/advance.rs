@@ -134,7 +134,7 @@ impl<S: Simulation> Match<S> {
     }
 
     fn excuse(&mut self, slip: Duration) {
-        self.stats.slipped += slip;
+        self.noted.stats.slipped += slip;
         for peer in &mut self.peers {
             peer.progress_at += slip;
             peer.since += slip;
@@ -234,7 +234,7 @@ impl<S: Simulation> Match<S> {
         if let Wait::Laggards(players) = wait {
             // How long the others stand still has its bound, whoever is to blame.
             let held = now.saturating_sub(began);
-            self.stats.held += held;
+            self.noted.stats.held += held;
             for peer in &mut self.peers {
                 if peer.players.iter().any(|p| players.contains(*p)) {
                     peer.standing.note_held(now, held);

@@ -30,7 +30,7 @@ impl<S: Simulation> Match<S> {
             if !asked(open) {
                 continue;
             }
-            self.stats.queries += 1;
+            self.noted.stats.queries += 1;
             let name = (open.asked, open.key);
             if self.config.resolves == Resolves::Owner && self.owner_plays(open.key) {
                 self.owed.push(name);
@@ -54,9 +54,10 @@ impl<S: Simulation> Match<S> {
     /// it before players do.
     fn answer(&mut self, asked: Tick, key: Key, outcome: Option<S::Outcome>) {
         if let Err(error) = self.queries.answer(asked, key, outcome) {
-            self.stats.outcomes_unsent += 1;
+            self.noted.stats.outcomes_unsent += 1;
             let message = format!("the outcome of the query {key} of {asked}: {error}");
-            self.note_incident(Incident::new(asked, Trouble::Outcome, &message));
+            self.noted
+                .note(Incident::new(asked, Trouble::Outcome, &message));
             debug_assert!(false, "{message}");
         }
     }
@@ -80,7 +81,7 @@ impl<S: Simulation> Match<S> {
         let Some(open) = open.iter().find(|o| (o.asked, o.key) == (asked, key)) else {
             return;
         };
-        let (resolver, panics) = (&mut self.resolver, &mut self.panics);
+        let (resolver, panics) = (&mut self.resolver, &mut self.noted.panics);
         let resolved = panics.catch(asked, Trouble::Resolver, || {
             resolver.resolve(&look, key, &open.query)
         });
@@ -92,7 +93,7 @@ impl<S: Simulation> Match<S> {
             }
             Some(Resolution::Unanswered) | None => self.answer(asked, key, None),
         }
-        self.note_panics();
+        self.noted.note_panics();
     }
 
     /// What owners owe for too long, and what they can no longer give, is the server's to answer.
@@ -124,10 +125,10 @@ impl<S: Simulation> Match<S> {
             let outcome = answer.outcome.as_ref();
             let is_sealable = outcome.is_some_and(|outcome| self.queries.is_sealable(outcome));
             if is_sealable && self.admits(player, &answer) {
-                self.stats.owner_answers += 1;
+                self.noted.stats.owner_answers += 1;
                 self.answer(answer.asked, answer.key, answer.outcome);
             } else {
-                self.stats.forged_answers += 1;
+                self.noted.stats.forged_answers += 1;
                 self.resolve_here(name);
             }
         }
@@ -149,10 +150,10 @@ impl<S: Simulation> Match<S> {
         };
         let mut referee = Caught {
             referee: &mut *self.referee,
-            panics: &mut self.panics,
+            panics: &mut self.noted.panics,
         };
         let admits = referee.admit_answer(&look, by, answer.key, &open.query, outcome);
-        self.note_panics();
+        self.noted.note_panics();
         admits
     }
 }

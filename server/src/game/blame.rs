@@ -75,14 +75,14 @@ impl<S: Simulation> Match<S> {
         let failure = match stepped {
             Ok(Ok(digest)) => return Ok(digest),
             Ok(Err(nan)) => {
-                self.stats.nans += 1;
+                self.noted.stats.nans += 1;
                 Failure {
                     trouble: Trouble::Nan,
                     message: nan.to_string(),
                 }
             }
             Err(panic) => {
-                self.stats.panics += 1;
+                self.noted.stats.panics += 1;
                 Failure {
                     trouble: Trouble::Step,
                     message: panic_message(&*panic).to_owned(),
@@ -96,9 +96,9 @@ impl<S: Simulation> Match<S> {
     fn retry(&mut self) -> Option<u64> {
         let before = self.history.world(self.frame.tick)?;
         self.world.clone_from(before);
-        let counted = (self.stats.panics, self.stats.nans);
+        let counted = (self.noted.stats.panics, self.noted.stats.nans);
         let digest = self.attempt().ok();
-        (self.stats.panics, self.stats.nans) = counted;
+        (self.noted.stats.panics, self.noted.stats.nans) = counted;
         digest
     }
 
@@ -111,7 +111,8 @@ impl<S: Simulation> Match<S> {
         let Some(mut stepped) = found else {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
-            self.note_incident(incident.with_orders(&sealed, &self.identities, |_| true));
+            self.noted
+                .note(incident.with_orders(&sealed, &self.identities, |_| true));
             return None;
         };
         let (frame, identities) = (&self.frame, &self.identities);
@@ -128,7 +129,7 @@ impl<S: Simulation> Match<S> {
                 incident.add(&format_args!("the input of {player}"));
             }
         }
-        self.note_incident(incident);
+        self.noted.note(incident);
         self.sealer
             .refuse_missing(&sealed, &self.frame, &mut self.seats);
         for player in stepped.guilty.iter() {

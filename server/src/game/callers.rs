@@ -96,7 +96,7 @@ impl<S: Simulation> Match<S> {
         let heard = match up::greeting(bytes) {
             Ok(heard) => heard,
             Err(_) => {
-                self.stats.malformed += 1;
+                self.noted.stats.malformed += 1;
                 self.strike_caller(now, at);
                 return None;
             }

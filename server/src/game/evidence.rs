@@ -45,12 +45,14 @@ impl<S: Simulation> Match<S> {
             Err(error) => error.to_string(),
         };
         if differs {
-            self.stats.server_faults += 1;
-            self.note_incident(Incident::new(tick, Trouble::ServerDiffers, &message));
+            self.noted.stats.server_faults += 1;
+            self.noted
+                .note(Incident::new(tick, Trouble::ServerDiffers, &message));
         }
         if impure {
-            self.stats.impure_steps += 1;
-            self.note_incident(Incident::new(tick, Trouble::Impure, &message));
+            self.noted.stats.impure_steps += 1;
+            self.noted
+                .note(Incident::new(tick, Trouble::Impure, &message));
         }
         let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) else {
             return;

@@ -24,7 +24,7 @@ impl<S: Simulation> Match<S> {
         if !self.send_world(now, at) {
             return;
         }
-        self.stats.desyncs += 1;
+        self.noted.stats.desyncs += 1;
         if self.recorder.is_some() {
             let peer = self.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));
@@ -56,7 +56,7 @@ impl<S: Simulation> Match<S> {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };
-        self.stats.heals += 1;
+        self.noted.stats.heals += 1;
         self.peers[at].lane_out.push(message::HEAL, world).is_ok()
     }
 

@@ -88,7 +88,7 @@ impl<S: Simulation> Match<S> {
             self.company.wish(*player, name);
         }
         peer.needs_world = needs_world;
-        self.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
+        self.noted.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.standing.may_be_excused(now) {
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
             for player in &peer.players {
@@ -131,7 +131,7 @@ impl<S: Simulation> Match<S> {
             return None;
         }
         let bytes = FRAME_BYTES * (shown - from) as usize;
-        let is_cheaper = bytes <= self.stats.world_bytes;
+        let is_cheaper = bytes <= self.noted.stats.world_bytes;
         (is_cheaper || basis == Basis::Authority).then_some((basis, from))
     }
 

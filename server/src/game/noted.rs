@@ -1,13 +1,15 @@
-//! What a match has counted, and what clients say of where they differed.
+//! [`Noted`]: what a match has counted, what went wrong in it, and what clients say of where they differed.
 
 use std::time::Duration;
 
 use twinstep_core::Tick;
 
+use crate::caught::Panics;
+use crate::incident::{INCIDENTS_MAX, Incident, Told};
 use crate::peer::PeerId;
 
 /// Desync reports that wait to be taken.
-pub(super) const REPORTS_MAX: usize = 16;
+const REPORTS_MAX: usize = 16;
 
 /// What a match has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,4 +72,39 @@ pub struct Report {
     pub server_at_fault: bool,
     /// The journal's frames lead to another world each time: the step is not pure, and neither side is at fault.
     pub step_impure: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Noted {
+    pub(super) stats: MatchStats,
+    /// Panics that hooks were saved from, and that are not told yet.
+    pub(super) panics: Panics,
+    pub(super) reports: Told<Report>,
+    pub(super) incidents: Told<Incident>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        Noted {
+            stats: MatchStats::default(),
+            panics: Panics::default(),
+            reports: Told::new(REPORTS_MAX),
+            incidents: Told::new(INCIDENTS_MAX),
+        }
+    }
+}
+
+impl Noted {
+    /// Something went wrong.
+    pub(super) fn note(&mut self, incident: Incident) {
+        self.incidents.push(incident);
+    }
+
+    /// Tells of the panics that hooks were saved from.
+    pub(super) fn note_panics(&mut self) {
+        self.stats.panics += std::mem::take(&mut self.panics.count);
+        for incident in std::mem::take(&mut self.panics.incidents) {
+            self.note(incident);
+        }
+    }
 }

@@ -319,7 +319,7 @@ impl<S: Simulation> Match<S> {
             Ok(Asked::Heal(tick)) => self.heal(now, at, tick),
             Ok(Asked::Evidence(tick)) => self.show_evidence(at, tick),
             Err(_) => {
-                self.stats.malformed += 1;
+                self.noted.stats.malformed += 1;
                 if self.peers[at].standing.strike(now) {
                     self.leave(at, CloseCode::Strikes);
                     return;
@@ -343,12 +343,12 @@ impl<S: Simulation> Match<S> {
                 && told.bytes.len() <= REPORT_BYTES_MAX
                 && peer.reports_due > 0;
             peer.reports_due -= u32::from(is_due);
-            if !is_due || !self.reports.has_room() {
-                self.stats.reports_dropped += 1;
+            if !is_due || !self.noted.reports.has_room() {
+                self.noted.stats.reports_dropped += 1;
                 continue;
             }
             let text = String::from_utf8_lossy(&told.bytes);
-            self.reports.push(Report {
+            self.noted.reports.push(Report {
                 peer: peer.id,
                 text: plain(&text).to_string(),
                 server_at_fault: peer.server_at_fault,

@@ -19,17 +19,17 @@ impl<S: Simulation> Match<S> {
 
     /// The world has so many bytes: tells of it if they are many.
     fn note_weight(&mut self, bytes: usize) {
-        self.stats.world_bytes = bytes;
+        self.noted.stats.world_bytes = bytes;
         if let Some(trouble) = self.weight.note(bytes) {
             let message = format!("{bytes} bytes of at most {WORLD_BYTES_MAX}");
             let tick = self.world.tick();
-            self.note_incident(Incident::new(tick, trouble, &message));
+            self.noted.note(Incident::new(tick, trouble, &message));
         }
     }
 
     /// A world did not fit where it was to go.
     pub(super) fn note_too_large(&mut self) {
-        self.stats.worlds_too_large += 1;
+        self.noted.stats.worlds_too_large += 1;
         self.note_weight(codec::size(&self.world).unwrap_or(usize::MAX));
     }
 

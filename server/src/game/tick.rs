@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
         };
         let mut referee = Caught {
             referee: &mut *self.referee,
-            panics: &mut self.panics,
+            panics: &mut self.noted.panics,
         };
         self.sealer.seal(
             &mut self.frame,
@@ -53,7 +53,7 @@ impl<S: Simulation> Match<S> {
         self.frame.cadence = cadence;
         let stepped = self.step();
         self.tell_refused();
-        self.note_panics();
+        self.noted.note_panics();
         let Some(stepped) = stepped else {
             return self.close(CloseCode::Fault);
         };
@@ -112,9 +112,9 @@ impl<S: Simulation> Match<S> {
         }
         for answer in &self.frame.outcomes {
             let count = if answer.outcome.is_some() {
-                &mut self.stats.outcomes
+                &mut self.noted.stats.outcomes
             } else {
-                &mut self.stats.unanswered
+                &mut self.noted.stats.unanswered
             };
             *count += 1;
         }
@@ -122,7 +122,7 @@ impl<S: Simulation> Match<S> {
 
     /// The turn is full: the journal first, then everybody hears of it.
     fn end_turn(&mut self) {
-        self.stats.turns += 1;
+        self.noted.stats.turns += 1;
         let (world, digest) = (&self.world, self.digest);
         if let Some(recorder) = &mut self.recorder {
             let start = self.outbox.bytes.len();

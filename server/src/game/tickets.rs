@@ -111,7 +111,7 @@ impl<S: Simulation> Match<S> {
                 handed.retain(|handed| *handed > serial);
                 self.note_safe(at, serial);
             }
-            _ => self.stats.malformed += 1,
+            _ => self.noted.stats.malformed += 1,
         }
     }
 
