@@ -12,7 +12,6 @@
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use twinstep_core::bounds::{PLAYERS_MAX, QUERIES_OPEN_MAX};
 use twinstep_core::frame::{FrameData, PlayerSet};
@@ -20,7 +19,6 @@ use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::Recorder;
-use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
@@ -69,7 +67,7 @@ mod tick;
 mod tickets;
 
 use caller::Caller;
-use clock::{Clock, Return};
+use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
 pub(crate) use ended::{is_over, is_resumable};
@@ -114,15 +112,8 @@ pub struct Match<S: Simulation> {
     outbox: Outbox<S::Outcome>,
     company: Company,
     clock: Clock,
-    /// Who is waited for after a crash.
-    returning: Option<Return>,
-    /// Until then nobody is blamed for its silence: everybody had to find its way back.
-    excused_until: Duration,
     /// After a crash: the command delay that was asked for, whatever the journal's is.
     asked_delay: Option<u8>,
-    /// How the last sealed tick was clocked.
-    last_cadence: Cadence,
-    now: Duration,
     digest: u64,
     views: [Tick; PLAYERS_MAX],
     snapshot: Option<Snapshot>,
@@ -189,12 +180,8 @@ impl<S: Simulation> Match<S> {
             recorder: None,
             outbox: Outbox::new(),
             company: Company::default(),
-            clock: Clock::default(),
-            returning: None,
-            excused_until: Duration::ZERO,
+            clock: Clock::new(world.turn().cadence),
             asked_delay: None,
-            last_cadence: world.turn().cadence,
-            now: Duration::ZERO,
             digest: world.digest()?,
             views: [Tick(0); PLAYERS_MAX],
             snapshot: None,

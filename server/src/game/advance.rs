@@ -46,9 +46,9 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let Some(due) = self.clock.due else {
-            return self.now;
+            return self.clock.now;
         };
-        let waits = due <= self.now && self.wait().is_some();
+        let waits = due <= self.clock.now && self.wait().is_some();
         let repeat = self.clock.told_at + self.repeat_every();
         if waits { repeat } else { due.min(repeat) }
     }
@@ -67,7 +67,7 @@ impl<S: Simulation> Match<S> {
     /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
     /// clock gives way.
     pub fn advance(&mut self, now: Duration) {
-        let now = self.reach(now);
+        let now = self.clock.reach(now);
         if self.closed.is_some() {
             return;
         }
@@ -96,12 +96,6 @@ impl<S: Simulation> Match<S> {
         self.look_after_peers(now);
         self.look_around(now);
         self.introduce();
-    }
-
-    /// The match's own time, which never goes back, whatever the host's does.
-    pub(super) fn reach(&mut self, now: Duration) -> Duration {
-        self.now = self.now.max(now);
-        self.now
     }
 
     /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
@@ -150,7 +144,7 @@ impl<S: Simulation> Match<S> {
 
     /// Whom the match must wait for before it may seal what is due.
     fn wait(&self) -> Option<Wait> {
-        if self.returning.is_some() {
+        if self.clock.returning.is_some() {
             return Some(Wait::Return(self.missing_after_restart()));
         }
         if let Sealing::WaitForAll { .. } = self.config.sealing {
@@ -180,7 +174,9 @@ impl<S: Simulation> Match<S> {
                 .iter()
                 .filter(|peer| {
                     self.trails(peer)
-                        && peer.standing.may_be_held_for(self.now, at_once, per_minute)
+                        && peer
+                            .standing
+                            .may_be_held_for(self.clock.now, at_once, per_minute)
                 })
                 .flat_map(|peer| peer.players.iter().copied())
                 .collect();
@@ -209,7 +205,7 @@ impl<S: Simulation> Match<S> {
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
-                let since = self.clock.due.unwrap_or(now).max(self.excused_until);
+                let since = self.clock.due.unwrap_or(now).max(self.clock.excused_until);
                 let late = match now.saturating_sub(since) >= kick_after {
                     true => players,
                     false => self.overdrawn(now, players, Budget::of(kick_after)),
@@ -241,9 +237,9 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
-        let due = began.max(self.excused_until);
+        let due = began.max(self.clock.excused_until);
         let absorbed = match wait {
-            Wait::Batches(_) => self.absorbed(),
+            Wait::Batches(_) => self.clock.absorbed(self.config.command_delay),
             Wait::Laggards(_) | Wait::Return(_) => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
@@ -270,44 +266,20 @@ impl<S: Simulation> Match<S> {
         self.clock.paid = Duration::ZERO;
         self.clock.waiting_since = None;
         self.forgive_laggards();
-        let m = usize::from(self.config.command_delay);
-        let due = self.clock.due.unwrap_or(now);
+        let m = self.config.command_delay;
         if m == 0 {
             self.tick();
-            let length = self.frame_length();
-            self.clock.due = Some(self.clock.due.unwrap_or(due) + length);
-            return;
+            return self.clock.note_tick(now);
         }
         let number = self.world.turn().number;
         let began = self.world.tick();
         while self.closed.is_none() && self.world.turn().number == number {
             self.tick();
         }
-        let length = self.frame_length() * (self.world.tick() - began);
-        let absorbed = self.absorbed();
-        self.clock.ahead.push_back(length);
-        if self.clock.ahead.len() > m
-            && let Some(length) = self.clock.ahead.pop_front()
-        {
-            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
-            self.clock.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
-        }
+        self.clock.note_turn(now, m, self.world.tick() - began);
         for seat in &mut self.seats {
             seat.forget_batches(number + 1);
         }
-    }
-
-    /// With a command delay: how late the next turn may be sealed without costing anybody anything, because clients have
-    /// the turns before it.
-    fn absorbed(&self) -> Duration {
-        let between = u32::from(self.config.command_delay).saturating_sub(1);
-        let oldest = self.clock.ahead.front().copied();
-        oldest.unwrap_or_default() * between
-    }
-
-    /// The length of the tick that was sealed last.
-    fn frame_length(&self) -> Duration {
-        self.last_cadence.tick()
     }
 
     /// When the next turn is due, for whoever measures how early a batch came.

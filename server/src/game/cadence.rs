@@ -42,7 +42,7 @@ impl<S: Simulation> Match<S> {
 
     /// How the turn that begins now is clocked.
     pub(super) fn next_cadence(&mut self) -> Cadence {
-        let (now, next) = (self.now, self.world.tick());
+        let (now, next) = (self.clock.now, self.world.tick());
         let last = self.world.turn().cadence;
         let budget = self.patience();
         let mut cadence = self.config.cadence();

@@ -52,7 +52,7 @@ impl<S: Simulation> Match<S> {
         (identity, came_by): (&str, Option<u64>),
         seats: usize,
     ) -> Result<(), CloseCode> {
-        let now = self.reach(now);
+        let now = self.clock.reach(now);
         if let Some(code) = self.closed {
             return Err(code);
         }

@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::frame::PlayerSet;
+use twinstep_core::turn::Cadence;
 
-/// The schedule of a match.
-#[derive(Default)]
+/// The time and the schedule of a match.
 pub(super) struct Clock {
+    /// The match's own time.
+    pub(super) now: Duration,
+    /// How the last sealed tick was clocked.
+    pub(super) last_cadence: Cadence,
     /// When the next tick, or turn, is to be sealed.
     pub(super) due: Option<Duration>,
     /// With a command delay: lengths of the turns that are sealed and not due, oldest first.
@@ -20,16 +24,65 @@ pub(super) struct Clock {
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
     pub(super) told_at: Duration,
+    /// Who is waited for after a crash.
+    pub(super) returning: Option<Return>,
+    /// Until then nobody is blamed for its silence: everybody had to find its way back.
+    pub(super) excused_until: Duration,
 }
 
 impl Clock {
-    /// The clock of a match that was taken up again: the schedule goes on from here, and `m` turns of this length are
-    /// sealed ahead already.
-    pub(super) fn resumed(m: u8, turn: Duration) -> Self {
+    /// The clock of a match whose world was clocked so.
+    pub(super) fn new(last_cadence: Cadence) -> Self {
         Clock {
-            ahead: std::iter::repeat_n(turn, m.into()).collect(),
-            ..Clock::default()
+            now: Duration::ZERO,
+            last_cadence,
+            due: None,
+            ahead: VecDeque::new(),
+            waiting_since: None,
+            waited_for: None,
+            paid: Duration::ZERO,
+            advanced_at: None,
+            told_at: Duration::ZERO,
+            returning: None,
+            excused_until: Duration::ZERO,
         }
+    }
+
+    /// The schedule goes on from here after a restart: m turns of this length are sealed ahead already.
+    pub(super) fn resume(&mut self, m: u8, turn: Duration) {
+        self.ahead = std::iter::repeat_n(turn, m.into()).collect();
+    }
+
+    /// The match's own time, which never goes back, whatever the host's does.
+    pub(super) fn reach(&mut self, now: Duration) -> Duration {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// A tick was sealed: the next is due when it is over.
+    pub(super) fn note_tick(&mut self, now: Duration) {
+        self.due = Some(self.due.unwrap_or(now) + self.last_cadence.tick());
+    }
+
+    /// With a command delay of m turns: another one, of so many ticks, was sealed ahead.
+    pub(super) fn note_turn(&mut self, now: Duration, m: u8, ticks: u32) {
+        let due = self.due.unwrap_or(now);
+        let absorbed = self.absorbed(m);
+        self.ahead.push_back(self.last_cadence.tick() * ticks);
+        if self.ahead.len() > usize::from(m)
+            && let Some(length) = self.ahead.pop_front()
+        {
+            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
+            self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
+        }
+    }
+
+    /// With a command delay of m turns: how late the next one may be sealed without costing anybody anything, because
+    /// clients have the turns before it.
+    pub(super) fn absorbed(&self, m: u8) -> Duration {
+        let between = u32::from(m).saturating_sub(1);
+        let oldest = self.ahead.front().copied();
+        oldest.unwrap_or_default() * between
     }
 }
 

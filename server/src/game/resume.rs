@@ -25,7 +25,7 @@ use twinstep_core::replay::{Index, Recorder, Replay, ReplayError};
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, Simulation};
 
-use super::clock::{Clock, Return};
+use super::clock::Return;
 use super::ended::is_over;
 use super::errors::{ResumeError, StartError};
 use super::start::Start;
@@ -106,7 +106,7 @@ impl<S: Simulation> Match<S> {
         game.outbox.push(Item::Journal(written));
         game.recorder = Some(recorder);
         let turn = game.world.turn().cadence.turn();
-        game.clock = Clock::resumed(game.config.command_delay, turn);
+        game.clock.resume(game.config.command_delay, turn);
         game.weigh();
         game.resolve(|_| true);
         let safe = index.serials.iter();
@@ -150,7 +150,7 @@ impl<S: Simulation> Match<S> {
                 self.identities.push((identity.clone(), *player));
             }
         }
-        self.returning = Some(Return {
+        self.clock.returning = Some(Return {
             players: self.world.present(),
             since: None,
         });
@@ -159,7 +159,7 @@ impl<S: Simulation> Match<S> {
 
     /// After a match was taken up again: who was present and does not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
-        let Some(returning) = &self.returning else {
+        let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();
         };
         let mut missing = returning.players;
@@ -174,13 +174,13 @@ impl<S: Simulation> Match<S> {
     /// The clock stands still until everybody who was present plays again, at most [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
-        if let Some(returning) = &mut self.returning {
+        if let Some(returning) = &mut self.clock.returning {
             if returning.since.is_none() {
-                self.excused_until = now + EXCUSED;
+                self.clock.excused_until = now + EXCUSED;
             }
             let since = *returning.since.get_or_insert(now);
             if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
-                self.returning = None;
+                self.clock.returning = None;
             }
         }
     }

@@ -155,7 +155,8 @@ impl<S: Simulation> Match<S> {
     pub fn disconnect(&mut self, peer: PeerId) {
         self.forget_caller(peer);
         if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
-            self.standings.keep(self.now, self.peers.remove(at).end());
+            self.standings
+                .keep(self.clock.now, self.peers.remove(at).end());
         }
     }
 
@@ -231,7 +232,7 @@ impl<S: Simulation> Match<S> {
         if let Some(identity) = self.free(player)
             && !plays_on
         {
-            self.standings.bar(self.now, &identity, code);
+            self.standings.bar(self.clock.now, &identity, code);
         }
     }
 
@@ -255,14 +256,14 @@ impl<S: Simulation> Match<S> {
         // Who plays on without this seat has nobody there who could hear of it.
         if !self.peers.iter().any(|p| p.plays_as(&identity)) {
             for refused in &refused {
-                self.standings.refuse(self.now, &identity, refused);
+                self.standings.refuse(self.clock.now, &identity, refused);
             }
         }
         Some(identity)
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
-        self.peers[at].standing.bar(self.now, code);
+        self.peers[at].standing.bar(self.clock.now, code);
         let identity = self.peers[at].identity.clone();
         self.dismiss_callers_of(&identity, code);
         for player in self.peers[at].players.clone() {
@@ -278,7 +279,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
         let peer = self.peers.remove(at);
         self.say_closed(peer.id, code);
-        self.standings.keep(self.now, peer.end());
+        self.standings.keep(self.clock.now, peer.end());
     }
 
     /// A transport is told that it is over.
@@ -300,7 +301,7 @@ impl<S: Simulation> Match<S> {
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
     /// protocol is counted, and closes the session when there are too many.
     pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
-        let now = self.reach(now);
+        let now = self.clock.reach(now);
         let session = self.peers.iter().position(|p| p.id == peer);
         let Some(at) = session.or_else(|| self.hear_caller(now, peer, bytes)) else {
             return;

@@ -12,7 +12,7 @@ use crate::incident::Incident;
 impl<S: Simulation> Match<S> {
     /// Looks at the world's size from time to time.
     pub(super) fn weigh(&mut self) {
-        if self.weight.is_due(self.now) {
+        if self.weight.is_due(self.clock.now) {
             self.note_weight(codec::size(&self.world).unwrap_or(usize::MAX));
         }
     }

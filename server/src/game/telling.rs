@@ -15,9 +15,9 @@ use crate::peer::Stage;
 impl<S: Simulation> Match<S> {
     /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
     pub(super) fn tell(&mut self, again: bool) {
-        self.clock.told_at = self.now;
+        self.clock.told_at = self.clock.now;
         let waiting = self.waiting();
-        let now = self.now;
+        let now = self.clock.now;
         let [before, frame] = &mut self.scratch;
         let mut telling = Telling {
             now,

@@ -28,8 +28,8 @@ impl<S: Simulation> Match<S> {
         } else {
             None
         };
-        self.last_cadence = cadence.unwrap_or(turn.cadence);
-        self.history.keep_for(self.last_cadence.tick());
+        self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
+        self.history.keep_for(self.clock.last_cadence.tick());
         let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
         let look = Look {
@@ -86,7 +86,7 @@ impl<S: Simulation> Match<S> {
                 self.identities.iter().find(|(_, p)| *p == refused.player)
                 && !self.peers.iter().any(|p| p.plays_as(identity))
             {
-                self.standings.refuse(self.now, identity, &refused);
+                self.standings.refuse(self.clock.now, identity, &refused);
             }
         }
     }
@@ -96,12 +96,12 @@ impl<S: Simulation> Match<S> {
         for &player in strikes {
             if let Some(at) = self.session_behind(player) {
                 let peer = &mut self.peers[at];
-                if peer.standing.strike(self.now) {
+                if peer.standing.strike(self.clock.now) {
                     let peer = peer.id;
                     self.kick(peer, CloseCode::Strikes);
                 }
             } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player) {
-                self.standings.strike(self.now, identity);
+                self.standings.strike(self.clock.now, identity);
             }
         }
     }
