@@ -19,7 +19,7 @@ use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::Recorder;
-use twinstep_core::world::{Stepper, World};
+use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig};
@@ -44,6 +44,7 @@ mod errors;
 mod fold;
 mod noted;
 mod start;
+mod truth;
 mod watched;
 mod weight;
 
@@ -76,6 +77,7 @@ pub use fold::{Folded, Unfolded};
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use start::Start;
+use truth::Truth;
 use watched::{Snapshot, Watched};
 use weight::Weight;
 
@@ -85,10 +87,7 @@ pub struct Match<S: Simulation> {
     hello: Hello,
     /// What it began with, if that is known.
     start: Option<Start>,
-    rules: Arc<S::Rules>,
-    world: World<S>,
-    stepper: Stepper<S>,
-    history: History<S>,
+    truth: Truth<S>,
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
@@ -114,7 +113,6 @@ pub struct Match<S: Simulation> {
     clock: Clock,
     /// After a crash: the command delay that was asked for, whatever the journal's is.
     asked_delay: Option<u8>,
-    digest: u64,
     views: [Tick; PLAYERS_MAX],
     snapshot: Option<Snapshot>,
     frame: FrameData<S>,
@@ -158,9 +156,6 @@ impl<S: Simulation> Match<S> {
         Ok(Match {
             hello,
             start: None,
-            rules,
-            stepper: Stepper::default(),
-            history,
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
             identities: Vec::new(),
@@ -182,7 +177,6 @@ impl<S: Simulation> Match<S> {
             company: Company::default(),
             clock: Clock::new(world.turn().cadence),
             asked_delay: None,
-            digest: world.digest()?,
             views: [Tick(0); PLAYERS_MAX],
             snapshot: None,
             frame: FrameData::roomy(config.start),
@@ -192,7 +186,7 @@ impl<S: Simulation> Match<S> {
             ],
             closed: None,
             noted: Noted::default(),
-            world,
+            truth: Truth::new(world, history, rules)?,
             config,
         })
     }
@@ -213,7 +207,7 @@ impl<S: Simulation> Match<S> {
             &self.hello,
             self.config.unix_time,
             self.config.command_delay,
-            &self.world,
+            &self.truth.world,
             &mut self.outbox.bytes,
         )?;
         self.outbox
@@ -250,23 +244,19 @@ impl<S: Simulation> Match<S> {
     /// The server's world: its tick is the next to be sealed.
     #[must_use]
     pub fn world(&self) -> &World<S> {
-        &self.world
+        &self.truth.world
     }
 
     /// The digest of the world.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        self.digest
+        self.truth.digest
     }
 
     /// The digest of the world before `tick`, for the last 30 s.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
-        if tick == self.world.tick() {
-            Some(self.digest)
-        } else {
-            self.history.digest(tick)
-        }
+        self.truth.digest_at(tick)
     }
 
     /// Counters.
@@ -287,7 +277,7 @@ impl<S: Simulation> Match<S> {
     /// With a command delay: batches of a player that wait for their turn, at most m (seed row 13).
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
-        let turn = self.world.turn().number;
+        let turn = self.truth.world.turn().number;
         self.seats
             .get(player.index())
             .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
@@ -335,7 +325,7 @@ impl<S: Simulation> Match<S> {
         self.peers
             .iter()
             .find(|p| p.id == peer)
-            .map(|p| self.world.tick() - p.view)
+            .map(|p| self.truth.world.tick() - p.view)
     }
 
     /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
@@ -386,7 +376,7 @@ impl<S: Simulation> Match<S> {
     /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
         self.recorder = None;
-        let tick = self.world.tick();
+        let tick = self.truth.world.tick();
         self.noted.stats.journal_lost.get_or_insert(tick);
     }
 

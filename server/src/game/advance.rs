@@ -72,7 +72,7 @@ impl<S: Simulation> Match<S> {
             return;
         }
         if self.clock.due.is_none() {
-            let cadence = self.world.turn().cadence;
+            let cadence = self.truth.world.turn().cadence;
             self.clock.due = Some(match self.config.command_delay {
                 0 => now + cadence.tick(),
                 _ => now,
@@ -118,7 +118,7 @@ impl<S: Simulation> Match<S> {
             self.clock.due = Some(due + stood);
             return self.excuse(stood);
         }
-        let slack = HURRY.max(self.world.turn().cadence.tick() * HURRY_TICKS);
+        let slack = HURRY.max(self.truth.world.turn().cadence.tick() * HURRY_TICKS);
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
@@ -148,8 +148,9 @@ impl<S: Simulation> Match<S> {
             return Some(Wait::Return(self.missing_after_restart()));
         }
         if let Sealing::WaitForAll { .. } = self.config.sealing {
-            let turn = self.world.turn().number;
+            let turn = self.truth.world.turn().number;
             let missing: PlayerSet = self
+                .truth
                 .world
                 .present()
                 .iter()
@@ -271,12 +272,13 @@ impl<S: Simulation> Match<S> {
             self.tick();
             return self.clock.note_tick(now);
         }
-        let number = self.world.turn().number;
-        let began = self.world.tick();
-        while self.closed.is_none() && self.world.turn().number == number {
+        let number = self.truth.world.turn().number;
+        let began = self.truth.world.tick();
+        while self.closed.is_none() && self.truth.world.turn().number == number {
             self.tick();
         }
-        self.clock.note_turn(now, m, self.world.tick() - began);
+        self.clock
+            .note_turn(now, m, self.truth.world.tick() - began);
         for seat in &mut self.seats {
             seat.forget_batches(number + 1);
         }
@@ -284,10 +286,10 @@ impl<S: Simulation> Match<S> {
 
     /// When the next turn is due, for whoever measures how early a batch came.
     pub(super) fn standing(&self, now: Duration) -> up::Standing {
-        let turn = self.world.turn();
+        let turn = self.truth.world.turn();
         up::Standing {
             now,
-            next: self.world.tick(),
+            next: self.truth.world.tick(),
             turn: turn.number,
             command_delay: self.config.command_delay,
             due: self.clock.due.unwrap_or(now),
@@ -299,7 +301,7 @@ impl<S: Simulation> Match<S> {
     /// By how many ticks a session's authority is behind where it should be: beyond the turns that are
     /// sealed ahead, its round trip, one turn, and jitter.
     fn trail(&self, peer: &Peer) -> u32 {
-        let cadence = self.world.turn().cadence;
+        let cadence = self.truth.world.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
         let ticks = |time: Duration| {
             time.min(RTT_MAX)
@@ -309,11 +311,11 @@ impl<S: Simulation> Match<S> {
         let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
         let ahead = u32::from(self.config.command_delay) * turn;
         let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
-        (self.world.tick() - peer.view).saturating_sub(ahead + turn + way + frames)
+        (self.truth.world.tick() - peer.view).saturating_sub(ahead + turn + way + frames)
     }
 
     fn trails(&self, peer: &Peer) -> bool {
-        let turn = u32::from(self.world.turn().cadence.turn_ticks);
+        let turn = u32::from(self.truth.world.turn().cadence.turn_ticks);
         peer.stage == Stage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
     }
 

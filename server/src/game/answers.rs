@@ -17,7 +17,7 @@ use twinstep_core::{Key, OpenQuery, PlayerId, Simulation, Tick};
 use super::Match;
 use crate::caught::Caught;
 use crate::config::Resolves;
-use crate::hooks::{Look, Resolution};
+use crate::hooks::Resolution;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{Item, JobId};
 use crate::peer::{Peer, Stage};
@@ -25,8 +25,8 @@ use crate::peer::{Peer, Stage};
 impl<S: Simulation> Match<S> {
     /// What has been asked is answered: by the resolver, or left to its owner's client.
     pub(super) fn resolve(&mut self, asked: impl Fn(&OpenQuery<S::Query>) -> bool) {
-        for at in 0..self.world.open_queries().len() {
-            let open = &self.world.open_queries()[at];
+        for at in 0..self.truth.world.open_queries().len() {
+            let open = &self.truth.world.open_queries()[at];
             if !asked(open) {
                 continue;
             }
@@ -71,13 +71,8 @@ impl<S: Simulation> Match<S> {
 
     /// The server's own resolver answers. If it panics, nobody does.
     fn resolve_here(&mut self, (asked, key): (Tick, Key)) {
-        let look = Look {
-            world: &self.world,
-            rules: &self.rules,
-            history: &self.history,
-            views: &self.views,
-        };
-        let open = self.world.open_queries();
+        let look = self.truth.look(&self.views);
+        let open = self.truth.world.open_queries();
         let Some(open) = open.iter().find(|o| (o.asked, o.key) == (asked, key)) else {
             return;
         };
@@ -101,8 +96,8 @@ impl<S: Simulation> Match<S> {
         if self.owed.is_empty() {
             return;
         }
-        let next = self.world.tick();
-        let patience = owner_ticks(self.world.turn().cadence.tick());
+        let next = self.truth.world.tick();
+        let patience = owner_ticks(self.truth.world.turn().cadence.tick());
         for at in (0..self.owed.len()).rev() {
             let (asked, key) = self.owed[at];
             if next - asked >= patience || !self.owner_plays(key) {
@@ -135,19 +130,14 @@ impl<S: Simulation> Match<S> {
     }
 
     fn admits(&mut self, by: PlayerId, answer: &Answer<S::Outcome>) -> bool {
-        let open = self.world.open_queries();
+        let open = self.truth.world.open_queries();
         let query = open
             .iter()
             .find(|o| (o.asked, o.key) == (answer.asked, answer.key));
         let (Some(open), Some(outcome)) = (query, &answer.outcome) else {
             return false;
         };
-        let look = Look {
-            world: &self.world,
-            rules: &self.rules,
-            history: &self.history,
-            views: &self.views,
-        };
+        let look = self.truth.look(&self.views);
         let mut referee = Caught {
             referee: &mut *self.referee,
             panics: &mut self.noted.panics,

@@ -18,19 +18,12 @@
 //! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
 //! 2 × players + outcomes + players + 3 attempts.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use twinstep_core::frame::{Answer, FrameData, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
-use crate::incident::{Incident, Trouble, panic_message};
-
-/// A step that did not lead to a world.
-struct Failure {
-    trouble: Trouble,
-    message: String,
-}
+use super::truth::Failure;
+use crate::incident::{Incident, Trouble};
 
 /// What the step of a tick came to.
 pub(super) struct Stepped {
@@ -63,43 +56,19 @@ impl<S: Simulation> Match<S> {
 
     /// One try, with what stands in the frame now.
     fn attempt(&mut self) -> Result<u64, Failure> {
-        let (stepper, world) = (&mut self.stepper, &mut self.world);
-        let perspective = Perspective::authority(world.tick());
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
-            let nobody = PlayerSet::default();
-            if let Err(error) = stepper.step(world, &self.frame, &self.rules, perspective, nobody) {
-                panic!("the sealer made a frame that does not fit: {error}");
-            }
-            world.digest()
-        }));
-        let failure = match stepped {
-            Ok(Ok(digest)) => return Ok(digest),
-            Ok(Err(nan)) => {
-                self.noted.stats.nans += 1;
-                Failure {
-                    trouble: Trouble::Nan,
-                    message: nan.to_string(),
-                }
-            }
-            Err(panic) => {
-                self.noted.stats.panics += 1;
-                Failure {
-                    trouble: Trouble::Step,
-                    message: panic_message(&*panic).to_owned(),
-                }
-            }
-        };
-        Err(failure)
+        let stepped = self.truth.attempt(&self.frame);
+        match stepped.as_ref().map_err(|failure| failure.trouble) {
+            Ok(_) => {}
+            Err(Trouble::Nan) => self.noted.stats.nans += 1,
+            Err(_) => self.noted.stats.panics += 1,
+        }
+        stepped
     }
 
-    /// Another try from the world before the tick; what fails now was looked for.
+    /// Another try from the world before the tick; what fails now was looked for, and is not counted.
     fn retry(&mut self) -> Option<u64> {
-        let before = self.history.world(self.frame.tick)?;
-        self.world.clone_from(before);
-        let counted = (self.noted.stats.panics, self.noted.stats.nans);
-        let digest = self.attempt().ok();
-        (self.noted.stats.panics, self.noted.stats.nans) = counted;
-        digest
+        self.truth.step_back(self.frame.tick)?;
+        self.truth.attempt(&self.frame).ok()
     }
 
     fn step_without(&mut self, failure: Failure) -> Option<Stepped> {

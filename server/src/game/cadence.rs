@@ -42,8 +42,8 @@ impl<S: Simulation> Match<S> {
 
     /// How the turn that begins now is clocked.
     pub(super) fn next_cadence(&mut self) -> Cadence {
-        let (now, next) = (self.clock.now, self.world.tick());
-        let last = self.world.turn().cadence;
+        let (now, next) = (self.clock.now, self.truth.world.tick());
+        let last = self.truth.world.turn().cadence;
         let budget = self.patience();
         let mut cadence = self.config.cadence();
         for peer in &mut self.peers {

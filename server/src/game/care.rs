@@ -24,9 +24,9 @@ const LEAVE_AFTER: Duration = Duration::from_secs(60);
 impl<S: Simulation> Match<S> {
     /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
     pub(super) fn note_silence(&mut self) {
-        let next = self.world.tick();
-        let turn = self.world.turn().number;
-        let tick = self.world.turn().cadence.tick();
+        let next = self.truth.world.tick();
+        let turn = self.truth.world.turn().number;
+        let tick = self.truth.world.turn().cadence.tick();
         // Where everybody is waited for, silence ends in a kick instead.
         let drops = self.config.sealing == Sealing::Deadline;
         for i in 0..self.seats.len() {
@@ -43,7 +43,7 @@ impl<S: Simulation> Match<S> {
                 };
             if let Some(change) = self
                 .sealer
-                .silence(self.world.presence(player), seat, next, tick, speaks)
+                .silence(self.truth.world.presence(player), seat, next, tick, speaks)
                 .filter(|change| drops || *change == RosterChange::Returned)
             {
                 self.sealer.change(player, change);
@@ -51,7 +51,7 @@ impl<S: Simulation> Match<S> {
                     seat.returned = Some(next);
                 }
             }
-            let presence = self.world.presence(player);
+            let presence = self.truth.world.presence(player);
             let held = self.peers.iter().any(|p| p.players.contains(&player));
             let named = self.identities.iter().any(|(_, p)| *p == player);
             // Gone for long, or gone before it ever joined.
@@ -68,11 +68,11 @@ impl<S: Simulation> Match<S> {
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         self.look_after_callers(now);
-        let oldest = self.history.first();
-        let cadence = self.world.turn().cadence;
+        let oldest = self.truth.history.first();
+        let cadence = self.truth.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
         // Of the turn that is not full nobody was told anything.
-        let told = self.world.turn().began;
+        let told = self.truth.world.turn().began;
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
         while at < self.peers.len() {

@@ -53,7 +53,7 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].stats.waited += waited;
         }
         let owners: PlayerSet = players.iter().map(|player| self.owner(player)).collect();
-        let others = self.world.present().iter();
+        let others = self.truth.world.present().iter();
         let someone_waited = others
             .filter(|player| !players.contains(*player))
             .any(|player| !owners.contains(self.owner(player)));

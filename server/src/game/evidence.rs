@@ -25,7 +25,7 @@ impl<S: Simulation> Match<S> {
     /// The rules, and the handshake that a journal of this match must fit: for [`Folded::of`].
     #[must_use]
     pub fn origin(&self) -> (Arc<S::Rules>, Hello) {
-        (self.rules.clone(), self.hello.clone())
+        (self.truth.rules.clone(), self.hello.clone())
     }
 
     /// What [`Output::Evidence`] asked for.
@@ -69,6 +69,6 @@ impl<S: Simulation> Match<S> {
 
     /// Changes the state behind the protocol's back: for tests that plant a fault in the server.
     pub fn corrupt(&mut self) -> &mut S {
-        self.world.corrupt()
+        self.truth.world.corrupt()
     }
 }

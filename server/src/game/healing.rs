@@ -30,8 +30,8 @@ impl<S: Simulation> Match<S> {
             self.outbox.push(Item::Evidence(peer, tick));
         }
         // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
-        let began = self.world.turn().began;
-        let shown = self.history.world(tick).filter(|_| tick <= began);
+        let began = self.truth.world.turn().began;
+        let shown = self.truth.history.world(tick).filter(|_| tick <= began);
         self.peers[at].evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;

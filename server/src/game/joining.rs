@@ -92,9 +92,9 @@ impl<S: Simulation> Match<S> {
         if returns && peer.standing.may_be_excused(now) {
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
             for player in &peer.players {
-                if self.world.presence(*player) == Presence::Present {
+                if self.truth.world.presence(*player) == Presence::Present {
                     let seat = &mut self.seats[player.index()];
-                    seat.given = seat.given.max(self.world.tick());
+                    seat.given = seat.given.max(self.truth.world.tick());
                 }
             }
         }
@@ -104,7 +104,7 @@ impl<S: Simulation> Match<S> {
             Basis::Authority => 0,
             Basis::World | Basis::Start(..) => self.config.command_delay,
         };
-        let number = self.world.turn().number + u32::from(m);
+        let number = self.truth.world.turn().number + u32::from(m);
         for player in &peer.players {
             self.seats[player.index()].awaited_from = number;
         }
@@ -127,7 +127,7 @@ impl<S: Simulation> Match<S> {
             _ => return None,
         };
         let shown = self.shown_to(at);
-        if from > shown || !self.history.reaches(from) {
+        if from > shown || !self.truth.history.reaches(from) {
             return None;
         }
         let bytes = FRAME_BYTES * (shown - from) as usize;
@@ -138,7 +138,7 @@ impl<S: Simulation> Match<S> {
     /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
-            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+            self.truth.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
         };
         basis == Basis::Authority && self.peers[at].players.iter().all(is_in)
     }
@@ -250,7 +250,7 @@ impl<S: Simulation> Match<S> {
         let free = self.seats.len().saturating_sub(self.identities.len());
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
-            self.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
+            self.truth.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
         };
         let mut overdue: Vec<&Peer> = self
             .peers
@@ -292,7 +292,7 @@ impl<S: Simulation> Match<S> {
     /// Closes a session that never came so far as to have players.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
         for player in self.peers[at].players.clone() {
-            if self.world.presence(player) == Presence::Absent {
+            if self.truth.world.presence(player) == Presence::Absent {
                 self.identities.retain(|(_, p)| *p != player);
             }
         }
@@ -306,10 +306,10 @@ impl<S: Simulation> Match<S> {
         if players.iter().any(|p| self.sealer.changes(*p)) {
             return;
         }
-        let next = self.world.tick();
-        let turn = self.world.turn().number;
+        let next = self.truth.world.tick();
+        let turn = self.truth.world.turn().number;
         for player in players {
-            if self.world.presence(player) != Presence::Absent {
+            if self.truth.world.presence(player) != Presence::Absent {
                 continue;
             }
             let identity = self.peers[at].identity.clone();

@@ -98,14 +98,14 @@ impl<S: Simulation> Match<S> {
             &index,
             &game.hello,
             game.config.unix_time,
-            &game.world,
+            &game.truth.world,
             &mut game.outbox.bytes,
         )
         .map_err(StartError::from)?;
         let written = start..game.outbox.bytes.len();
         game.outbox.push(Item::Journal(written));
         game.recorder = Some(recorder);
-        let turn = game.world.turn().cadence.turn();
+        let turn = game.truth.world.turn().cadence.turn();
         game.clock.resume(game.config.command_delay, turn);
         game.weigh();
         game.resolve(|_| true);
@@ -118,10 +118,11 @@ impl<S: Simulation> Match<S> {
 
     /// Gives everybody the seat that the journal says it has.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
-        let next = self.world.tick();
-        let tick = self.world.turn().cadence.tick();
+        let next = self.truth.world.tick();
+        let tick = self.truth.world.turn().cadence.tick();
         let excused = (EXCUSED.as_nanos() / tick.as_nanos()) as u32;
         if let Some(player) = self
+            .truth
             .world
             .seated()
             .iter()
@@ -132,12 +133,12 @@ impl<S: Simulation> Match<S> {
         }
         // Sequences count on when a number gets another owner, so those of empty seats matter too.
         for (n, seat) in self.seats.iter_mut().enumerate() {
-            seat.expect_commands_from(self.world.next_seq(PlayerId(n as u8)));
+            seat.expect_commands_from(self.truth.world.next_seq(PlayerId(n as u8)));
         }
-        for player in self.world.seated().iter() {
+        for player in self.truth.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
-            seat.awaited_from = self.world.turn().number;
+            seat.awaited_from = self.truth.world.turn().number;
             self.views[player.index()] = next;
         }
         // The last identity that got a number has it, if its player is still there.
@@ -146,12 +147,12 @@ impl<S: Simulation> Match<S> {
             if is_last && player.index() < PLAYERS_MAX {
                 self.lately[player.index()] = Some(identity.clone());
             }
-            if is_last && self.world.presence(*player) != Presence::Absent {
+            if is_last && self.truth.world.presence(*player) != Presence::Absent {
                 self.identities.push((identity.clone(), *player));
             }
         }
         self.clock.returning = Some(Return {
-            players: self.world.present(),
+            players: self.truth.world.present(),
             since: None,
         });
         Ok(())

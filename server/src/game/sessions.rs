@@ -203,12 +203,12 @@ impl<S: Simulation> Match<S> {
     /// Whether no turn has begun that is not full: what was sealed was told.
     #[must_use]
     pub fn is_between_turns(&self) -> bool {
-        let world = &self.world;
+        let world = &self.truth.world;
         world.turn().began == world.tick()
     }
 
     fn note_snapshot(&mut self) {
-        let world = &self.world;
+        let world = &self.truth.world;
         let Some(recorder) = &mut self.recorder else {
             return;
         };

@@ -13,7 +13,7 @@ impl<S: Simulation> Match<S> {
     /// Looks at the world's size from time to time.
     pub(super) fn weigh(&mut self) {
         if self.weight.is_due(self.clock.now) {
-            self.note_weight(codec::size(&self.world).unwrap_or(usize::MAX));
+            self.note_weight(codec::size(&self.truth.world).unwrap_or(usize::MAX));
         }
     }
 
@@ -22,7 +22,7 @@ impl<S: Simulation> Match<S> {
         self.noted.stats.world_bytes = bytes;
         if let Some(trouble) = self.weight.note(bytes) {
             let message = format!("{bytes} bytes of at most {WORLD_BYTES_MAX}");
-            let tick = self.world.tick();
+            let tick = self.truth.world.tick();
             self.noted.note(Incident::new(tick, trouble, &message));
         }
     }
@@ -30,14 +30,14 @@ impl<S: Simulation> Match<S> {
     /// A world did not fit where it was to go.
     pub(super) fn note_too_large(&mut self) {
         self.noted.stats.worlds_too_large += 1;
-        self.note_weight(codec::size(&self.world).unwrap_or(usize::MAX));
+        self.note_weight(codec::size(&self.truth.world).unwrap_or(usize::MAX));
     }
 
     /// The world at the beginning of its turn, and its tick, as bytes: made once for all that ask in this turn; `None`:
     /// it is too large. Law **Journal first**: the ticks since are not written yet, so nobody may see them.
     pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
-        let began = self.world.turn().began;
-        let world = self.history.world(began).unwrap_or(&self.world);
+        let began = self.truth.world.turn().began;
+        let world = self.truth.history.world(began).unwrap_or(&self.truth.world);
         let tick = world.tick();
         if let Some((at, bytes)) = &self.snapshot
             && *at == tick

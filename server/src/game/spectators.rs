@@ -58,14 +58,14 @@ impl<S: Simulation> Match<S> {
         } else {
             0
         };
-        self.world.tick().back(delay).max(self.config.start)
+        self.truth.world.tick().back(delay).max(self.config.start)
     }
 
     /// Keeps worlds for those who watch from a distance in time, if there may be any.
     pub(super) fn keep_watched(&mut self) {
         let Spectators { max, delay_ticks } = self.config.spectators;
         let watches = max > 0 && delay_ticks > 0;
-        if watches && self.watched.keep(&self.world, delay_ticks).is_err() {
+        if watches && self.watched.keep(&self.truth.world, delay_ticks).is_err() {
             self.note_too_large();
         }
     }

@@ -22,13 +22,13 @@ impl<S: Simulation> Match<S> {
         let mut telling = Telling {
             now,
             // Law Journal first: ticks of a turn that is not full are not written yet.
-            next: self.world.turn().began,
-            sealing: self.world.tick(),
-            turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
+            next: self.truth.world.turn().began,
+            sealing: self.truth.world.tick(),
+            turn: (self.config.command_delay > 0).then_some(self.truth.world.turn().number),
             waiting,
             company: None,
             announce: self.config.announce,
-            history: &self.history,
+            history: &self.truth.history,
             seats: &self.seats,
             before,
             frame,
@@ -37,7 +37,7 @@ impl<S: Simulation> Match<S> {
         telling.views.clear();
         let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
-        let company = self.company.block(self.world.tick());
+        let company = self.company.block(self.truth.world.tick());
         for peer in &mut self.peers {
             if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
                 continue;
@@ -69,7 +69,7 @@ impl<S: Simulation> Match<S> {
         if !self.company.is_due(now) {
             return;
         }
-        let next = self.world.tick();
+        let next = self.truth.world.tick();
         let shown = next.back(self.config.spectators.delay_ticks);
         self.company.name(&self.identities, next, shown);
         let mut links = [LinkQuality::default(); PLAYERS_MAX];

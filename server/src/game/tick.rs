@@ -13,31 +13,25 @@ use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
 use crate::caught::Caught;
-use crate::hooks::Look;
 use crate::outbox::Item;
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     pub(super) fn tick(&mut self) {
-        let tick = self.world.tick();
+        let tick = self.truth.world.tick();
         self.keep_watched();
         self.weigh();
-        let turn = self.world.turn();
+        let turn = self.truth.world.turn();
         let cadence = if tick == turn.began {
             Some(self.next_cadence())
         } else {
             None
         };
         self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
-        self.history.keep_for(self.clock.last_cadence.tick());
+        self.truth.history.keep_for(self.clock.last_cadence.tick());
         let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
-        let look = Look {
-            world: &self.world,
-            rules: &self.rules,
-            history: &self.history,
-            views: &self.views,
-        };
+        let look = self.truth.look(&self.views);
         let mut referee = Caught {
             referee: &mut *self.referee,
             panics: &mut self.noted.panics,
@@ -58,17 +52,14 @@ impl<S: Simulation> Match<S> {
             return self.close(CloseCode::Fault);
         };
         self.strike(&stepped.strikes);
-        self.history
-            .keep_frame(&self.frame, self.digest, turn.began);
-        self.history.keep_world(&self.world);
-        self.digest = stepped.digest;
+        self.truth.keep(&self.frame, stepped.digest, turn.began);
         if let Some(recorder) = &mut self.recorder {
             recorder.frame(&self.frame);
         }
         self.count_frame();
         self.resolve(|open| open.asked == tick);
         self.answer_instead();
-        if self.world.turn().began == self.world.tick() {
+        if self.truth.world.turn().began == self.truth.world.tick() {
             self.end_turn();
         }
     }
@@ -123,7 +114,7 @@ impl<S: Simulation> Match<S> {
     /// The turn is full: the journal first, then everybody hears of it.
     fn end_turn(&mut self) {
         self.noted.stats.turns += 1;
-        let (world, digest) = (&self.world, self.digest);
+        let (world, digest) = (&self.truth.world, self.truth.digest);
         if let Some(recorder) = &mut self.recorder {
             let start = self.outbox.bytes.len();
             let skipped = recorder.worlds_skipped();
