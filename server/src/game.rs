@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::{PLAYERS_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::bounds::QUERIES_OPEN_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::ByteCounts;
@@ -31,8 +31,6 @@ use crate::outbox::{Item, Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
-use crate::serials::Serials;
-use crate::standing::Standings;
 use crate::up::Said;
 
 // Parts, which own their fields: none of them knows the match.
@@ -43,6 +41,7 @@ mod ended;
 mod errors;
 mod fold;
 mod noted;
+mod people;
 mod start;
 mod truth;
 mod watched;
@@ -67,7 +66,6 @@ mod telling;
 mod tick;
 mod tickets;
 
-use caller::Caller;
 use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
@@ -76,6 +74,7 @@ pub use errors::{ResumeError, StartError};
 pub use fold::{Folded, Unfolded};
 use noted::Noted;
 pub use noted::{MatchStats, Report};
+use people::People;
 use start::Start;
 use truth::Truth;
 use watched::{Snapshot, Watched};
@@ -91,13 +90,7 @@ pub struct Match<S: Simulation> {
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
-    identities: Vec<(String, PlayerId)>,
-    /// Who had each number last, also when it has left.
-    lately: [Option<String>; PLAYERS_MAX],
-    peers: Vec<Peer>,
-    callers: Vec<Caller>,
-    standings: Standings,
-    serials: Serials,
+    people: People,
     watched: Watched,
     views_of_spectators: Views,
     sealer: Sealer<S>,
@@ -113,7 +106,6 @@ pub struct Match<S: Simulation> {
     clock: Clock,
     /// After a crash: the command delay that was asked for, whatever the journal's is.
     asked_delay: Option<u8>,
-    views: [Tick; PLAYERS_MAX],
     snapshot: Option<Snapshot>,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
@@ -158,12 +150,7 @@ impl<S: Simulation> Match<S> {
             start: None,
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
-            identities: Vec::new(),
-            lately: Default::default(),
-            peers: Vec::new(),
-            callers: Vec::new(),
-            standings: Standings::default(),
-            serials: Serials::default(),
+            people: People::default(),
             watched: Watched::default(),
             views_of_spectators: Views::default(),
             sealer: Sealer::default(),
@@ -177,7 +164,6 @@ impl<S: Simulation> Match<S> {
             company: Company::default(),
             clock: Clock::new(world.turn().cadence),
             asked_delay: None,
-            views: [Tick(0); PLAYERS_MAX],
             snapshot: None,
             frame: FrameData::roomy(config.start),
             scratch: [
@@ -286,8 +272,8 @@ impl<S: Simulation> Match<S> {
     /// Bytes sent to a session, with all headers, by kind.
     #[must_use]
     pub fn bytes_down(&self, peer: PeerId) -> Option<ByteCounts> {
-        let session = self.peers.iter().find(|p| p.id == peer);
-        let caller = self.is_caller(peer).then(ByteCounts::default);
+        let session = self.people.peer(peer);
+        let caller = self.people.is_caller(peer).then(ByteCounts::default);
         session.map(|p| p.bytes_down).or(caller)
     }
 
@@ -295,8 +281,8 @@ impl<S: Simulation> Match<S> {
     /// that are away for the shortest time are remembered.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
-        let own = self.peers.iter().filter(|p| p.identity == identity);
-        own.fold(self.standings.bytes_down(identity), |sum, peer| {
+        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        own.fold(self.people.standings.bytes_down(identity), |sum, peer| {
             sum + peer.bytes_down_in_all()
         })
     }
@@ -304,34 +290,29 @@ impl<S: Simulation> Match<S> {
     /// The players of a session.
     #[must_use]
     pub fn players_of(&self, peer: PeerId) -> PlayerSet {
-        self.peers
-            .iter()
-            .find(|p| p.id == peer)
-            .map(Peer::own)
-            .unwrap_or_default()
+        self.people.peer(peer).map(Peer::own).unwrap_or_default()
     }
 
     /// How far a session has come; `None`: there is no such session.
     #[must_use]
     pub fn stage(&self, peer: PeerId) -> Option<Stage> {
-        let session = self.peers.iter().find(|p| p.id == peer);
-        let caller = self.is_caller(peer).then_some(Stage::Greeting);
+        let session = self.people.peer(peer);
+        let caller = self.people.is_caller(peer).then_some(Stage::Greeting);
         session.map(|p| p.stage).or(caller)
     }
 
     /// By how many ticks a session's authority trails the server, as its client tells (seed row 45).
     #[must_use]
     pub fn lag(&self, peer: PeerId) -> Option<u32> {
-        self.peers
-            .iter()
-            .find(|p| p.id == peer)
+        self.people
+            .peer(peer)
             .map(|p| self.truth.world.tick() - p.view)
     }
 
     /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.peers.len()
+        self.people.peers.len()
     }
 
     /// Whether the match is over.

@@ -90,7 +90,7 @@ impl<S: Simulation> Match<S> {
         if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
             self.tell(true);
         }
-        for peer in &mut self.peers {
+        for peer in &mut self.people.peers {
             tell_lane(peer, now, &mut self.outbox);
         }
         self.look_after_peers(now);
@@ -129,7 +129,7 @@ impl<S: Simulation> Match<S> {
 
     fn excuse(&mut self, slip: Duration) {
         self.noted.stats.slipped += slip;
-        for peer in &mut self.peers {
+        for peer in &mut self.people.peers {
             peer.progress_at += slip;
             peer.since += slip;
             peer.asked_at += slip;
@@ -137,7 +137,7 @@ impl<S: Simulation> Match<S> {
                 *since += slip;
             }
         }
-        for caller in &mut self.callers {
+        for caller in &mut self.people.callers {
             caller.since += slip;
         }
     }
@@ -171,6 +171,7 @@ impl<S: Simulation> Match<S> {
         } = self.config.laggards
         {
             let trailing: PlayerSet = self
+                .people
                 .peers
                 .iter()
                 .filter(|peer| {
@@ -197,7 +198,7 @@ impl<S: Simulation> Match<S> {
             }
             let waited_for = wait.players();
             let is_missing = |p: &&mut Peer| p.players.iter().any(|p| waited_for.contains(*p));
-            for peer in self.peers.iter_mut().filter(is_missing) {
+            for peer in self.people.peers.iter_mut().filter(is_missing) {
                 peer.note_late(now);
             }
         }
@@ -232,7 +233,7 @@ impl<S: Simulation> Match<S> {
             // How long the others stand still has its bound, whoever is to blame.
             let held = now.saturating_sub(began);
             self.noted.stats.held += held;
-            for peer in &mut self.peers {
+            for peer in &mut self.people.peers {
                 if peer.players.iter().any(|p| players.contains(*p)) {
                     peer.standing.note_held(now, held);
                 }
@@ -324,12 +325,12 @@ impl<S: Simulation> Match<S> {
         let Laggards::Kick { after } = self.config.laggards else {
             return;
         };
-        for at in 0..self.peers.len() {
-            let trails = self.trails(&self.peers[at]);
-            let since = &mut self.peers[at].trails_since;
+        for at in 0..self.people.peers.len() {
+            let trails = self.trails(&self.people.peers[at]);
+            let since = &mut self.people.peers[at].trails_since;
             *since = trails.then(|| since.unwrap_or(now));
         }
-        while let Some(at) = self.peers.iter().position(|peer| {
+        while let Some(at) = self.people.peers.iter().position(|peer| {
             peer.trails_since
                 .is_some_and(|since| now.saturating_sub(since) >= after)
         }) {
@@ -340,9 +341,9 @@ impl<S: Simulation> Match<S> {
     /// A pause for who has come closer is over; the next one may last as long.
     fn forgive_laggards(&mut self) {
         if let Laggards::Hold { .. } = self.config.laggards {
-            for at in 0..self.peers.len() {
-                if !self.trails(&self.peers[at]) {
-                    self.peers[at].standing.note_close();
+            for at in 0..self.people.peers.len() {
+                if !self.trails(&self.people.peers[at]) {
+                    self.people.peers[at].standing.note_close();
                 }
             }
         }

@@ -65,13 +65,13 @@ impl<S: Simulation> Match<S> {
     fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.stage == Stage::Playing && p.players.contains(&owner);
-            self.peers.iter().any(plays)
+            self.people.peers.iter().any(plays)
         })
     }
 
     /// The server's own resolver answers. If it panics, nobody does.
     fn resolve_here(&mut self, (asked, key): (Tick, Key)) {
-        let look = self.truth.look(&self.views);
+        let look = self.truth.look(&self.people.views);
         let open = self.truth.world.open_queries();
         let Some(open) = open.iter().find(|o| (o.asked, o.key) == (asked, key)) else {
             return;
@@ -137,7 +137,7 @@ impl<S: Simulation> Match<S> {
         let (Some(open), Some(outcome)) = (query, &answer.outcome) else {
             return false;
         };
-        let look = self.truth.look(&self.views);
+        let look = self.truth.look(&self.people.views);
         let mut referee = Caught {
             referee: &mut *self.referee,
             panics: &mut self.noted.panics,

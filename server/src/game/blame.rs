@@ -81,10 +81,10 @@ impl<S: Simulation> Match<S> {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
             self.noted
-                .note(incident.with_orders(&sealed, &self.identities, |_| true));
+                .note(incident.with_orders(&sealed, &self.people.identities, |_| true));
             return None;
         };
-        let (frame, identities) = (&self.frame, &self.identities);
+        let (frame, identities) = (&self.frame, &self.people.identities);
         let is_out = |player: PlayerId| !authors(frame).contains(player);
         let mut incident = incident.with_orders(&sealed, identities, is_out);
         for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {

@@ -30,7 +30,11 @@ impl<S: Simulation> Match<S> {
     /// match is slower, or answers later, for their sake. With them goes what it cost.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
-        let asking = self.peers.iter().filter(|peer| self.asks_for_more(peer));
+        let asking = self
+            .people
+            .peers
+            .iter()
+            .filter(|peer| self.asks_for_more(peer));
         asking
             .flat_map(|peer| peer.players.iter().copied())
             .collect()
@@ -46,7 +50,7 @@ impl<S: Simulation> Match<S> {
         let last = self.truth.world.turn().cadence;
         let budget = self.patience();
         let mut cadence = self.config.cadence();
-        for peer in &mut self.peers {
+        for peer in &mut self.people.peers {
             let pauses = std::mem::take(&mut peer.pauses);
             if peer.stage != Stage::Playing || peer.is_spectator() {
                 continue;
@@ -84,7 +88,7 @@ impl<S: Simulation> Match<S> {
             Wait::Return(_) => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
-        for peer in self.peers.iter_mut().filter(is_missing) {
+        for peer in self.people.peers.iter_mut().filter(is_missing) {
             peer.pauses = peer.pauses.max(1);
         }
     }

@@ -33,6 +33,7 @@ impl<S: Simulation> Match<S> {
             let player = PlayerId(i as u8);
             let seat = &mut self.seats[i];
             let session = self
+                .people
                 .peers
                 .iter()
                 .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
@@ -52,8 +53,12 @@ impl<S: Simulation> Match<S> {
                 }
             }
             let presence = self.truth.world.presence(player);
-            let held = self.peers.iter().any(|p| p.players.contains(&player));
-            let named = self.identities.iter().any(|(_, p)| *p == player);
+            let held = self
+                .people
+                .peers
+                .iter()
+                .any(|p| p.players.contains(&player));
+            let named = self.people.identities.iter().any(|(_, p)| *p == player);
             // Gone for long, or gone before it ever joined.
             let gone = presence == Presence::Dropped
                 && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
@@ -75,9 +80,9 @@ impl<S: Simulation> Match<S> {
         let told = self.truth.world.turn().began;
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
-        while at < self.peers.len() {
+        while at < self.people.peers.len() {
             let next = self.shown_to(at);
-            let peer = &mut self.peers[at];
+            let peer = &mut self.people.peers[at];
             let rtt_ticks = peer
                 .link
                 .rtt()
@@ -109,7 +114,7 @@ impl<S: Simulation> Match<S> {
                 Stage::CatchingUp if next - has_come_to <= near => {
                     peer.enter(Stage::Playing, now);
                     self.note_used(at);
-                    let peer = &self.peers[at];
+                    let peer = &self.people.peers[at];
                     for player in &peer.players {
                         let seat = &mut self.seats[player.index()];
                         seat.given = seat.given.max(next);
@@ -123,8 +128,16 @@ impl<S: Simulation> Match<S> {
                     stuck.then_some(CloseCode::NoAcks)
                 }
             };
-            let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
-            if behind && matches!(self.peers[at].stage, Stage::CatchingUp | Stage::Playing) {
+            let (id, behind) = (
+                self.people.peers[at].id,
+                self.people.peers[at].wanted < oldest,
+            );
+            if behind
+                && matches!(
+                    self.people.peers[at].stage,
+                    Stage::CatchingUp | Stage::Playing
+                )
+            {
                 // Farther behind than the frames that are kept: only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);
@@ -132,10 +145,10 @@ impl<S: Simulation> Match<S> {
                     self.send_world(now, at);
                 }
             }
-            if self.peers.get(at).map(|p| p.id) != Some(id) {
+            if self.people.peers.get(at).map(|p| p.id) != Some(id) {
                 continue; // Healed too often: it is gone.
             }
-            if self.peers[at].takes_ticket(now) {
+            if self.people.peers[at].takes_ticket(now) {
                 self.outbox.push(Item::Ticket(id));
             }
             match verdict {

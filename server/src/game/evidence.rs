@@ -54,7 +54,7 @@ impl<S: Simulation> Match<S> {
             self.noted
                 .note(Incident::new(tick, Trouble::Impure, &message));
         }
-        let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) else {
+        let Some(peer) = self.people.peer_mut(peer) else {
             return;
         };
         peer.server_at_fault |= differs;

@@ -26,13 +26,13 @@ impl<S: Simulation> Match<S> {
         }
         self.noted.stats.desyncs += 1;
         if self.recorder.is_some() {
-            let peer = self.peers[at].id;
+            let peer = self.people.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));
         }
         // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
         let began = self.truth.world.turn().began;
         let shown = self.truth.history.world(tick).filter(|_| tick <= began);
-        self.peers[at].evidence = shown.and_then(|world| {
+        self.people.peers[at].evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
             Some((tick, Arc::from(bytes)))
@@ -41,10 +41,10 @@ impl<S: Simulation> Match<S> {
 
     /// Sends the current world to a client that cannot go on from frames, if it may have one now.
     pub(super) fn send_world(&mut self, now: Duration, at: usize) -> bool {
-        if !self.peers[at].lane_out.is_idle() {
+        if !self.people.peers[at].lane_out.is_idle() {
             return false; // On its way.
         }
-        match self.peers[at].standing.may_heal(now) {
+        match self.people.peers[at].standing.may_heal(now) {
             Some(true) => {}
             Some(false) => return false,
             None => {
@@ -57,11 +57,14 @@ impl<S: Simulation> Match<S> {
             return false;
         };
         self.noted.stats.heals += 1;
-        self.peers[at].lane_out.push(message::HEAL, world).is_ok()
+        self.people.peers[at]
+            .lane_out
+            .push(message::HEAL, world)
+            .is_ok()
     }
 
     pub(super) fn show_evidence(&mut self, at: usize, tick: Tick) {
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
             debug_assert_eq!(kept, tick);
             if peer.lane_out.push(message::EVIDENCE, world).is_ok() {

@@ -63,7 +63,7 @@ impl<S: Simulation> Match<S> {
             world,
         } = begins;
         let returns = self.returns(at, basis);
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
             next_seq: peer
@@ -140,7 +140,7 @@ impl<S: Simulation> Match<S> {
         let is_in = |player: &PlayerId| {
             self.truth.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
         };
-        basis == Basis::Authority && self.peers[at].players.iter().all(is_in)
+        basis == Basis::Authority && self.people.peers[at].players.iter().all(is_in)
     }
 
     /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
@@ -152,7 +152,7 @@ impl<S: Simulation> Match<S> {
         from: Tick,
     ) -> Option<Begins> {
         let returns = self.returns(at, basis);
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         peer.asked_at = now;
         (returns || peer.standing.may_join(now)).then_some(Begins {
             at,
@@ -187,7 +187,7 @@ impl<S: Simulation> Match<S> {
     /// `None`: it must ask again. Who asked first is served first, and who has a place and makes no use of it loses it
     /// to who waits.
     fn take_place(&mut self, now: Duration, at: usize) -> Option<usize> {
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         peer.asked_since.get_or_insert(now);
         peer.asked_at = now;
         // Nobody who comes to play waits for those who come to watch.
@@ -198,7 +198,7 @@ impl<S: Simulation> Match<S> {
             JOINS_AT_ONCE
         };
         let alike = |p: &&Peer| p.is_spectator() == watches;
-        if !self.peers[at].standing.could_join(now) {
+        if !self.people.peers[at].standing.could_join(now) {
             return None;
         }
         let asks = |p: &Peer| {
@@ -206,32 +206,35 @@ impl<S: Simulation> Match<S> {
                 && now.saturating_sub(p.asked_at) < ASKS_AGAIN
                 && p.standing.could_join(now)
         };
-        let (mine, peers) = (self.peers[at].asked_since, self.peers.iter().filter(alike));
+        let (mine, peers) = (
+            self.people.peers[at].asked_since,
+            self.people.peers.iter().filter(alike),
+        );
         let before = peers
             .filter(|p| asks(p) && p.asked_since.is_some_and(|since| Some(since) < mine))
             .count();
         let loads = |game: &Self| {
-            let peers = game.peers.iter().filter(alike);
+            let peers = game.people.peers.iter().filter(alike);
             peers.filter(|p| p.is_loading()).count()
         };
         while loads(self) + before >= places {
             let stalled = |p: &Peer| alike(&p) && p.is_loading() && p.is_stalled(now);
-            let stalled = self.peers.iter().position(stalled)?;
+            let stalled = self.people.peers.iter().position(stalled)?;
             if watches {
                 self.put_out(now, stalled);
             } else {
-                let stalled = &mut self.peers[stalled];
+                let stalled = &mut self.people.peers[stalled];
                 stalled.standing.give_way(now);
                 stalled.lane_out.set_rate(BULK_BESIDE);
             }
         }
-        let at = self.peers.iter().position(|p| p.id == id)?;
-        self.peers[at].standing.may_join(now).then_some(at)
+        let at = self.people.position(id)?;
+        self.people.peers[at].standing.may_join(now).then_some(at)
     }
 
     /// Who joins too slowly is in somebody's way.
     fn put_out(&mut self, now: Duration, at: usize) {
-        let standing = &mut self.peers[at].standing;
+        let standing = &mut self.people.peers[at].standing;
         standing.bar(now, CloseCode::JoinTooSlow);
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
@@ -246,13 +249,21 @@ impl<S: Simulation> Match<S> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        let has = self.identities.iter().filter(|(name, _)| name == identity);
-        let free = self.seats.len().saturating_sub(self.identities.len());
+        let has = self
+            .people
+            .identities
+            .iter()
+            .filter(|(name, _)| name == identity);
+        let free = self
+            .seats
+            .len()
+            .saturating_sub(self.people.identities.len());
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
             self.truth.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
         };
         let mut overdue: Vec<&Peer> = self
+            .people
             .peers
             .iter()
             .filter(|p| !p.is_spectator() && p.is_overdue(now))
@@ -271,7 +282,7 @@ impl<S: Simulation> Match<S> {
             return Err(CloseCode::Full);
         }
         for id in out {
-            if let Some(at) = self.peers.iter().position(|p| p.id == id) {
+            if let Some(at) = self.people.position(id) {
                 self.put_out(now, at);
             }
         }
@@ -291,9 +302,9 @@ impl<S: Simulation> Match<S> {
 
     /// Closes a session that never came so far as to have players.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
-        for player in self.peers[at].players.clone() {
+        for player in self.people.peers[at].players.clone() {
             if self.truth.world.presence(player) == Presence::Absent {
-                self.identities.retain(|(_, p)| *p != player);
+                self.people.identities.retain(|(_, p)| *p != player);
             }
         }
         self.close_peer(at, code);
@@ -302,7 +313,7 @@ impl<S: Simulation> Match<S> {
     /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
     /// leave is let in when that one has left.
     pub(super) fn let_in(&mut self, at: usize) {
-        let players = self.peers[at].players.clone();
+        let players = self.people.peers[at].players.clone();
         if players.iter().any(|p| self.sealer.changes(*p)) {
             return;
         }
@@ -312,7 +323,7 @@ impl<S: Simulation> Match<S> {
             if self.truth.world.presence(player) != Presence::Absent {
                 continue;
             }
-            let identity = self.peers[at].identity.clone();
+            let identity = self.people.peers[at].identity.clone();
             // Not sooner: after a crash, who is said to have a number has its character too.
             self.journal(|recorder, out| recorder.seat(player, &identity, out));
             self.sealer.change(player, RosterChange::Joined);

@@ -139,16 +139,16 @@ impl<S: Simulation> Match<S> {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
             seat.awaited_from = self.truth.world.turn().number;
-            self.views[player.index()] = next;
+            self.people.views[player.index()] = next;
         }
         // The last identity that got a number has it, if its player is still there.
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
             if is_last && player.index() < PLAYERS_MAX {
-                self.lately[player.index()] = Some(identity.clone());
+                self.people.lately[player.index()] = Some(identity.clone());
             }
             if is_last && self.truth.world.presence(*player) != Presence::Absent {
-                self.identities.push((identity.clone(), *player));
+                self.people.identities.push((identity.clone(), *player));
             }
         }
         self.clock.returning = Some(Return {
@@ -164,7 +164,12 @@ impl<S: Simulation> Match<S> {
             return PlayerSet::default();
         };
         let mut missing = returning.players;
-        for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Playing)
+        {
             for player in &peer.players {
                 missing.set(*player, false);
             }

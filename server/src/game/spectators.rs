@@ -33,7 +33,7 @@ impl<S: Simulation> Match<S> {
         identity: &str,
     ) -> Result<ArrayVec<PlayerId, SEATS_MAX>, CloseCode> {
         let others = |p: &&Peer| p.is_spectator() && p.identity != identity;
-        if self.peers.iter().filter(others).count() < self.config.spectators.max {
+        if self.people.peers.iter().filter(others).count() < self.config.spectators.max {
             Ok(ArrayVec::new())
         } else {
             Err(CloseCode::Full)
@@ -43,12 +43,16 @@ impl<S: Simulation> Match<S> {
     /// Spectators now, whatever their stage.
     #[must_use]
     pub fn spectators(&self) -> usize {
-        self.peers.iter().filter(|p| p.is_spectator()).count()
+        self.people
+            .peers
+            .iter()
+            .filter(|p| p.is_spectator())
+            .count()
     }
 
     /// Whether a session watches from a distance in time.
     pub(super) fn is_delayed(&self, at: usize) -> bool {
-        self.config.spectators.delay_ticks > 0 && self.peers[at].is_spectator()
+        self.config.spectators.delay_ticks > 0 && self.people.peers[at].is_spectator()
     }
 
     /// The tick before which all frames may be shown to a session.

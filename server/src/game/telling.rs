@@ -38,7 +38,7 @@ impl<S: Simulation> Match<S> {
         let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
         let company = self.company.block(self.truth.world.tick());
-        for peer in &mut self.peers {
+        for peer in &mut self.people.peers {
             if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
                 continue;
             }
@@ -71,10 +71,15 @@ impl<S: Simulation> Match<S> {
         }
         let next = self.truth.world.tick();
         let shown = next.back(self.config.spectators.delay_ticks);
-        self.company.name(&self.identities, next, shown);
+        self.company.name(&self.people.identities, next, shown);
         let mut links = [LinkQuality::default(); PLAYERS_MAX];
         let mut here = PlayerSet::default();
-        for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Playing)
+        {
             let rtt = peer.link.rtt().unwrap_or_default();
             for player in &peer.players {
                 here.set(*player, true);
@@ -97,9 +102,9 @@ impl<S: Simulation> Match<S> {
 
     /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
     pub(super) fn introduce(&mut self) {
-        for at in 0..self.peers.len() {
+        for at in 0..self.people.peers.len() {
             let shown = self.shown_to(at);
-            let peer = &mut self.peers[at];
+            let peer = &mut self.people.peers[at];
             if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
                 continue;
             }

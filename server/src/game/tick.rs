@@ -31,7 +31,7 @@ impl<S: Simulation> Match<S> {
         self.truth.history.keep_for(self.clock.last_cadence.tick());
         let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
-        let look = self.truth.look(&self.views);
+        let look = self.truth.look(&self.people.views);
         let mut referee = Caught {
             referee: &mut *self.referee,
             panics: &mut self.noted.panics,
@@ -67,32 +67,15 @@ impl<S: Simulation> Match<S> {
     /// Owners hear of their orders that will not run.
     fn tell_refused(&mut self) {
         for refused in self.sealer.refused.drain(..) {
-            let owner = self
-                .peers
-                .iter_mut()
-                .find(|p| p.players.contains(&refused.player));
-            if let Some(peer) = owner {
-                peer.refuse(refused.player, refused.claim, refused.seq);
-            } else if let Some((identity, _)) =
-                self.identities.iter().find(|(_, p)| *p == refused.player)
-                && !self.peers.iter().any(|p| p.plays_as(identity))
-            {
-                self.standings.refuse(self.clock.now, identity, &refused);
-            }
+            self.people.refuse(self.clock.now, &refused);
         }
     }
 
     /// A strike for each of these, who may be named more than once; whoever has too many is out.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
-            if let Some(at) = self.session_behind(player) {
-                let peer = &mut self.peers[at];
-                if peer.standing.strike(self.clock.now) {
-                    let peer = peer.id;
-                    self.kick(peer, CloseCode::Strikes);
-                }
-            } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player) {
-                self.standings.strike(self.clock.now, identity);
+            if let Some(peer) = self.people.strike(self.clock.now, player) {
+                self.kick(peer, CloseCode::Strikes);
             }
         }
     }
