@@ -42,6 +42,7 @@ mod errors;
 mod fold;
 mod noted;
 mod people;
+mod snapshots;
 mod start;
 mod truth;
 mod watched;
@@ -60,7 +61,6 @@ mod healing;
 mod joining;
 mod resume;
 mod sessions;
-mod snapshots;
 mod spectators;
 mod telling;
 mod tick;
@@ -75,10 +75,9 @@ pub use fold::{Folded, Unfolded};
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use people::People;
+use snapshots::Snapshots;
 use start::Start;
 use truth::Truth;
-use watched::{Snapshot, Watched};
-use weight::Weight;
 
 /// One running match.
 pub struct Match<S: Simulation> {
@@ -91,7 +90,6 @@ pub struct Match<S: Simulation> {
     /// The packet that is being read.
     said: Said<S>,
     people: People,
-    watched: Watched,
     views_of_spectators: Views,
     sealer: Sealer<S>,
     queries: Queries<S>,
@@ -99,14 +97,13 @@ pub struct Match<S: Simulation> {
     owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
-    weight: Weight,
     recorder: Option<Recorder<S>>,
     outbox: Outbox<S::Outcome>,
     company: Company,
     clock: Clock,
     /// After a crash: the command delay that was asked for, whatever the journal's is.
     asked_delay: Option<u8>,
-    snapshot: Option<Snapshot>,
+    snapshots: Snapshots,
     frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
     closed: Option<CloseCode>,
@@ -151,20 +148,18 @@ impl<S: Simulation> Match<S> {
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
             people: People::default(),
-            watched: Watched::default(),
             views_of_spectators: Views::default(),
             sealer: Sealer::default(),
             queries: Queries::default(),
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
-            weight: Weight::default(),
             recorder: None,
             outbox: Outbox::new(),
             company: Company::default(),
             clock: Clock::new(world.turn().cadence),
             asked_delay: None,
-            snapshot: None,
+            snapshots: Snapshots::default(),
             frame: FrameData::roomy(config.start),
             scratch: [
                 FrameData::roomy(config.start),

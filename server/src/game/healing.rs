@@ -52,7 +52,7 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
-        let Some((_, world)) = self.snapshot() else {
+        let Some((_, world)) = self.snapshots.take(&self.truth, &mut self.noted) else {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };

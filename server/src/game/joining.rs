@@ -292,9 +292,9 @@ impl<S: Simulation> Match<S> {
     /// The world that a session joins with, and its tick; `None`: there is none yet.
     fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
-            return Ok(self.watched.world(self.shown_to(at)));
+            return Ok(self.snapshots.watched.world(self.shown_to(at)));
         }
-        match self.snapshot() {
+        match self.snapshots.take(&self.truth, &mut self.noted) {
             Some(world) => Ok(Some(world)),
             None => Err(CloseCode::WorldTooLarge),
         }

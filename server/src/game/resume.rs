@@ -86,7 +86,7 @@ impl<S: Simulation> Match<S> {
         config.start = first.tick;
         let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
-        game.watched = past.watched;
+        game.snapshots.watched = past.watched;
         game.start = past.start;
         game.asked_delay = Some(asked_delay);
         game.take_seats(&index)?;
@@ -107,7 +107,8 @@ impl<S: Simulation> Match<S> {
         game.recorder = Some(recorder);
         let turn = game.truth.world.turn().cadence.turn();
         game.clock.resume(game.config.command_delay, turn);
-        game.weigh();
+        game.snapshots
+            .weigh(game.clock.now, &game.truth, &mut game.noted);
         game.resolve(|_| true);
         let safe = index.serials.iter();
         game.know_serials(

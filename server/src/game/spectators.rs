@@ -20,7 +20,6 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use super::Match;
-use crate::config::Spectators;
 use crate::peer::Peer;
 
 /// Worlds on their way to spectators at once, beside those to players.
@@ -63,14 +62,5 @@ impl<S: Simulation> Match<S> {
             0
         };
         self.truth.world.tick().back(delay).max(self.config.start)
-    }
-
-    /// Keeps worlds for those who watch from a distance in time, if there may be any.
-    pub(super) fn keep_watched(&mut self) {
-        let Spectators { max, delay_ticks } = self.config.spectators;
-        let watches = max > 0 && delay_ticks > 0;
-        if watches && self.watched.keep(&self.truth.world, delay_ticks).is_err() {
-            self.note_too_large();
-        }
     }
 }

@@ -19,8 +19,11 @@ impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     pub(super) fn tick(&mut self) {
         let tick = self.truth.world.tick();
-        self.keep_watched();
-        self.weigh();
+        let spectators = self.config.spectators;
+        self.snapshots
+            .keep_watched(spectators, &self.truth, &mut self.noted);
+        self.snapshots
+            .weigh(self.clock.now, &self.truth, &mut self.noted);
         let turn = self.truth.world.turn();
         let cadence = if tick == turn.began {
             Some(self.next_cadence())
@@ -108,7 +111,7 @@ impl<S: Simulation> Match<S> {
             self.outbox
                 .push(Item::Journal(start..self.outbox.bytes.len()));
             if skips {
-                self.note_too_large();
+                self.snapshots.note_too_large(&self.truth, &mut self.noted);
             }
         }
         self.tell(false);
