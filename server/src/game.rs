@@ -15,10 +15,8 @@ use std::sync::Arc;
 
 use twinstep_core::bounds::QUERIES_OPEN_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
-use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::{CloseCode, Hello};
-use twinstep_core::replay::Recorder;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
@@ -27,7 +25,7 @@ use crate::down::Views;
 use crate::history::History;
 use crate::hooks::{AdmitAll, Referee, Resolver};
 use crate::incident::{Incident, Told};
-use crate::outbox::{Item, Outbox, Output};
+use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
@@ -40,6 +38,7 @@ mod company;
 mod ended;
 mod errors;
 mod fold;
+mod journal;
 mod noted;
 mod people;
 mod snapshots;
@@ -72,6 +71,7 @@ pub use ended::{KEPT, MOVED};
 pub(crate) use ended::{is_over, is_resumable};
 pub use errors::{ResumeError, StartError};
 pub use fold::{Folded, Unfolded};
+use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use people::People;
@@ -97,7 +97,7 @@ pub struct Match<S: Simulation> {
     owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
     referee: Box<dyn Referee<S>>,
-    recorder: Option<Recorder<S>>,
+    journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
     company: Company,
     clock: Clock,
@@ -154,7 +154,7 @@ impl<S: Simulation> Match<S> {
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
             referee: Box::new(AdmitAll),
-            recorder: None,
+            journal: JournalOut::none(),
             outbox: Outbox::new(),
             company: Company::default(),
             clock: Clock::new(world.turn().cadence),
@@ -182,18 +182,12 @@ impl<S: Simulation> Match<S> {
     /// # Errors
     /// Names too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), StartError> {
-        let start = self.outbox.bytes.len();
-        let recorder = Recorder::start(
-            WrittenBy::Server,
+        self.journal = JournalOut::start(
             &self.hello,
-            self.config.unix_time,
-            self.config.command_delay,
+            &self.config,
             &self.truth.world,
-            &mut self.outbox.bytes,
+            &mut self.outbox,
         )?;
-        self.outbox
-            .push(Item::Journal(start..self.outbox.bytes.len()));
-        self.recorder = Some(recorder);
         Ok(())
     }
 
@@ -351,7 +345,7 @@ impl<S: Simulation> Match<S> {
 
     /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
-        self.recorder = None;
+        self.journal = JournalOut::none();
         let tick = self.truth.world.tick();
         self.noted.stats.journal_lost.get_or_insert(tick);
     }
@@ -359,22 +353,6 @@ impl<S: Simulation> Match<S> {
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
-    }
-
-    fn journal(
-        &mut self,
-        write: impl FnOnce(&mut Recorder<S>, &mut Vec<u8>) -> Result<(), WriteError>,
-    ) {
-        let Some(recorder) = &mut self.recorder else {
-            return;
-        };
-        let start = self.outbox.bytes.len();
-        match write(recorder, &mut self.outbox.bytes) {
-            Ok(()) => self
-                .outbox
-                .push(Item::Journal(start..self.outbox.bytes.len())),
-            Err(_) => self.outbox.bytes.truncate(start),
-        }
     }
 }
 

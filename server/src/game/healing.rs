@@ -25,7 +25,7 @@ impl<S: Simulation> Match<S> {
             return;
         }
         self.noted.stats.desyncs += 1;
-        if self.recorder.is_some() {
+        if self.journal.is_kept() {
             let peer = self.people.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));
         }

@@ -325,7 +325,9 @@ impl<S: Simulation> Match<S> {
             }
             let identity = self.people.peers[at].identity.clone();
             // Not sooner: after a crash, who is said to have a number has its character too.
-            self.journal(|recorder, out| recorder.seat(player, &identity, out));
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.seat(player, &identity, out)
+            });
             self.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);

@@ -21,20 +21,20 @@ use twinstep_core::bounds::{PLAYERS_MAX, drop_after_ticks};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::journal::{JournalError, WrittenBy};
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Recorder, Replay, ReplayError};
+use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, Simulation};
 
 use super::clock::Return;
 use super::ended::is_over;
 use super::errors::{ResumeError, StartError};
+use super::journal::JournalOut;
 use super::start::Start;
 use super::watched::Watched;
 use super::{Match, Resumed};
 use crate::config::{MatchConfig, Spectators};
 use crate::history::History;
 use crate::hooks::Resolver;
-use crate::outbox::Item;
 use crate::peer::Stage;
 
 /// The match's clock waits at most so long for its players to return.
@@ -93,18 +93,14 @@ impl<S: Simulation> Match<S> {
         for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
             seat.expect_claims_from(next_claim);
         }
-        let start = game.outbox.bytes.len();
-        let recorder = Recorder::resume(
+        game.journal = JournalOut::resume(
             &index,
             &game.hello,
-            game.config.unix_time,
+            &game.config,
             &game.truth.world,
-            &mut game.outbox.bytes,
+            &mut game.outbox,
         )
         .map_err(StartError::from)?;
-        let written = start..game.outbox.bytes.len();
-        game.outbox.push(Item::Journal(written));
-        game.recorder = Some(recorder);
         let turn = game.truth.world.turn().cadence.turn();
         game.clock.resume(game.config.command_delay, turn);
         game.snapshots

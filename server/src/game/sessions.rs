@@ -21,6 +21,7 @@ use twinstep_core::{PlayerId, RosterChange, Simulation};
 
 use super::Match;
 use super::ended::{KEPT, MOVED, is_resumable};
+use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
 use crate::peer::{Peer, PeerId, Stage};
@@ -200,10 +201,15 @@ impl<S: Simulation> Match<S> {
             code => code.to_string(),
         };
         if is_resumable(&reason) {
-            self.note_snapshot();
+            // Without it the last seconds are stepped again.
+            let world = &self.truth.world;
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.snapshot(world, out)
+            });
         }
-        self.journal(|recorder, out| recorder.end(&reason, out));
-        self.recorder = None;
+        self.journal
+            .write(&mut self.outbox, |recorder, out| recorder.end(&reason, out));
+        self.journal = JournalOut::none();
     }
 
     /// Whether no turn has begun that is not full: what was sealed was told.
@@ -211,22 +217,6 @@ impl<S: Simulation> Match<S> {
     pub fn is_between_turns(&self) -> bool {
         let world = &self.truth.world;
         world.turn().began == world.tick()
-    }
-
-    fn note_snapshot(&mut self) {
-        let world = &self.truth.world;
-        let Some(recorder) = &mut self.recorder else {
-            return;
-        };
-        let start = self.outbox.bytes.len();
-        match recorder.snapshot(world, &mut self.outbox.bytes) {
-            Ok(()) => {
-                let written = start..self.outbox.bytes.len();
-                self.outbox.push(Item::Journal(written));
-            }
-            // Without it the last seconds are stepped again.
-            Err(_) => self.outbox.bytes.truncate(start),
-        }
     }
 
     /// A player is to leave, whether or not it has a session.

@@ -13,7 +13,6 @@ use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
 use crate::caught::Caught;
-use crate::outbox::Item;
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
@@ -56,9 +55,7 @@ impl<S: Simulation> Match<S> {
         };
         self.strike(&stepped.strikes);
         self.truth.keep(&self.frame, stepped.digest, turn.began);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.frame(&self.frame);
-        }
+        self.journal.frame(&self.frame);
         self.count_frame();
         self.resolve(|open| open.asked == tick);
         self.answer_instead();
@@ -101,18 +98,8 @@ impl<S: Simulation> Match<S> {
     fn end_turn(&mut self) {
         self.noted.stats.turns += 1;
         let (world, digest) = (&self.truth.world, self.truth.digest);
-        if let Some(recorder) = &mut self.recorder {
-            let start = self.outbox.bytes.len();
-            let skipped = recorder.worlds_skipped();
-            recorder
-                .turn(world, digest, &mut self.outbox.bytes)
-                .expect("a turn within its bounds");
-            let skips = recorder.worlds_skipped() != skipped;
-            self.outbox
-                .push(Item::Journal(start..self.outbox.bytes.len()));
-            if skips {
-                self.snapshots.note_too_large(&self.truth, &mut self.noted);
-            }
+        if self.journal.turn(world, digest, &mut self.outbox) {
+            self.snapshots.note_too_large(&self.truth, &mut self.noted);
         }
         self.tell(false);
     }

@@ -47,7 +47,9 @@ impl<S: Simulation> Match<S> {
         if !self.people.serials.raise(identity, watches, serial) {
             return;
         }
-        self.journal(|recorder, out| recorder.serial(serial, watches, identity, out));
+        self.journal.write(&mut self.outbox, |recorder, out| {
+            recorder.serial(serial, watches, identity, out)
+        });
         self.outbox
             .push(Item::Safe(identity.to_owned(), watches, serial));
         self.dismiss_outdated(identity, watches);
