@@ -23,11 +23,11 @@ use twinstep_core::{Key, PlayerId, Simulation, Tick};
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::Views;
 use crate::history::History;
-use crate::hooks::{AdmitAll, Referee, Resolver};
+use crate::hooks::{Referee, Resolver};
 use crate::incident::{Incident, Told};
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
-use crate::sealer::{Queries, Sealer};
+use crate::sealer::Queries;
 use crate::seat::{Seat, SeatStats};
 use crate::up::Said;
 
@@ -40,9 +40,10 @@ mod errors;
 mod fold;
 mod journal;
 mod noted;
+mod origin;
 mod people;
+mod sealing;
 mod snapshots;
-mod start;
 mod truth;
 mod watched;
 mod weight;
@@ -74,37 +75,32 @@ pub use fold::{Folded, Unfolded};
 use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
+use origin::{Origin, Start};
 use people::People;
+use sealing::Sealing;
 use snapshots::Snapshots;
-use start::Start;
 use truth::Truth;
 
 /// One running match.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
-    hello: Hello,
-    /// What it began with, if that is known.
-    start: Option<Start>,
+    origin: Origin,
     truth: Truth<S>,
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
     people: People,
     views_of_spectators: Views,
-    sealer: Sealer<S>,
+    sealing: Sealing<S>,
     queries: Queries<S>,
     /// Queries that their owners' clients are to answer.
     owed: Vec<(Tick, Key)>,
     resolver: Box<dyn Resolver<S>>,
-    referee: Box<dyn Referee<S>>,
     journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
     company: Company,
     clock: Clock,
-    /// After a crash: the command delay that was asked for, whatever the journal's is.
-    asked_delay: Option<u8>,
     snapshots: Snapshots,
-    frame: FrameData<S>,
     scratch: [FrameData<S>; 2],
     closed: Option<CloseCode>,
     noted: Noted,
@@ -129,7 +125,7 @@ impl<S: Simulation> Match<S> {
         history.keep_world(&world);
         let start = Start::of(&world)?;
         let mut game = Match::begin(config, hello, world, history, rules, resolver)?;
-        game.start = Some(start);
+        game.origin.start = Some(start);
         Ok(game)
     }
 
@@ -143,24 +139,24 @@ impl<S: Simulation> Match<S> {
         resolver: impl Resolver<S>,
     ) -> Result<Self, StartError> {
         Ok(Match {
-            hello,
-            start: None,
+            origin: Origin {
+                hello,
+                start: None,
+                asked_delay: None,
+            },
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
             people: People::default(),
             views_of_spectators: Views::default(),
-            sealer: Sealer::default(),
+            sealing: Sealing::new(config.start),
             queries: Queries::default(),
             owed: Vec::with_capacity(QUERIES_OPEN_MAX),
             resolver: Box::new(resolver),
-            referee: Box::new(AdmitAll),
             journal: JournalOut::none(),
             outbox: Outbox::new(),
             company: Company::default(),
             clock: Clock::new(world.turn().cadence),
-            asked_delay: None,
             snapshots: Snapshots::default(),
-            frame: FrameData::roomy(config.start),
             scratch: [
                 FrameData::roomy(config.start),
                 FrameData::roomy(config.start),
@@ -174,7 +170,7 @@ impl<S: Simulation> Match<S> {
 
     /// Sets who admits commands and claims; without it, all within the bounds are.
     pub fn set_referee(&mut self, referee: impl Referee<S>) {
-        self.referee = Box::new(referee);
+        self.sealing.set_referee(referee);
     }
 
     /// Keeps a journal from here on; its bytes come out of [`poll`](Match::poll).
@@ -183,7 +179,7 @@ impl<S: Simulation> Match<S> {
     /// Names too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), StartError> {
         self.journal = JournalOut::start(
-            &self.hello,
+            &self.origin.hello,
             &self.config,
             &self.truth.world,
             &mut self.outbox,
@@ -197,7 +193,7 @@ impl<S: Simulation> Match<S> {
     /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
     /// is one of these (seed row 12).
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
-        if let Some(asked) = self.asked_delay {
+        if let Some(asked) = self.origin.asked_delay {
             // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
             config.start = self.config.start;
             config.unix_time = self.config.unix_time;

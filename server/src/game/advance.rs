@@ -158,7 +158,7 @@ impl<S: Simulation> Match<S> {
                     let seat = &self.seats[player.index()];
                     turn >= seat.awaited_from
                         && seat.batch(turn).is_none()
-                        && !self.sealer.leaves(*player)
+                        && !self.sealing.sealer.leaves(*player)
                 })
                 .collect();
             if !missing.is_empty() {

@@ -15,7 +15,6 @@ use twinstep_core::frame::Answer;
 use twinstep_core::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 use super::Match;
-use crate::caught::Caught;
 use crate::config::Resolves;
 use crate::hooks::Resolution;
 use crate::incident::{Incident, Trouble};
@@ -130,19 +129,9 @@ impl<S: Simulation> Match<S> {
     }
 
     fn admits(&mut self, by: PlayerId, answer: &Answer<S::Outcome>) -> bool {
-        let open = self.truth.world.open_queries();
-        let query = open
-            .iter()
-            .find(|o| (o.asked, o.key) == (answer.asked, answer.key));
-        let (Some(open), Some(outcome)) = (query, &answer.outcome) else {
-            return false;
-        };
         let look = self.truth.look(&self.people.views);
-        let mut referee = Caught {
-            referee: &mut *self.referee,
-            panics: &mut self.noted.panics,
-        };
-        let admits = referee.admit_answer(&look, by, answer.key, &open.query, outcome);
+        let panics = &mut self.noted.panics;
+        let admits = self.sealing.admits_answer(&look, by, answer, panics);
         self.noted.note_panics();
         admits
     }

@@ -56,7 +56,7 @@ impl<S: Simulation> Match<S> {
 
     /// One try, with what stands in the frame now.
     fn attempt(&mut self) -> Result<u64, Failure> {
-        let stepped = self.truth.attempt(&self.frame);
+        let stepped = self.truth.attempt(&self.sealing.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
             Ok(_) => {}
             Err(Trouble::Nan) => self.noted.stats.nans += 1,
@@ -67,12 +67,12 @@ impl<S: Simulation> Match<S> {
 
     /// Another try from the world before the tick; what fails now was looked for, and is not counted.
     fn retry(&mut self) -> Option<u64> {
-        self.truth.step_back(self.frame.tick)?;
-        self.truth.attempt(&self.frame).ok()
+        self.truth.step_back(self.sealing.frame.tick)?;
+        self.truth.attempt(&self.sealing.frame).ok()
     }
 
     fn step_without(&mut self, failure: Failure) -> Option<Stepped> {
-        let sealed = self.frame.clone();
+        let sealed = self.sealing.frame.clone();
         let found = self
             .without_orders(&sealed)
             .or_else(|| self.without_one(&sealed));
@@ -84,7 +84,7 @@ impl<S: Simulation> Match<S> {
                 .note(incident.with_orders(&sealed, &self.people.identities, |_| true));
             return None;
         };
-        let (frame, identities) = (&self.frame, &self.people.identities);
+        let (frame, identities) = (&self.sealing.frame, &self.people.identities);
         let is_out = |player: PlayerId| !authors(frame).contains(player);
         let mut incident = incident.with_orders(&sealed, identities, is_out);
         for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {
@@ -99,12 +99,13 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.noted.note(incident);
-        self.sealer
-            .refuse_missing(&sealed, &self.frame, &mut self.seats);
+        self.sealing
+            .sealer
+            .refuse_missing(&sealed, &self.sealing.frame, &mut self.seats);
         for player in stepped.guilty.iter() {
             let orders = sealed.claims.iter().chain(&sealed.commands);
             let orders = orders.filter(|order| order.player == player).count();
-            let is_out = !authors(&self.frame).contains(player);
+            let is_out = !authors(&self.sealing.frame).contains(player);
             let out = if is_out { orders } else { 0 };
             let strikes = std::iter::repeat_n(player, out.max(1));
             stepped.strikes.extend(strikes);
@@ -141,7 +142,7 @@ impl<S: Simulation> Match<S> {
             digest = rest?;
         }
         // The referee's word is not its player's.
-        for player in self.sealer.owed.iter() {
+        for player in self.sealing.sealer.owed.iter() {
             guilty.set(player, false);
         }
         Some(Stepped::new(digest, guilty))
@@ -152,9 +153,15 @@ impl<S: Simulation> Match<S> {
         sealed: &FrameData<S>,
         stays: impl Fn(PlayerId) -> bool,
     ) -> Option<u64> {
-        self.frame.clone_from(sealed);
-        self.frame.claims.retain(|order| stays(order.player));
-        self.frame.commands.retain(|order| stays(order.player));
+        self.sealing.frame.clone_from(sealed);
+        self.sealing
+            .frame
+            .claims
+            .retain(|order| stays(order.player));
+        self.sealing
+            .frame
+            .commands
+            .retain(|order| stays(order.player));
         self.retry()
     }
 
@@ -165,8 +172,8 @@ impl<S: Simulation> Match<S> {
             if sealed.outcomes[at].outcome.is_none() {
                 continue;
             }
-            self.frame.clone_from(sealed);
-            self.frame.outcomes[at].outcome = None;
+            self.sealing.frame.clone_from(sealed);
+            self.sealing.frame.outcomes[at].outcome = None;
             if let Some(digest) = self.retry() {
                 return Some(Stepped::new(digest, nobody));
             }
@@ -176,7 +183,7 @@ impl<S: Simulation> Match<S> {
             if *input == neutral {
                 continue;
             }
-            self.frame.clone_from(sealed);
+            self.sealing.frame.clone_from(sealed);
             self.neutralise(player);
             if let Some(digest) = self.retry() {
                 let mut guilty = nobody;
@@ -184,10 +191,10 @@ impl<S: Simulation> Match<S> {
                 return Some(Stepped::new(digest, guilty));
             }
         }
-        self.frame.clone_from(sealed);
-        self.frame.claims.clear();
-        self.frame.commands.clear();
-        for answer in &mut self.frame.outcomes {
+        self.sealing.frame.clone_from(sealed);
+        self.sealing.frame.claims.clear();
+        self.sealing.frame.commands.clear();
+        for answer in &mut self.sealing.frame.outcomes {
             answer.outcome = None;
         }
         for (player, _) in sealed.inputs.iter() {
@@ -199,8 +206,11 @@ impl<S: Simulation> Match<S> {
 
     /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
     fn neutralise(&mut self, player: PlayerId) {
-        self.frame.inputs.set(player, Some(S::Input::default()));
-        self.frame.filled.set(player, true);
+        self.sealing
+            .frame
+            .inputs
+            .set(player, Some(S::Input::default()));
+        self.sealing.frame.filled.set(player, true);
     }
 }
 

@@ -103,7 +103,7 @@ impl<S: Simulation> Match<S> {
         };
         match heard {
             up::Greeting::Hello(hello) => {
-                if let Some(code) = self.hello.refusal(&hello) {
+                if let Some(code) = self.origin.hello.refusal(&hello) {
                     self.dismiss(at, code);
                     return None;
                 }

@@ -43,11 +43,12 @@ impl<S: Simulation> Match<S> {
                     _ => seat.batch(turn).is_some() || seat.spoke.is_some_and(|at| next - at <= 1),
                 };
             if let Some(change) = self
+                .sealing
                 .sealer
                 .silence(self.truth.world.presence(player), seat, next, tick, speaks)
                 .filter(|change| drops || *change == RosterChange::Returned)
             {
-                self.sealer.change(player, change);
+                self.sealing.sealer.change(player, change);
                 if change == RosterChange::Returned {
                     seat.returned = Some(next);
                 }

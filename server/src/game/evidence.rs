@@ -25,7 +25,7 @@ impl<S: Simulation> Match<S> {
     /// The rules, and the handshake that a journal of this match must fit: for [`Folded::of`].
     #[must_use]
     pub fn origin(&self) -> (Arc<S::Rules>, Hello) {
-        (self.truth.rules.clone(), self.hello.clone())
+        (self.truth.rules.clone(), self.origin.hello.clone())
     }
 
     /// What [`Output::Evidence`] asked for.

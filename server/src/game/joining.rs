@@ -46,7 +46,7 @@ struct Begins {
 
 impl<S: Simulation> Match<S> {
     pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
-        if let Some(code) = self.hello.refusal(hello) {
+        if let Some(code) = self.origin.hello.refusal(hello) {
             return self.leave_unseated(at, code);
         }
         let begins = match self.by_frames(at, hello.holds) {
@@ -115,7 +115,7 @@ impl<S: Simulation> Match<S> {
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
-        let (basis, from) = match (holds, self.start) {
+        let (basis, from) = match (holds, self.origin.start) {
             (Holds::Authority(tick, digest), _)
                 if self.digest_at(tick).map(|ours| ours as u32) == Some(digest) =>
             {
@@ -138,7 +138,8 @@ impl<S: Simulation> Match<S> {
     /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
-            self.truth.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+            self.truth.world.presence(*player) != Presence::Absent
+                && !self.sealing.sealer.leaves(*player)
         };
         basis == Basis::Authority && self.people.peers[at].players.iter().all(is_in)
     }
@@ -260,7 +261,8 @@ impl<S: Simulation> Match<S> {
             .saturating_sub(self.people.identities.len());
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
-            self.truth.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
+            self.truth.world.presence(*player) == Presence::Absent
+                && !self.sealing.sealer.changes(*player)
         };
         let mut overdue: Vec<&Peer> = self
             .people
@@ -314,7 +316,7 @@ impl<S: Simulation> Match<S> {
     /// leave is let in when that one has left.
     pub(super) fn let_in(&mut self, at: usize) {
         let players = self.people.peers[at].players.clone();
-        if players.iter().any(|p| self.sealer.changes(*p)) {
+        if players.iter().any(|p| self.sealing.sealer.changes(*p)) {
             return;
         }
         let next = self.truth.world.tick();
@@ -328,7 +330,7 @@ impl<S: Simulation> Match<S> {
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
-            self.sealer.change(player, RosterChange::Joined);
+            self.sealing.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);
             // Seed row 21: the turns until then are sealed without it.

@@ -29,7 +29,7 @@ use super::clock::Return;
 use super::ended::is_over;
 use super::errors::{ResumeError, StartError};
 use super::journal::JournalOut;
-use super::start::Start;
+use super::origin::Start;
 use super::watched::Watched;
 use super::{Match, Resumed};
 use crate::config::{MatchConfig, Spectators};
@@ -87,15 +87,15 @@ impl<S: Simulation> Match<S> {
         let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
         game.snapshots.watched = past.watched;
-        game.start = past.start;
-        game.asked_delay = Some(asked_delay);
+        game.origin.start = past.start;
+        game.origin.asked_delay = Some(asked_delay);
         game.take_seats(&index)?;
         for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
             seat.expect_claims_from(next_claim);
         }
         game.journal = JournalOut::resume(
             &index,
-            &game.hello,
+            &game.origin.hello,
             &game.config,
             &game.truth.world,
             &mut game.outbox,

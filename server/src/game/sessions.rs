@@ -142,7 +142,7 @@ impl<S: Simulation> Match<S> {
         let order = |p: &PlayerId| match &self.people.lately[p.index()] {
             Some(had) if had == identity => 0,
             None => 1,
-            Some(_) => 2 + u8::from(self.sealer.leaves(*p)),
+            Some(_) => 2 + u8::from(self.sealing.sealer.leaves(*p)),
         };
         let mut free: Numbers = free.collect();
         free.sort_by_key(order);
@@ -240,7 +240,7 @@ impl<S: Simulation> Match<S> {
     /// Frees the seat of a player who is away: it leaves with the next tick. Whose it was; what it had ordered and did
     /// not run is refused, of which it hears when it is back.
     pub(super) fn free(&mut self, player: PlayerId) -> Option<String> {
-        self.sealer.change(player, RosterChange::Left);
+        self.sealing.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
         let at = self
             .people
@@ -267,7 +267,7 @@ impl<S: Simulation> Match<S> {
             for refused in self.seats[player.index()].purge() {
                 self.people.peers[at].refuse(refused.player, refused.claim, refused.seq);
             }
-            self.sealer.change(player, RosterChange::Left);
+            self.sealing.sealer.change(player, RosterChange::Left);
             self.people.identities.retain(|(_, p)| *p != player);
         }
         self.close_peer(at, code);

@@ -12,7 +12,6 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
-use crate::caught::Caught;
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
@@ -33,20 +32,14 @@ impl<S: Simulation> Match<S> {
         self.truth.history.keep_for(self.clock.last_cadence.tick());
         let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
         self.note_silence();
-        let look = self.truth.look(&self.people.views);
-        let mut referee = Caught {
-            referee: &mut *self.referee,
-            panics: &mut self.noted.panics,
-        };
-        self.sealer.seal(
-            &mut self.frame,
-            &look,
+        self.sealing.seal(
+            cadence,
+            self.truth.look(&self.people.views),
             &mut self.seats,
             &mut self.queries,
-            &mut referee,
+            &mut self.noted.panics,
             &self.config,
         );
-        self.frame.cadence = cadence;
         let stepped = self.step();
         self.tell_refused();
         self.noted.note_panics();
@@ -54,8 +47,9 @@ impl<S: Simulation> Match<S> {
             return self.close(CloseCode::Fault);
         };
         self.strike(&stepped.strikes);
-        self.truth.keep(&self.frame, stepped.digest, turn.began);
-        self.journal.frame(&self.frame);
+        self.truth
+            .keep(&self.sealing.frame, stepped.digest, turn.began);
+        self.journal.frame(&self.sealing.frame);
         self.count_frame();
         self.resolve(|open| open.asked == tick);
         self.answer_instead();
@@ -66,7 +60,7 @@ impl<S: Simulation> Match<S> {
 
     /// Owners hear of their orders that will not run.
     fn tell_refused(&mut self) {
-        for refused in self.sealer.refused.drain(..) {
+        for refused in self.sealing.sealer.refused.drain(..) {
             self.people.refuse(self.clock.now, &refused);
         }
     }
@@ -81,10 +75,10 @@ impl<S: Simulation> Match<S> {
     }
 
     fn count_frame(&mut self) {
-        for player in self.frame.filled.iter() {
+        for player in self.sealing.frame.filled.iter() {
             self.seats[player.index()].stats.fills += 1;
         }
-        for answer in &self.frame.outcomes {
+        for answer in &self.sealing.frame.outcomes {
             let count = if answer.outcome.is_some() {
                 &mut self.noted.stats.outcomes
             } else {

@@ -1,9 +1,20 @@
-//! [`Start`]: what a match began with.
+//! [`Origin`]: what a match began with.
 
 use twinstep_core::digest::{self, NanError};
+use twinstep_core::packet::hello::Hello;
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
+
+/// See the [module](self).
+pub(super) struct Origin {
+    /// Its game, and the handshake that clients and journals of it must fit.
+    pub(super) hello: Hello,
+    /// Its first world, if that is known.
+    pub(super) start: Option<Start>,
+    /// After a crash: the command delay that was asked for, whatever the journal's is.
+    pub(super) asked_delay: Option<u8>,
+}
 
 /// What the match began with, for clients that have it too.
 #[derive(Clone, Copy, Debug)]
