@@ -13,12 +13,11 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::QUERIES_OPEN_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::world::World;
-use twinstep_core::{Key, PlayerId, Simulation, Tick};
+use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig};
 use crate::down::Views;
@@ -27,11 +26,11 @@ use crate::hooks::{Referee, Resolver};
 use crate::incident::{Incident, Told};
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
-use crate::sealer::Queries;
 use crate::seat::{Seat, SeatStats};
 use crate::up::Said;
 
 // Parts, which own their fields: none of them knows the match.
+mod asking;
 mod caller;
 mod clock;
 mod company;
@@ -66,6 +65,7 @@ mod telling;
 mod tick;
 mod tickets;
 
+use asking::Asking;
 use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
@@ -92,10 +92,7 @@ pub struct Match<S: Simulation> {
     people: People,
     views_of_spectators: Views,
     sealing: Sealing<S>,
-    queries: Queries<S>,
-    /// Queries that their owners' clients are to answer.
-    owed: Vec<(Tick, Key)>,
-    resolver: Box<dyn Resolver<S>>,
+    asking: Asking<S>,
     journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
     company: Company,
@@ -149,9 +146,7 @@ impl<S: Simulation> Match<S> {
             people: People::default(),
             views_of_spectators: Views::default(),
             sealing: Sealing::new(config.start),
-            queries: Queries::default(),
-            owed: Vec::with_capacity(QUERIES_OPEN_MAX),
-            resolver: Box::new(resolver),
+            asking: Asking::new(resolver),
             journal: JournalOut::none(),
             outbox: Outbox::new(),
             company: Company::default(),

@@ -16,9 +16,7 @@ use twinstep_core::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 use super::Match;
 use crate::config::Resolves;
-use crate::hooks::Resolution;
-use crate::incident::{Incident, Trouble};
-use crate::outbox::{Item, JobId};
+use crate::outbox::JobId;
 use crate::peer::{Peer, Stage};
 
 impl<S: Simulation> Match<S> {
@@ -32,7 +30,7 @@ impl<S: Simulation> Match<S> {
             self.noted.stats.queries += 1;
             let name = (open.asked, open.key);
             if self.config.resolves == Resolves::Owner && self.owner_plays(open.key) {
-                self.owed.push(name);
+                self.asking.owed.push(name);
             } else {
                 self.resolve_here(name);
             }
@@ -41,23 +39,8 @@ impl<S: Simulation> Match<S> {
 
     /// What a job of the resolver returned; `None`: it failed. Late answers are ignored.
     pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
-        if let Some((asked, key)) = self.queries.retire(job) {
-            self.answer(asked, key, outcome);
-        }
-    }
-
-    /// Notes an answer. That it cannot be sent is an author's mistake, and is told as one.
-    ///
-    /// # Panics
-    /// In a debug build, if the outcome is over its bound or does not come back from its bytes: an author is to hear of
-    /// it before players do.
-    fn answer(&mut self, asked: Tick, key: Key, outcome: Option<S::Outcome>) {
-        if let Err(error) = self.queries.answer(asked, key, outcome) {
-            self.noted.stats.outcomes_unsent += 1;
-            let message = format!("the outcome of the query {key} of {asked}: {error}");
-            self.noted
-                .note(Incident::new(asked, Trouble::Outcome, &message));
-            debug_assert!(false, "{message}");
+        if let Some((asked, key)) = self.asking.queries.retire(job) {
+            self.asking.answer((asked, key), outcome, &mut self.noted);
         }
     }
 
@@ -68,39 +51,24 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// The server's own resolver answers. If it panics, nobody does.
-    fn resolve_here(&mut self, (asked, key): (Tick, Key)) {
+    /// The server's own resolver answers.
+    fn resolve_here(&mut self, query: (Tick, Key)) {
         let look = self.truth.look(&self.people.views);
-        let open = self.truth.world.open_queries();
-        let Some(open) = open.iter().find(|o| (o.asked, o.key) == (asked, key)) else {
-            return;
-        };
-        let (resolver, panics) = (&mut self.resolver, &mut self.noted.panics);
-        let resolved = panics.catch(asked, Trouble::Resolver, || {
-            resolver.resolve(&look, key, &open.query)
-        });
-        match resolved {
-            Some(Resolution::Now(outcome)) => self.answer(asked, key, Some(outcome)),
-            Some(Resolution::Later(work)) => {
-                let id = self.queries.defer(asked, key);
-                self.outbox.push(Item::Job(id, work));
-            }
-            Some(Resolution::Unanswered) | None => self.answer(asked, key, None),
-        }
-        self.noted.note_panics();
+        self.asking
+            .resolve(query, &look, &mut self.noted, &mut self.outbox);
     }
 
     /// What owners owe for too long, and what they can no longer give, is the server's to answer.
     pub(super) fn answer_instead(&mut self) {
-        if self.owed.is_empty() {
+        if self.asking.owed.is_empty() {
             return;
         }
         let next = self.truth.world.tick();
         let patience = owner_ticks(self.truth.world.turn().cadence.tick());
-        for at in (0..self.owed.len()).rev() {
-            let (asked, key) = self.owed[at];
+        for at in (0..self.asking.owed.len()).rev() {
+            let (asked, key) = self.asking.owed[at];
             if next - asked >= patience || !self.owner_plays(key) {
-                self.owed.swap_remove(at);
+                self.asking.owed.swap_remove(at);
                 self.resolve_here((asked, key));
             }
         }
@@ -111,16 +79,16 @@ impl<S: Simulation> Match<S> {
     pub(super) fn take_answers(&mut self, player: PlayerId) {
         while let Some(answer) = self.seats[player.index()].answers.pop() {
             let name = (answer.asked, answer.key);
-            let Some(at) = self.owed.iter().position(|owed| *owed == name) else {
+            if !self.asking.take_owed(name) {
                 continue;
-            };
-            self.owed.swap_remove(at);
+            }
             // What cannot be sealed is no author's mistake here: its client said so.
             let outcome = answer.outcome.as_ref();
-            let is_sealable = outcome.is_some_and(|outcome| self.queries.is_sealable(outcome));
+            let is_sealable =
+                outcome.is_some_and(|outcome| self.asking.queries.is_sealable(outcome));
             if is_sealable && self.admits(player, &answer) {
                 self.noted.stats.owner_answers += 1;
-                self.answer(answer.asked, answer.key, answer.outcome);
+                self.asking.answer(name, answer.outcome, &mut self.noted);
             } else {
                 self.noted.stats.forged_answers += 1;
                 self.resolve_here(name);

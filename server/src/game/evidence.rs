@@ -28,7 +28,7 @@ impl<S: Simulation> Match<S> {
         (self.truth.rules.clone(), self.origin.hello.clone())
     }
 
-    /// What [`Output::Evidence`] asked for.
+    /// What [`Output::Evidence`](crate::outbox::Output::Evidence) asked for.
     pub fn hand_evidence(&mut self, peer: PeerId, tick: Tick, folded: Result<Folded, Unfolded>) {
         let differs = match &folded {
             Ok(folded) => {

@@ -9,6 +9,7 @@
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
@@ -16,27 +17,15 @@ use super::Match;
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     pub(super) fn tick(&mut self) {
-        let tick = self.truth.world.tick();
-        let spectators = self.config.spectators;
-        self.snapshots
-            .keep_watched(spectators, &self.truth, &mut self.noted);
-        self.snapshots
-            .weigh(self.clock.now, &self.truth, &mut self.noted);
-        let turn = self.truth.world.turn();
-        let cadence = if tick == turn.began {
-            Some(self.next_cadence())
-        } else {
-            None
-        };
-        self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
-        self.truth.history.keep_for(self.clock.last_cadence.tick());
-        let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
+        let (tick, turn) = (self.truth.world.tick(), self.truth.world.turn());
+        self.keep_snapshots();
+        let cadence = self.clock_tick();
         self.note_silence();
         self.sealing.seal(
             cadence,
             self.truth.look(&self.people.views),
             &mut self.seats,
-            &mut self.queries,
+            &mut self.asking.queries,
             &mut self.noted.panics,
             &self.config,
         );
@@ -56,6 +45,24 @@ impl<S: Simulation> Match<S> {
         if self.truth.world.turn().began == self.truth.world.tick() {
             self.end_turn();
         }
+    }
+
+    /// Worlds for those who watch later, and a look at how large they are.
+    fn keep_snapshots(&mut self) {
+        let (now, spectators) = (self.clock.now, self.config.spectators);
+        let (truth, noted) = (&self.truth, &mut self.noted);
+        self.snapshots.keep_watched(spectators, truth, noted);
+        self.snapshots.weigh(now, truth, noted);
+    }
+
+    /// How the tick is clocked; what of that changes with it, which it does at a turn's beginning only.
+    fn clock_tick(&mut self) -> Option<Cadence> {
+        let turn = self.truth.world.turn();
+        let begins = self.truth.world.tick() == turn.began;
+        let cadence = begins.then(|| self.next_cadence());
+        self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
+        self.truth.history.keep_for(self.clock.last_cadence.tick());
+        cadence.filter(|cadence| *cadence != turn.cadence)
     }
 
     /// Owners hear of their orders that will not run.

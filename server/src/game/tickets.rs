@@ -77,8 +77,8 @@ impl<S: Simulation> Match<S> {
         safe.max(peer.came_by).max(peer.handed.last().copied())
     }
 
-    /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for, and its serial. Its bytes are the host's
-    /// and the client's own matter.
+    /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for, and its
+    /// serial. Its bytes are the host's and the client's own matter.
     pub fn hand_ticket(&mut self, peer: PeerId, serial: u64, ticket: Vec<u8>) {
         if let Some(peer) = self.people.peer_mut(peer) {
             // One that finds no room is followed by another.
