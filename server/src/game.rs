@@ -12,199 +12,95 @@
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use twinstep_core::bounds::{
-    ACK_CLOSE_AFTER, ACK_SLOW_AFTER, JOIN_TIME_MAX, JOINS_AT_ONCE, KEEP_ALIVE, PLAYERS_MAX,
-    QUERIES_OPEN_MAX, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, WAITED_PER_MINUTE,
-};
-use twinstep_core::codec;
-use twinstep_core::digest::NanError;
-use twinstep_core::frame::{Answer, FrameData, PlayerSet};
-use twinstep_core::journal::{JournalError, WrittenBy};
-use twinstep_core::packet::hello::{CloseCode, Hello, Welcome};
-use twinstep_core::packet::{ByteCounts, DownKind, message};
-use twinstep_core::replay::Recorder;
-use twinstep_core::turn::Cadence;
-use twinstep_core::wire::Writer;
-use twinstep_core::world::{Presence, Stepper, World};
-use twinstep_core::{Key, OpenQuery, PlayerId, RosterChange, Simulation, Tick};
+use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::hello::{CloseCode, Hello};
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation, Tick};
 
-use crate::caught::Panics;
-use crate::config::{ConfigError, MatchConfig, Spectators};
-use crate::down::{Telling, Views, tell_lane};
+use crate::config::{ConfigError, MatchConfig};
+use crate::down::Views;
 use crate::history::History;
-use crate::hooks::{AdmitAll, Look, Referee, Resolution, Resolver};
-use crate::incident::{INCIDENTS_MAX, Incident, Told, Trouble};
-use crate::outbox::{Item, JobId, Outbox, Output};
+use crate::hooks::{Referee, Resolver};
+use crate::incident::{Incident, Told};
+use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
-use crate::sealer::{Queries, Sealer};
 use crate::seat::{Seat, SeatStats};
-use crate::serials::Serials;
-use crate::standing::{Standing, Standings};
-use crate::up::{self, Asked, Said};
+use crate::up::Said;
 
+// Parts, which own their fields: none of them knows the match.
+mod asking;
+mod caller;
+mod clock;
+mod company;
+mod ended;
+mod errors;
+mod fold;
+mod journal;
+mod noted;
+mod origin;
+mod people;
+mod sealing;
+mod snapshots;
+mod truth;
+mod watched;
+mod weight;
+
+// What the match does with them.
+mod advance;
 mod answers;
 mod blame;
 mod cadence;
 mod callers;
 mod care;
-mod clock;
-mod company;
 mod costs;
 mod evidence;
 mod healing;
 mod joining;
-
 mod resume;
 mod sessions;
 mod spectators;
+mod telling;
 mod tick;
 mod tickets;
-mod weight;
 
-pub use evidence::{Folded, Unfolded};
-use resume::Return;
-pub use resume::{KEPT, MOVED, ResumeError, Resumed};
-pub(crate) use resume::{is_over, is_resumable};
-
-/// A match that cannot be started.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A policy out of its range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The rules or the state hold a NaN.
-    #[error("the game cannot be digested: {0}")]
-    Nan(#[from] NanError),
-    /// The journal refuses its beginning.
-    #[error("the journal cannot be started: {0}")]
-    Journal(#[from] twinstep_core::journal::WriteError),
-}
-
-/// Desync reports that wait to be taken.
-const REPORTS_MAX: usize = 16;
-
-/// What a match has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MatchStats {
-    /// Turns sent.
-    pub turns: u64,
-    /// Queries asked.
-    pub queries: u64,
-    /// Outcomes decided (`None`s not counted).
-    pub outcomes: u64,
-    /// Outcomes that the client of the player who asked gave.
-    pub owner_answers: u64,
-    /// Answers of owners that the referee refused.
-    pub forged_answers: u64,
-    /// Queries that stayed without an answer.
-    pub unanswered: u64,
-    /// Clients whose authority differed from the server's.
-    pub desyncs: u64,
-    /// Desyncs at which the journal says that this server's own world differs.
-    pub server_faults: u64,
-    /// Desyncs at which the journal's frames lead to another world each time: the step is not pure.
-    pub impure_steps: u64,
-    /// Desync reports that nobody asked for, or for which there was no room.
-    pub reports_dropped: u64,
-    /// Worlds sent to heal.
-    pub heals: u64,
-    /// Sessions that began with what the match began with, which they had, and the frames since: without a world.
-    pub joined_by_frames: u64,
-    /// Packets that could not be read.
-    pub malformed: u64,
-    /// Panics of the step or a hook that were caught.
-    pub panics: u64,
-    /// Steps that brought a NaN into the state, and did not count.
-    pub nans: u64,
-    /// Outcomes that were over their bound, or could not be read again: their queries stayed unanswered.
-    pub outcomes_unsent: u64,
-    /// The world's size when it was last looked at (every 10 s, and when it is sent), in bytes. Above
-    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) nobody can join or be healed, and from half of it on
-    /// an incident warns.
-    pub world_bytes: usize,
-    /// Worlds that were not written, kept or sent, because they were too large.
-    pub worlds_too_large: u64,
-    /// The first tick that is not in the journal, if that cannot be written any more and the match goes on.
-    pub journal_lost: Option<Tick>,
-    /// By how much the match's clock gave way, because it was not advanced in time.
-    pub slipped: Duration,
-    /// For how long the match stood still for machines that trailed.
-    pub held: Duration,
-}
-
-/// A client's word on where its state differed, as it came (escaped and bounded by the client; not
-/// trusted).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Whose word.
-    pub peer: PeerId,
-    /// Its text.
-    pub text: String,
-    /// The journal says that the client was right: this server's own world differs from it.
-    pub server_at_fault: bool,
-    /// The journal's frames lead to another world each time: the step is not pure, and neither side is at fault.
-    pub step_impure: bool,
-}
-
-/// A world as bytes, and its tick.
-type Snapshot = (Tick, Arc<[u8]>);
+use asking::Asking;
+use clock::Clock;
+use company::Company;
+pub use ended::{KEPT, MOVED};
+pub(crate) use ended::{is_over, is_resumable};
+pub use errors::{ResumeError, StartError};
+pub use fold::{Folded, Unfolded};
+use journal::JournalOut;
+use noted::Noted;
+pub use noted::{MatchStats, Report};
+use origin::{Origin, Start};
+use people::People;
+use sealing::Sealing;
+use snapshots::Snapshots;
+use truth::Truth;
 
 /// One running match.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
-    hello: Hello,
-    /// What it began with, if that is known.
-    start: Option<joining::Start>,
-    rules: Arc<S::Rules>,
-    world: World<S>,
-    stepper: Stepper<S>,
-    history: History<S>,
+    origin: Origin,
+    truth: Truth<S>,
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
-    identities: Vec<(String, PlayerId)>,
-    /// Who had each number last, also when it has left.
-    lately: [Option<String>; PLAYERS_MAX],
-    peers: Vec<Peer>,
-    callers: Vec<callers::Caller>,
-    standings: Standings,
-    serials: Serials,
-    watched: spectators::Watched,
+    people: People,
     views_of_spectators: Views,
-    sealer: Sealer<S>,
-    queries: Queries<S>,
-    /// Queries that their owners' clients are to answer.
-    owed: Vec<(Tick, Key)>,
-    resolver: Box<dyn Resolver<S>>,
-    referee: Box<dyn Referee<S>>,
-    panics: Panics,
-    weight: weight::Weight,
-    recorder: Option<Recorder<S>>,
+    sealing: Sealing<S>,
+    asking: Asking<S>,
+    journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
-    company: company::Company,
-    clock: clock::Clock,
-    /// Who is waited for after a crash.
-    returning: Option<Return>,
-    /// Until then nobody is blamed for its silence: everybody had to find its way back.
-    excused_until: Duration,
-    /// After a crash: the command delay that was asked for, whatever the journal's is.
-    asked_delay: Option<u8>,
-    /// How the last sealed tick was clocked.
-    last_cadence: Cadence,
-    now: Duration,
-    digest: u64,
-    views: [Tick; PLAYERS_MAX],
-    snapshot: Option<Snapshot>,
-    frame: FrameData<S>,
+    company: Company,
+    clock: Clock,
+    snapshots: Snapshots,
     scratch: [FrameData<S>; 2],
-    reports: Told<Report>,
-    incidents: Told<Incident>,
     closed: Option<CloseCode>,
-    stats: MatchStats,
+    noted: Noted,
 }
 
 impl<S: Simulation> Match<S> {
@@ -224,9 +120,9 @@ impl<S: Simulation> Match<S> {
         let world = World::new(sim, config.start).clocked(config.cadence());
         let mut history = History::new(config.start);
         history.keep_world(&world);
-        let start = joining::Start::of(&world)?;
+        let start = Start::of(&world)?;
         let mut game = Match::begin(config, hello, world, history, rules, resolver)?;
-        game.start = Some(start);
+        game.origin.start = Some(start);
         Ok(game)
     }
 
@@ -240,57 +136,36 @@ impl<S: Simulation> Match<S> {
         resolver: impl Resolver<S>,
     ) -> Result<Self, StartError> {
         Ok(Match {
-            hello,
-            start: None,
-            rules,
-            stepper: Stepper::default(),
-            history,
+            origin: Origin {
+                hello,
+                start: None,
+                asked_delay: None,
+            },
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
-            identities: Vec::new(),
-            lately: Default::default(),
-            peers: Vec::new(),
-            callers: Vec::new(),
-            standings: Standings::default(),
-            serials: Serials::default(),
-            watched: spectators::Watched::default(),
+            people: People::default(),
             views_of_spectators: Views::default(),
-            sealer: Sealer::default(),
-            queries: Queries::default(),
-            owed: Vec::with_capacity(QUERIES_OPEN_MAX),
-            resolver: Box::new(resolver),
-            referee: Box::new(AdmitAll),
-            panics: Panics::default(),
-            weight: weight::Weight::default(),
-            recorder: None,
+            sealing: Sealing::new(config.start),
+            asking: Asking::new(resolver),
+            journal: JournalOut::none(),
             outbox: Outbox::new(),
-            company: company::Company::default(),
-            clock: clock::Clock::default(),
-            returning: None,
-            excused_until: Duration::ZERO,
-            asked_delay: None,
-            last_cadence: world.turn().cadence,
-            now: Duration::ZERO,
-            digest: world.digest()?,
-            views: [Tick(0); PLAYERS_MAX],
-            snapshot: None,
-            frame: FrameData::roomy(config.start),
+            company: Company::default(),
+            clock: Clock::new(world.turn().cadence),
+            snapshots: Snapshots::default(),
             scratch: [
                 FrameData::roomy(config.start),
                 FrameData::roomy(config.start),
             ],
-            reports: Told::new(REPORTS_MAX),
-            incidents: Told::new(INCIDENTS_MAX),
             closed: None,
-            stats: MatchStats::default(),
-            world,
+            noted: Noted::default(),
+            truth: Truth::new(world, history, rules)?,
             config,
         })
     }
 
     /// Sets who admits commands and claims; without it, all within the bounds are.
     pub fn set_referee(&mut self, referee: impl Referee<S>) {
-        self.referee = Box::new(referee);
+        self.sealing.set_referee(referee);
     }
 
     /// Keeps a journal from here on; its bytes come out of [`poll`](Match::poll).
@@ -298,18 +173,12 @@ impl<S: Simulation> Match<S> {
     /// # Errors
     /// Names too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), StartError> {
-        let start = self.outbox.bytes.len();
-        let recorder = Recorder::start(
-            WrittenBy::Server,
-            &self.hello,
-            self.config.unix_time,
-            self.config.command_delay,
-            &self.world,
-            &mut self.outbox.bytes,
+        self.journal = JournalOut::start(
+            &self.origin.hello,
+            &self.config,
+            &self.truth.world,
+            &mut self.outbox,
         )?;
-        self.outbox
-            .push(Item::Journal(start..self.outbox.bytes.len()));
-        self.recorder = Some(recorder);
         Ok(())
     }
 
@@ -319,7 +188,7 @@ impl<S: Simulation> Match<S> {
     /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
     /// is one of these (seed row 12).
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
-        if let Some(asked) = self.asked_delay {
+        if let Some(asked) = self.origin.asked_delay {
             // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
             config.start = self.config.start;
             config.unix_time = self.config.unix_time;
@@ -341,29 +210,25 @@ impl<S: Simulation> Match<S> {
     /// The server's world: its tick is the next to be sealed.
     #[must_use]
     pub fn world(&self) -> &World<S> {
-        &self.world
+        &self.truth.world
     }
 
     /// The digest of the world.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        self.digest
+        self.truth.digest
     }
 
     /// The digest of the world before `tick`, for the last 30 s.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
-        if tick == self.world.tick() {
-            Some(self.digest)
-        } else {
-            self.history.digest(tick)
-        }
+        self.truth.digest_at(tick)
     }
 
     /// Counters.
     #[must_use]
     pub fn stats(&self) -> MatchStats {
-        self.stats
+        self.noted.stats
     }
 
     /// Counters of a player.
@@ -378,7 +243,7 @@ impl<S: Simulation> Match<S> {
     /// With a command delay: batches of a player that wait for their turn, at most m (seed row 13).
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
-        let turn = self.world.turn().number;
+        let turn = self.truth.world.turn().number;
         self.seats
             .get(player.index())
             .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
@@ -387,8 +252,8 @@ impl<S: Simulation> Match<S> {
     /// Bytes sent to a session, with all headers, by kind.
     #[must_use]
     pub fn bytes_down(&self, peer: PeerId) -> Option<ByteCounts> {
-        let session = self.peers.iter().find(|p| p.id == peer);
-        let caller = self.is_caller(peer).then(ByteCounts::default);
+        let session = self.people.peer(peer);
+        let caller = self.people.is_caller(peer).then(ByteCounts::default);
         session.map(|p| p.bytes_down).or(caller)
     }
 
@@ -396,8 +261,8 @@ impl<S: Simulation> Match<S> {
     /// that are away for the shortest time are remembered.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
-        let own = self.peers.iter().filter(|p| p.identity == identity);
-        own.fold(self.standings.bytes_down(identity), |sum, peer| {
+        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        own.fold(self.people.standings.bytes_down(identity), |sum, peer| {
             sum + peer.bytes_down_in_all()
         })
     }
@@ -405,34 +270,29 @@ impl<S: Simulation> Match<S> {
     /// The players of a session.
     #[must_use]
     pub fn players_of(&self, peer: PeerId) -> PlayerSet {
-        self.peers
-            .iter()
-            .find(|p| p.id == peer)
-            .map(Peer::own)
-            .unwrap_or_default()
+        self.people.peer(peer).map(Peer::own).unwrap_or_default()
     }
 
     /// How far a session has come; `None`: there is no such session.
     #[must_use]
     pub fn stage(&self, peer: PeerId) -> Option<Stage> {
-        let session = self.peers.iter().find(|p| p.id == peer);
-        let caller = self.is_caller(peer).then_some(Stage::Greeting);
+        let session = self.people.peer(peer);
+        let caller = self.people.is_caller(peer).then_some(Stage::Greeting);
         session.map(|p| p.stage).or(caller)
     }
 
     /// By how many ticks a session's authority trails the server, as its client tells (seed row 45).
     #[must_use]
     pub fn lag(&self, peer: PeerId) -> Option<u32> {
-        self.peers
-            .iter()
-            .find(|p| p.id == peer)
-            .map(|p| self.world.tick() - p.view)
+        self.people
+            .peer(peer)
+            .map(|p| self.truth.world.tick() - p.view)
     }
 
     /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.peers.len()
+        self.people.peers.len()
     }
 
     /// Whether the match is over.
@@ -450,66 +310,47 @@ impl<S: Simulation> Match<S> {
     /// Takes the desync reports that clients sent since the last call: one for each evidence that they were shown. A
     /// host that logs them leaves them here.
     pub fn take_reports(&mut self) -> Vec<Report> {
-        self.reports.take()
+        self.noted.reports.take()
     }
 
     /// Takes the oldest desync report.
     pub fn take_report(&mut self) -> Option<Report> {
-        self.reports.pop()
+        self.noted.reports.pop()
     }
 
     /// Takes what went wrong since the last call. A host that logs it leaves it here; if nobody takes it, the newest
     /// are kept.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
-        self.incidents.take()
+        self.noted.incidents.take()
     }
 
     /// What a host has not logged yet.
     pub(crate) fn unlogged(&mut self) -> (&mut Told<Report>, &mut Told<Incident>) {
-        (&mut self.reports, &mut self.incidents)
+        (&mut self.noted.reports, &mut self.noted.incidents)
     }
 
     /// Something went wrong outside of the match's own calls.
     pub(crate) fn note_incident(&mut self, incident: Incident) {
-        self.incidents.push(incident);
-    }
-
-    /// Tells of the panics that hooks were saved from.
-    fn note_panics(&mut self) {
-        self.stats.panics += std::mem::take(&mut self.panics.count);
-        for incident in std::mem::take(&mut self.panics.incidents) {
-            self.note_incident(incident);
-        }
+        self.noted.note(incident);
     }
 
     /// Goes on without its journal, because that cannot be written any more: a crash ends the match from here on.
     pub fn forgo_journal(&mut self) {
-        self.recorder = None;
-        let tick = self.world.tick();
-        self.stats.journal_lost.get_or_insert(tick);
+        self.journal = JournalOut::none();
+        let tick = self.truth.world.tick();
+        self.noted.stats.journal_lost.get_or_insert(tick);
     }
 
     /// The next thing to do, in order; `None`: all is done. Drain after each `handle` and `advance`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
     }
+}
 
-    fn journal(
-        &mut self,
-        write: impl FnOnce(
-            &mut Recorder<S>,
-            &mut Vec<u8>,
-        ) -> Result<(), twinstep_core::journal::WriteError>,
-    ) {
-        let Some(recorder) = &mut self.recorder else {
-            return;
-        };
-        let start = self.outbox.bytes.len();
-        match write(recorder, &mut self.outbox.bytes) {
-            Ok(()) => self
-                .outbox
-                .push(Item::Journal(start..self.outbox.bytes.len())),
-            Err(_) => self.outbox.bytes.truncate(start),
-        }
-    }
+/// A match that goes on, and what to do with its file.
+pub struct Resumed<S: Simulation> {
+    /// The match.
+    pub game: Match<S>,
+    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
+    pub keep_bytes: u64,
 }

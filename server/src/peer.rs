@@ -16,7 +16,7 @@ use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::reach::Reach;
-use crate::standing::Standing;
+use crate::standing::{Away, Standing};
 use crate::tempo::Tempo;
 
 /// Tickets that a session was handed and may still say to have stored: they come one in 10 s.
@@ -134,7 +134,7 @@ impl Peer {
         mut standing: Standing,
         now: Duration,
     ) -> Self {
-        let untold = standing.take_untold();
+        let untold = std::mem::take(&mut standing.untold);
         let mut peer = Peer {
             id,
             identity,
@@ -183,6 +183,29 @@ impl Peer {
             peer.refuse(player, claim, seq);
         }
         peer
+    }
+
+    /// It ends: what its identity has used up of its bounds, and must still be told.
+    pub(crate) fn end(self) -> Away {
+        let watches = self.is_spectator();
+        let Peer {
+            identity,
+            players,
+            refusals,
+            mut standing,
+            bytes_down,
+            ..
+        } = self;
+        standing.bytes_down += bytes_down;
+        standing.untold = refusals
+            .iter()
+            .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
+            .collect();
+        Away {
+            identity,
+            watches,
+            standing,
+        }
     }
 
     /// What was sent to this identity, now and in earlier sessions.

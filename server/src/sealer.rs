@@ -18,26 +18,18 @@ use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 use crate::caught::Caught;
 use crate::config::MatchConfig;
 use crate::hooks::Look;
-use crate::seat::Seat;
+use crate::seat::{Refused, Seat};
 
 mod orders;
 mod queries;
 mod shares;
 
-use orders::Served;
 pub(crate) use queries::Queries;
-use shares::{Kind, Room};
+use shares::{Kind, Room, Served};
 
 /// A player who was dropped returns at once, but at most once in so long: who falls silent again and again is not put
 /// in and out by each gap of its line.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
-
-/// An order that was not admitted.
-pub(crate) struct Refused {
-    pub(crate) player: PlayerId,
-    pub(crate) claim: bool,
-    pub(crate) seq: u32,
-}
 
 /// Builds frames.
 pub(crate) struct Sealer<S: Simulation> {

@@ -14,8 +14,6 @@ use twinstep_core::bounds::{
 use twinstep_core::frame::{Answer, Order};
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
 
-use crate::sealer::Refused;
-
 /// Commands of which a server may know nothing as their client comes back to it.
 const SKIP_MAX: u32 = 1 << 16;
 
@@ -39,6 +37,13 @@ pub(crate) struct Held<C> {
     /// The tick, or with a command delay the turn, from which on it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
+}
+
+/// An order that was not admitted.
+pub(crate) struct Refused {
+    pub(crate) player: PlayerId,
+    pub(crate) claim: bool,
+    pub(crate) seq: u32,
 }
 
 /// Counters of one player.

@@ -15,8 +15,7 @@ use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 
 use crate::cost::Cost;
-use crate::peer::Peer;
-use crate::sealer::Refused;
+use crate::seat::Refused;
 
 /// An identity gets a world to join with, and thereby joins, at most once in so long.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
@@ -51,7 +50,7 @@ pub(crate) struct Standing {
     /// Until when it may not return, and why.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders of which it has not heard: player, whether a claim, sequence.
-    untold: Vec<(PlayerId, bool, u32)>,
+    pub(crate) untold: Vec<(PlayerId, bool, u32)>,
     /// What was sent to its earlier sessions.
     pub(crate) bytes_down: ByteCounts,
 }
@@ -153,11 +152,6 @@ impl Standing {
         self.held.now = Duration::ZERO;
     }
 
-    /// What it was refused and has not heard of yet.
-    pub(crate) fn take_untold(&mut self) -> Vec<(PlayerId, bool, u32)> {
-        std::mem::take(&mut self.untold)
-    }
-
     /// Whether it may be healed now; `None`: it has been healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
         let lately = |at| now.saturating_sub(at) < HEAL_EVERY;
@@ -174,10 +168,10 @@ impl Standing {
 }
 
 /// An identity that is away. Who plays may watch too, and each is one of these.
-struct Away {
-    identity: String,
-    watches: bool,
-    standing: Standing,
+pub(crate) struct Away {
+    pub(crate) identity: String,
+    pub(crate) watches: bool,
+    pub(crate) standing: Standing,
 }
 
 impl Away {
@@ -198,34 +192,8 @@ pub(crate) struct Standings {
 }
 
 impl Standings {
-    /// A session ended.
-    pub(crate) fn keep(&mut self, now: Duration, peer: Peer) {
-        let watches = peer.is_spectator();
-        let Peer {
-            identity,
-            players,
-            refusals,
-            mut standing,
-            bytes_down,
-            ..
-        } = peer;
-        standing.bytes_down += bytes_down;
-        standing.untold = refusals
-            .iter()
-            .map(|told| (players[usize::from(told.seat)], told.claim, told.seq))
-            .collect();
-        self.put(
-            now,
-            Away {
-                identity,
-                watches,
-                standing,
-            },
-        );
-    }
-
     /// Remembers one more, rather than the one that is away longest; who is barred is forgotten last.
-    fn put(&mut self, now: Duration, away: Away) {
+    pub(crate) fn keep(&mut self, now: Duration, away: Away) {
         if self.away.len() == STANDINGS_MAX {
             let free = |away: &Away| away.standing.barred(now).is_none();
             let at = self.away.iter().position(free).unwrap_or(0);
@@ -240,7 +208,7 @@ impl Standings {
         let at = match self.away.iter().position(is) {
             Some(at) => at,
             None => {
-                self.put(now, Away::new(identity, Standing::default()));
+                self.keep(now, Away::new(identity, Standing::default()));
                 self.away.len() - 1
             }
         };
@@ -260,7 +228,7 @@ impl Standings {
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
         let mut standing = self.take(identity, false);
         standing.bar(now, code);
-        self.put(now, Away::new(identity, standing));
+        self.keep(now, Away::new(identity, standing));
     }
 
     /// An order of a player without a session is refused: it hears of it when it is back.
@@ -270,7 +238,7 @@ impl Standings {
             let told = (refused.player, refused.claim, refused.seq);
             standing.untold.push(told);
         }
-        self.put(now, Away::new(identity, standing));
+        self.keep(now, Away::new(identity, standing));
     }
 
     /// A player without a session is struck for what it left behind.
@@ -279,7 +247,7 @@ impl Standings {
         if standing.strike(now) {
             standing.bar(now, CloseCode::Strikes);
         }
-        self.put(now, Away::new(identity, standing));
+        self.keep(now, Away::new(identity, standing));
     }
 
     /// What was sent to the earlier sessions of an identity that is away.

@@ -18,18 +18,12 @@
 //! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
 //! 2 × players + outcomes + players + 3 attempts.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use twinstep_core::frame::{Answer, FrameData, PlayerSet};
+use twinstep_core::{PlayerId, Simulation};
 
-use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
-
-use super::*;
-use crate::incident::{Incident, Trouble, panic_message};
-
-/// A step that did not lead to a world.
-struct Failure {
-    trouble: Trouble,
-    message: String,
-}
+use super::Match;
+use super::truth::Failure;
+use crate::incident::{Incident, Trouble};
 
 /// What the step of a tick came to.
 pub(super) struct Stepped {
@@ -62,47 +56,23 @@ impl<S: Simulation> Match<S> {
 
     /// One try, with what stands in the frame now.
     fn attempt(&mut self) -> Result<u64, Failure> {
-        let (stepper, world) = (&mut self.stepper, &mut self.world);
-        let perspective = Perspective::authority(world.tick());
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
-            let nobody = PlayerSet::default();
-            if let Err(error) = stepper.step(world, &self.frame, &self.rules, perspective, nobody) {
-                panic!("the sealer made a frame that does not fit: {error}");
-            }
-            world.digest()
-        }));
-        let failure = match stepped {
-            Ok(Ok(digest)) => return Ok(digest),
-            Ok(Err(nan)) => {
-                self.stats.nans += 1;
-                Failure {
-                    trouble: Trouble::Nan,
-                    message: nan.to_string(),
-                }
-            }
-            Err(panic) => {
-                self.stats.panics += 1;
-                Failure {
-                    trouble: Trouble::Step,
-                    message: panic_message(&*panic).to_owned(),
-                }
-            }
-        };
-        Err(failure)
+        let stepped = self.truth.attempt(&self.sealing.frame);
+        match stepped.as_ref().map_err(|failure| failure.trouble) {
+            Ok(_) => {}
+            Err(Trouble::Nan) => self.noted.stats.nans += 1,
+            Err(_) => self.noted.stats.panics += 1,
+        }
+        stepped
     }
 
-    /// Another try from the world before the tick; what fails now was looked for.
+    /// Another try from the world before the tick; what fails now was looked for, and is not counted.
     fn retry(&mut self) -> Option<u64> {
-        let before = self.history.world(self.frame.tick)?;
-        self.world.clone_from(before);
-        let counted = (self.stats.panics, self.stats.nans);
-        let digest = self.attempt().ok();
-        (self.stats.panics, self.stats.nans) = counted;
-        digest
+        self.truth.step_back(self.sealing.frame.tick)?;
+        self.truth.attempt(&self.sealing.frame).ok()
     }
 
     fn step_without(&mut self, failure: Failure) -> Option<Stepped> {
-        let sealed = self.frame.clone();
+        let sealed = self.sealing.frame.clone();
         let found = self
             .without_orders(&sealed)
             .or_else(|| self.without_one(&sealed));
@@ -110,10 +80,11 @@ impl<S: Simulation> Match<S> {
         let Some(mut stepped) = found else {
             let trouble = failure.trouble.fatal();
             let incident = Incident::new(sealed.tick, trouble, &failure.message);
-            self.note_incident(incident.with_orders(&sealed, &self.identities, |_| true));
+            self.noted
+                .note(incident.with_orders(&sealed, &self.people.identities, |_| true));
             return None;
         };
-        let (frame, identities) = (&self.frame, &self.identities);
+        let (frame, identities) = (&self.sealing.frame, &self.people.identities);
         let is_out = |player: PlayerId| !authors(frame).contains(player);
         let mut incident = incident.with_orders(&sealed, identities, is_out);
         for (was, is) in sealed.outcomes.iter().zip(&frame.outcomes) {
@@ -127,13 +98,14 @@ impl<S: Simulation> Match<S> {
                 incident.add(&format_args!("the input of {player}"));
             }
         }
-        self.note_incident(incident);
-        self.sealer
-            .refuse_missing(&sealed, &self.frame, &mut self.seats);
+        self.noted.note(incident);
+        self.sealing
+            .sealer
+            .refuse_missing(&sealed, &self.sealing.frame, &mut self.seats);
         for player in stepped.guilty.iter() {
             let orders = sealed.claims.iter().chain(&sealed.commands);
             let orders = orders.filter(|order| order.player == player).count();
-            let is_out = !authors(&self.frame).contains(player);
+            let is_out = !authors(&self.sealing.frame).contains(player);
             let out = if is_out { orders } else { 0 };
             let strikes = std::iter::repeat_n(player, out.max(1));
             stepped.strikes.extend(strikes);
@@ -170,7 +142,7 @@ impl<S: Simulation> Match<S> {
             digest = rest?;
         }
         // The referee's word is not its player's.
-        for player in self.sealer.owed.iter() {
+        for player in self.sealing.sealer.owed.iter() {
             guilty.set(player, false);
         }
         Some(Stepped::new(digest, guilty))
@@ -181,9 +153,15 @@ impl<S: Simulation> Match<S> {
         sealed: &FrameData<S>,
         stays: impl Fn(PlayerId) -> bool,
     ) -> Option<u64> {
-        self.frame.clone_from(sealed);
-        self.frame.claims.retain(|order| stays(order.player));
-        self.frame.commands.retain(|order| stays(order.player));
+        self.sealing.frame.clone_from(sealed);
+        self.sealing
+            .frame
+            .claims
+            .retain(|order| stays(order.player));
+        self.sealing
+            .frame
+            .commands
+            .retain(|order| stays(order.player));
         self.retry()
     }
 
@@ -194,8 +172,8 @@ impl<S: Simulation> Match<S> {
             if sealed.outcomes[at].outcome.is_none() {
                 continue;
             }
-            self.frame.clone_from(sealed);
-            self.frame.outcomes[at].outcome = None;
+            self.sealing.frame.clone_from(sealed);
+            self.sealing.frame.outcomes[at].outcome = None;
             if let Some(digest) = self.retry() {
                 return Some(Stepped::new(digest, nobody));
             }
@@ -205,7 +183,7 @@ impl<S: Simulation> Match<S> {
             if *input == neutral {
                 continue;
             }
-            self.frame.clone_from(sealed);
+            self.sealing.frame.clone_from(sealed);
             self.neutralise(player);
             if let Some(digest) = self.retry() {
                 let mut guilty = nobody;
@@ -213,10 +191,10 @@ impl<S: Simulation> Match<S> {
                 return Some(Stepped::new(digest, guilty));
             }
         }
-        self.frame.clone_from(sealed);
-        self.frame.claims.clear();
-        self.frame.commands.clear();
-        for answer in &mut self.frame.outcomes {
+        self.sealing.frame.clone_from(sealed);
+        self.sealing.frame.claims.clear();
+        self.sealing.frame.commands.clear();
+        for answer in &mut self.sealing.frame.outcomes {
             answer.outcome = None;
         }
         for (player, _) in sealed.inputs.iter() {
@@ -228,8 +206,11 @@ impl<S: Simulation> Match<S> {
 
     /// The player is taken to hold nothing; its client is told so, as of any input that did not count.
     fn neutralise(&mut self, player: PlayerId) {
-        self.frame.inputs.set(player, Some(S::Input::default()));
-        self.frame.filled.set(player, true);
+        self.sealing
+            .frame
+            .inputs
+            .set(player, Some(S::Input::default()));
+        self.sealing.frame.filled.set(player, true);
     }
 }
 

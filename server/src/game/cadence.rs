@@ -9,10 +9,16 @@
 //! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
 //! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
 
-use super::clock::Wait;
-use super::*;
-use crate::tempo::Seen;
+use twinstep_core::bounds::RTT_MAX;
+use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::LOAD_UNITS;
+use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Simulation};
+
+use super::Match;
+use super::clock::Wait;
+use crate::peer::{Peer, Stage};
+use crate::tempo::Seen;
 
 /// A machine cannot keep up if it is busy with the game for this share of its time.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
@@ -24,7 +30,11 @@ impl<S: Simulation> Match<S> {
     /// match is slower, or answers later, for their sake. With them goes what it cost.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
-        let asking = self.peers.iter().filter(|peer| self.asks_for_more(peer));
+        let asking = self
+            .people
+            .peers
+            .iter()
+            .filter(|peer| self.asks_for_more(peer));
         asking
             .flat_map(|peer| peer.players.iter().copied())
             .collect()
@@ -36,11 +46,11 @@ impl<S: Simulation> Match<S> {
 
     /// How the turn that begins now is clocked.
     pub(super) fn next_cadence(&mut self) -> Cadence {
-        let (now, next) = (self.now, self.world.tick());
-        let last = self.world.turn().cadence;
+        let (now, next) = (self.clock.now, self.truth.world.tick());
+        let last = self.truth.world.turn().cadence;
         let budget = self.patience();
         let mut cadence = self.config.cadence();
-        for peer in &mut self.peers {
+        for peer in &mut self.people.peers {
             let pauses = std::mem::take(&mut peer.pauses);
             if peer.stage != Stage::Playing || peer.is_spectator() {
                 continue;
@@ -78,7 +88,7 @@ impl<S: Simulation> Match<S> {
             Wait::Return(_) => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
-        for peer in self.peers.iter_mut().filter(is_missing) {
+        for peer in self.people.peers.iter_mut().filter(is_missing) {
             peer.pauses = peer.pauses.max(1);
         }
     }

@@ -12,20 +12,19 @@
 //! and the client says which by greeting, or not. Invariant: so both ends agree on one session, and an attempt that its
 //! client gave up costs the session that it has nothing.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::JOIN_TIME_MAX;
+use twinstep_core::packet::hello::CloseCode;
+
+use super::Match;
+use super::caller::Caller;
+use crate::peer::PeerId;
+use crate::up;
 
 /// Callers of one identity: a client dials by at most so many paths at once. One more replaces the oldest.
 const CALLERS_MAX: usize = 3;
-
-/// A transport of an identity that has a session.
-pub(super) struct Caller {
-    id: PeerId,
-    identity: String,
-    seats: usize,
-    /// The serial of the ticket that it came by, if it came by one.
-    came_by: Option<u64>,
-    pub(super) since: Duration,
-}
 
 impl<S: Simulation> Match<S> {
     /// A session of `seats` local players begins. The same identity gets the same players as before. If it has a session
@@ -53,20 +52,26 @@ impl<S: Simulation> Match<S> {
         (identity, came_by): (&str, Option<u64>),
         seats: usize,
     ) -> Result<(), CloseCode> {
-        let now = self.reach(now);
+        let now = self.clock.reach(now);
         if let Some(code) = self.closed {
             return Err(code);
         }
-        if self.session_of(identity, seats == 0).is_none() {
+        if self.people.session_of(identity, seats == 0).is_none() {
             return self.enter(now, peer, (identity, came_by), seats);
         }
         let own = |caller: &Caller| caller.identity == identity;
-        if self.callers.iter().filter(|caller| own(caller)).count() == CALLERS_MAX
-            && let Some(oldest) = self.callers.iter().position(own)
+        if self
+            .people
+            .callers
+            .iter()
+            .filter(|caller| own(caller))
+            .count()
+            == CALLERS_MAX
+            && let Some(oldest) = self.people.callers.iter().position(own)
         {
             self.dismiss(oldest, CloseCode::TakenOver);
         }
-        self.callers.push(Caller {
+        self.people.callers.push(Caller {
             id: peer,
             identity: identity.to_owned(),
             seats,
@@ -76,16 +81,6 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// The session of an identity: who plays may watch too, and each is one of these.
-    pub(super) fn session_of(&self, identity: &str, watches: bool) -> Option<usize> {
-        let is = |p: &Peer| p.identity == identity && p.is_spectator() == watches;
-        self.peers.iter().position(is)
-    }
-
-    pub(super) fn is_caller(&self, peer: PeerId) -> bool {
-        self.callers.iter().any(|caller| caller.id == peer)
-    }
-
     /// Hears a caller; its place among the sessions, if it has taken its seats over.
     pub(super) fn hear_caller(
         &mut self,
@@ -93,26 +88,30 @@ impl<S: Simulation> Match<S> {
         peer: PeerId,
         bytes: &[u8],
     ) -> Option<usize> {
-        let at = self.callers.iter().position(|caller| caller.id == peer)?;
+        let at = self
+            .people
+            .callers
+            .iter()
+            .position(|caller| caller.id == peer)?;
         let heard = match up::greeting(bytes) {
             Ok(heard) => heard,
             Err(_) => {
-                self.stats.malformed += 1;
+                self.noted.stats.malformed += 1;
                 self.strike_caller(now, at);
                 return None;
             }
         };
         match heard {
             up::Greeting::Hello(hello) => {
-                if let Some(code) = self.hello.refusal(&hello) {
+                if let Some(code) = self.origin.hello.refusal(&hello) {
                     self.dismiss(at, code);
                     return None;
                 }
             }
             // Its greeting was lost: whoever was on the way back leaves.
             up::Greeting::Leave => {
-                let caller = &self.callers[at];
-                match self.session_of(&caller.identity, caller.seats == 0) {
+                let caller = &self.people.callers[at];
+                match self.people.session_of(&caller.identity, caller.seats == 0) {
                     Some(session) => self.leave(session, CloseCode::Left),
                     None => self.dismiss(at, CloseCode::Left),
                 }
@@ -125,21 +124,21 @@ impl<S: Simulation> Match<S> {
             seats,
             came_by,
             ..
-        } = self.callers.remove(at);
+        } = self.people.callers.remove(at);
         if let Err(code) = self.enter(now, peer, (&identity, came_by), seats) {
             self.say_closed(peer, code);
             return None;
         }
-        self.peers.iter().position(|p| p.id == peer)
+        self.people.position(peer)
     }
 
     /// A caller broke the protocol: the bound is the identity's.
     fn strike_caller(&mut self, now: Duration, at: usize) {
-        let caller = &self.callers[at];
-        let session = self.session_of(&caller.identity, caller.seats == 0);
+        let caller = &self.people.callers[at];
+        let session = self.people.session_of(&caller.identity, caller.seats == 0);
         match session {
             None => self.dismiss(at, CloseCode::Strikes),
-            Some(session) if self.peers[session].standing.strike(now) => {
+            Some(session) if self.people.peers[session].standing.strike(now) => {
                 self.leave(session, CloseCode::Strikes);
             }
             Some(_) => {}
@@ -148,12 +147,17 @@ impl<S: Simulation> Match<S> {
 
     /// Forgets a caller whose transport is gone.
     pub(super) fn forget_caller(&mut self, peer: PeerId) {
-        self.callers.retain(|caller| caller.id != peer);
+        self.people.callers.retain(|caller| caller.id != peer);
     }
 
     /// Closes all callers of an identity, which is removed.
     pub(super) fn dismiss_callers_of(&mut self, identity: &str, code: CloseCode) {
-        while let Some(at) = self.callers.iter().position(|c| c.identity == identity) {
+        while let Some(at) = self
+            .people
+            .callers
+            .iter()
+            .position(|c| c.identity == identity)
+        {
             self.dismiss(at, code);
         }
     }
@@ -165,9 +169,14 @@ impl<S: Simulation> Match<S> {
                 && (caller.seats == 0) == watches
                 && caller
                     .came_by
-                    .is_some_and(|serial| game.is_superseded(identity, watches, serial))
+                    .is_some_and(|serial| game.people.is_superseded(identity, watches, serial))
         };
-        while let Some(at) = self.callers.iter().position(|c| is_outdated(self, c)) {
+        while let Some(at) = self
+            .people
+            .callers
+            .iter()
+            .position(|c| is_outdated(self, c))
+        {
             self.dismiss(at, CloseCode::Superseded);
         }
     }
@@ -175,13 +184,13 @@ impl<S: Simulation> Match<S> {
     /// Closes the callers that say nothing.
     pub(super) fn look_after_callers(&mut self, now: Duration) {
         let waits = |caller: &Caller| now.saturating_sub(caller.since) > JOIN_TIME_MAX;
-        while let Some(at) = self.callers.iter().position(waits) {
+        while let Some(at) = self.people.callers.iter().position(waits) {
             self.dismiss(at, CloseCode::JoinTooSlow);
         }
     }
 
     pub(super) fn dismiss(&mut self, at: usize, code: CloseCode) {
-        let caller = self.callers.remove(at);
+        let caller = self.people.callers.remove(at);
         self.say_closed(caller.id, code);
     }
 }

@@ -3,9 +3,17 @@
 //! Invariant: whatever a client does or fails to do, it ends: each stage of a session has its patience, and so has a
 //! seat that nobody sits on.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::bounds::{ACK_CLOSE_AFTER, JOIN_TIME_MAX, RTT_MAX, ticks_in};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::world::Presence;
+use twinstep_core::{PlayerId, RosterChange, Simulation};
+
+use super::Match;
 use crate::config::Sealing;
-use twinstep_core::bounds::ticks_in;
+use crate::outbox::Item;
+use crate::peer::Stage;
 
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
@@ -16,15 +24,16 @@ const LEAVE_AFTER: Duration = Duration::from_secs(60);
 impl<S: Simulation> Match<S> {
     /// Drops players of whom nothing is heard, brings them back when they speak, frees their seats.
     pub(super) fn note_silence(&mut self) {
-        let next = self.world.tick();
-        let turn = self.world.turn().number;
-        let tick = self.world.turn().cadence.tick();
+        let next = self.truth.world.tick();
+        let turn = self.truth.world.turn().number;
+        let tick = self.truth.world.turn().cadence.tick();
         // Where everybody is waited for, silence ends in a kick instead.
         let drops = self.config.sealing == Sealing::Deadline;
         for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
             let seat = &mut self.seats[i];
             let session = self
+                .people
                 .peers
                 .iter()
                 .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
@@ -34,18 +43,23 @@ impl<S: Simulation> Match<S> {
                     _ => seat.batch(turn).is_some() || seat.spoke.is_some_and(|at| next - at <= 1),
                 };
             if let Some(change) = self
+                .sealing
                 .sealer
-                .silence(self.world.presence(player), seat, next, tick, speaks)
+                .silence(self.truth.world.presence(player), seat, next, tick, speaks)
                 .filter(|change| drops || *change == RosterChange::Returned)
             {
-                self.sealer.change(player, change);
+                self.sealing.sealer.change(player, change);
                 if change == RosterChange::Returned {
                     seat.returned = Some(next);
                 }
             }
-            let presence = self.world.presence(player);
-            let held = self.peers.iter().any(|p| p.players.contains(&player));
-            let named = self.identities.iter().any(|(_, p)| *p == player);
+            let presence = self.truth.world.presence(player);
+            let held = self
+                .people
+                .peers
+                .iter()
+                .any(|p| p.players.contains(&player));
+            let named = self.people.identities.iter().any(|(_, p)| *p == player);
             // Gone for long, or gone before it ever joined.
             let gone = presence == Presence::Dropped
                 && next - seat.heard() > ticks_in(LEAVE_AFTER, tick)
@@ -60,16 +74,16 @@ impl<S: Simulation> Match<S> {
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         self.look_after_callers(now);
-        let oldest = self.history.first();
-        let cadence = self.world.turn().cadence;
+        let oldest = self.truth.history.first();
+        let cadence = self.truth.world.turn().cadence;
         let turn_ticks = u32::from(cadence.turn_ticks);
         // Of the turn that is not full nobody was told anything.
-        let told = self.world.turn().began;
+        let told = self.truth.world.turn().began;
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
-        while at < self.peers.len() {
+        while at < self.people.peers.len() {
             let next = self.shown_to(at);
-            let peer = &mut self.peers[at];
+            let peer = &mut self.people.peers[at];
             let rtt_ticks = peer
                 .link
                 .rtt()
@@ -101,7 +115,7 @@ impl<S: Simulation> Match<S> {
                 Stage::CatchingUp if next - has_come_to <= near => {
                     peer.enter(Stage::Playing, now);
                     self.note_used(at);
-                    let peer = &self.peers[at];
+                    let peer = &self.people.peers[at];
                     for player in &peer.players {
                         let seat = &mut self.seats[player.index()];
                         seat.given = seat.given.max(next);
@@ -115,8 +129,16 @@ impl<S: Simulation> Match<S> {
                     stuck.then_some(CloseCode::NoAcks)
                 }
             };
-            let (id, behind) = (self.peers[at].id, self.peers[at].wanted < oldest);
-            if behind && matches!(self.peers[at].stage, Stage::CatchingUp | Stage::Playing) {
+            let (id, behind) = (
+                self.people.peers[at].id,
+                self.people.peers[at].wanted < oldest,
+            );
+            if behind
+                && matches!(
+                    self.people.peers[at].stage,
+                    Stage::CatchingUp | Stage::Playing
+                )
+            {
                 // Farther behind than the frames that are kept: only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);
@@ -124,10 +146,10 @@ impl<S: Simulation> Match<S> {
                     self.send_world(now, at);
                 }
             }
-            if self.peers.get(at).map(|p| p.id) != Some(id) {
+            if self.people.peers.get(at).map(|p| p.id) != Some(id) {
                 continue; // Healed too often: it is gone.
             }
-            if self.peers[at].takes_ticket(now) {
+            if self.people.peers[at].takes_ticket(now) {
                 self.outbox.push(Item::Ticket(id));
             }
             match verdict {

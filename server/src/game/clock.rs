@@ -1,52 +1,89 @@
-//! When the match goes on: deadlines, turns that are due, and whom it waits for.
-//!
-//! ```text
-//!  command delay 0    tick t is sealed at its own deadline, whatever came
-//!  command delay m    turn n + m is sealed when turn n is due (and, waiting for all, every batch is here)
-//!
-//!             n due        n+1 due      n+2 due            m = 2
-//!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture
-//!                 ╲ down        ╱ up: the batch for n+3, closed when n+1 ran
-//!  client  ────────run n──────run n+1──────run n+2──▶
-//! ```
-//!
-//! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
-//! what the m − 1 turns between do not absorb (seed rows 43 and 76).
+//! [`Clock`]: when the match's next tick or turn is due, and what it waits for meanwhile.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::costs::Budget;
-use super::*;
-use crate::config::{Laggards, Sealing};
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::turn::Cadence;
 
-/// With a command delay, and while the match waits, what is not acknowledged is said again this often.
-const REPEAT: Duration = Duration::from_millis(50);
-/// How late a deadline may be met before the match's clock gives way instead of hurrying after: so many ticks, and at
-/// least so long.
-const HURRY_TICKS: u32 = 8;
-const HURRY: Duration = Duration::from_millis(130);
-/// While the match waits it is looked at every 50 ms; after a gap of more than this, its process stood still.
-const STOOD: Duration = Duration::from_millis(500);
-/// A client trails if it is so far behind what its round trip and one turn explain, and at least so many ticks: it says
-/// how far it is once a frame, and steps only then.
-const TRAIL: Duration = Duration::from_millis(50);
-const TRAIL_TICKS_MIN: u32 = 3;
-
-/// The schedule of a match.
-#[derive(Default)]
+/// The time and the schedule of a match.
 pub(super) struct Clock {
+    /// The match's own time.
+    pub(super) now: Duration,
+    /// How the last sealed tick was clocked.
+    pub(super) last_cadence: Cadence,
     /// When the next tick, or turn, is to be sealed.
-    due: Option<Duration>,
+    pub(super) due: Option<Duration>,
     /// With a command delay: lengths of the turns that are sealed and not due, oldest first.
-    ahead: VecDeque<Duration>,
+    pub(super) ahead: VecDeque<Duration>,
     /// Since when the match waits.
-    waiting_since: Option<Duration>,
+    pub(super) waiting_since: Option<Duration>,
     /// For whom the match was last found waiting.
-    waited_for: Option<Wait>,
+    pub(super) waited_for: Option<Wait>,
     /// How much of what this wait has cost is paid.
-    paid: Duration,
-    advanced_at: Option<Duration>,
-    told_at: Duration,
+    pub(super) paid: Duration,
+    pub(super) advanced_at: Option<Duration>,
+    pub(super) told_at: Duration,
+    /// Who is waited for after a crash.
+    pub(super) returning: Option<Return>,
+    /// Until then nobody is blamed for its silence: everybody had to find its way back.
+    pub(super) excused_until: Duration,
+}
+
+impl Clock {
+    /// The clock of a match whose world was clocked so.
+    pub(super) fn new(last_cadence: Cadence) -> Self {
+        Clock {
+            now: Duration::ZERO,
+            last_cadence,
+            due: None,
+            ahead: VecDeque::new(),
+            waiting_since: None,
+            waited_for: None,
+            paid: Duration::ZERO,
+            advanced_at: None,
+            told_at: Duration::ZERO,
+            returning: None,
+            excused_until: Duration::ZERO,
+        }
+    }
+
+    /// The schedule goes on from here after a restart: m turns of this length are sealed ahead already.
+    pub(super) fn resume(&mut self, m: u8, turn: Duration) {
+        self.ahead = std::iter::repeat_n(turn, m.into()).collect();
+    }
+
+    /// The match's own time, which never goes back, whatever the host's does.
+    pub(super) fn reach(&mut self, now: Duration) -> Duration {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// A tick was sealed: the next is due when it is over.
+    pub(super) fn note_tick(&mut self, now: Duration) {
+        self.due = Some(self.due.unwrap_or(now) + self.last_cadence.tick());
+    }
+
+    /// With a command delay of m turns: another one, of so many ticks, was sealed ahead.
+    pub(super) fn note_turn(&mut self, now: Duration, m: u8, ticks: u32) {
+        let due = self.due.unwrap_or(now);
+        let absorbed = self.absorbed(m);
+        self.ahead.push_back(self.last_cadence.tick() * ticks);
+        if self.ahead.len() > usize::from(m)
+            && let Some(length) = self.ahead.pop_front()
+        {
+            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
+            self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
+        }
+    }
+
+    /// With a command delay of m turns: how late the next one may be sealed without costing anybody anything, because
+    /// clients have the turns before it.
+    pub(super) fn absorbed(&self, m: u8) -> Duration {
+        let between = u32::from(m).saturating_sub(1);
+        let oldest = self.ahead.front().copied();
+        oldest.unwrap_or_default() * between
+    }
 }
 
 /// Why the match does not go on.
@@ -61,404 +98,17 @@ pub(super) enum Wait {
 }
 
 impl Wait {
-    fn players(self) -> PlayerSet {
+    pub(super) fn players(self) -> PlayerSet {
         match self {
             Wait::Batches(players) | Wait::Laggards(players) | Wait::Return(players) => players,
         }
     }
 }
 
-impl<S: Simulation> Match<S> {
-    /// When [`advance`](Match::advance) has something to do next.
-    #[must_use]
-    pub fn next_due(&self) -> Duration {
-        let Some(due) = self.clock.due else {
-            return self.now;
-        };
-        let waits = due <= self.now && self.wait().is_some();
-        let repeat = self.clock.told_at + self.repeat_every();
-        if waits { repeat } else { due.min(repeat) }
-    }
-
-    /// The players that the match waits for now: whose batch is missing, or whose machine trails (seed
-    /// row 8). Clients are told.
-    #[must_use]
-    pub fn waiting(&self) -> PlayerSet {
-        match self.clock.waiting_since {
-            Some(_) => self.wait().map(Wait::players).unwrap_or_default(),
-            None => PlayerSet::default(),
-        }
-    }
-
-    /// Does all that is due by `now`: seals ticks, journals and sends turns, serves lanes, closes what
-    /// does not answer. If it is called late, a few ticks are hurried after; beyond these the match's
-    /// clock gives way.
-    pub fn advance(&mut self, now: Duration) {
-        let now = self.reach(now);
-        if self.closed.is_some() {
-            return;
-        }
-        if self.clock.due.is_none() {
-            let cadence = self.world.turn().cadence;
-            self.clock.due = Some(match self.config.command_delay {
-                0 => now + cadence.tick(),
-                _ => now,
-            });
-        }
-        self.end_return(now);
-        self.give_way(now);
-        while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
-            if let Some(wait) = self.wait() {
-                self.wait_on(now, wait);
-                break;
-            }
-            self.go_on(now);
-        }
-        if self.closed.is_none() && now >= self.clock.told_at + self.repeat_every() {
-            self.tell(true);
-        }
-        for peer in &mut self.peers {
-            tell_lane(peer, now, &mut self.outbox);
-        }
-        self.look_after_peers(now);
-        self.look_around(now);
-        self.introduce();
-    }
-
-    /// The match's own time, which never goes back, whatever the host's does.
-    pub(super) fn reach(&mut self, now: Duration) -> Duration {
-        self.now = self.now.max(now);
-        self.now
-    }
-
-    /// How often everybody hears of the match, whether or not a turn is sealed: clients take silence for a
-    /// server that is lost.
-    fn repeat_every(&self) -> Duration {
-        if self.config.command_delay > 0 || self.clock.waiting_since.is_some() {
-            REPEAT
-        } else {
-            KEEP_ALIVE
-        }
-    }
-
-    /// This process stood still: nobody else is to blame for that time, and it is not made up for.
-    fn give_way(&mut self, now: Duration) {
-        let Some(due) = self.clock.due else { return };
-        let before = self.clock.advanced_at.replace(now).unwrap_or(now);
-        if self.clock.waiting_since.is_some() && now - before > STOOD {
-            // Not the one who is waited for: what it said may lie in the socket.
-            let stood = now - before;
-            self.clock.due = Some(due + stood);
-            return self.excuse(stood);
-        }
-        let slack = HURRY.max(self.world.turn().cadence.tick() * HURRY_TICKS);
-        if self.clock.waiting_since.is_some() || now <= due + slack {
-            return;
-        }
-        let slip = now - due;
-        self.clock.due = Some(now);
-        self.excuse(slip);
-    }
-
-    fn excuse(&mut self, slip: Duration) {
-        self.stats.slipped += slip;
-        for peer in &mut self.peers {
-            peer.progress_at += slip;
-            peer.since += slip;
-            peer.asked_at += slip;
-            if let Some(since) = &mut peer.trails_since {
-                *since += slip;
-            }
-        }
-        for caller in &mut self.callers {
-            caller.since += slip;
-        }
-    }
-
-    /// Whom the match must wait for before it may seal what is due.
-    fn wait(&self) -> Option<Wait> {
-        if self.returning.is_some() {
-            return Some(Wait::Return(self.missing_after_restart()));
-        }
-        if let Sealing::WaitForAll { .. } = self.config.sealing {
-            let turn = self.world.turn().number;
-            let missing: PlayerSet = self
-                .world
-                .present()
-                .iter()
-                .filter(|player| {
-                    let seat = &self.seats[player.index()];
-                    turn >= seat.awaited_from
-                        && seat.batch(turn).is_none()
-                        && !self.sealer.leaves(*player)
-                })
-                .collect();
-            if !missing.is_empty() {
-                return Some(Wait::Batches(missing));
-            }
-        }
-        if let Laggards::Hold {
-            at_once,
-            per_minute,
-        } = self.config.laggards
-        {
-            let trailing: PlayerSet = self
-                .peers
-                .iter()
-                .filter(|peer| {
-                    self.trails(peer)
-                        && peer.standing.may_be_held_for(self.now, at_once, per_minute)
-                })
-                .flat_map(|peer| peer.players.iter().copied())
-                .collect();
-            if !trailing.is_empty() {
-                return Some(Wait::Laggards(trailing));
-            }
-        }
-        None
-    }
-
-    /// The match stands still. Who is waited for too long is removed, and the others go on from here.
-    fn wait_on(&mut self, now: Duration, wait: Wait) {
-        if self.clock.waiting_since.is_none() {
-            self.clock.waiting_since = Some(now);
-            for player in wait.players().iter() {
-                self.seats[player.index()].stats.awaited += 1;
-            }
-            let waited_for = wait.players();
-            let is_missing = |p: &&mut Peer| p.players.iter().any(|p| waited_for.contains(*p));
-            for peer in self.peers.iter_mut().filter(is_missing) {
-                peer.note_late(now);
-            }
-        }
-        // Until now it was those of last time.
-        let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
-        self.pay(now, waited);
-        match (wait, self.config.sealing) {
-            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
-                let since = self.clock.due.unwrap_or(now).max(self.excused_until);
-                let late = match now.saturating_sub(since) >= kick_after {
-                    true => players,
-                    false => self.overdrawn(now, players, Budget::of(kick_after)),
-                };
-                for player in late.iter() {
-                    self.remove(player, CloseCode::TooSlow);
-                }
-            }
-            (Wait::Batches(_), Sealing::Deadline) => {}
-            // The schedule moves on with the clock: what was waited is not made up for.
-            (Wait::Return(_) | Wait::Laggards(_), _) => {
-                self.clock.due = Some(now);
-                self.clock.paid = Duration::ZERO;
-            }
-        }
-    }
-
-    /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
-    /// turns between absorb has cost nobody anything.
-    fn pay(&mut self, now: Duration, wait: Wait) {
-        let began = self.clock.due.unwrap_or(now);
-        if let Wait::Laggards(players) = wait {
-            // How long the others stand still has its bound, whoever is to blame.
-            let held = now.saturating_sub(began);
-            self.stats.held += held;
-            for peer in &mut self.peers {
-                if peer.players.iter().any(|p| players.contains(*p)) {
-                    peer.standing.note_held(now, held);
-                }
-            }
-        }
-        let due = began.max(self.excused_until);
-        let absorbed = match wait {
-            Wait::Batches(_) => self.absorbed(),
-            Wait::Laggards(_) | Wait::Return(_) => Duration::ZERO,
-        };
-        let cost = now.saturating_sub(due).saturating_sub(absorbed);
-        let waited = cost.saturating_sub(self.clock.paid);
-        self.clock.paid += waited;
-        match (wait, self.config.sealing) {
-            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
-                self.charge(now, players, waited, Budget::of(kick_after));
-            }
-            (Wait::Laggards(players), _) => {
-                self.charge(now, players, waited, Budget::of(Duration::ZERO));
-            }
-            // Nobody is to blame for the server's own restart.
-            (Wait::Batches(_), Sealing::Deadline) | (Wait::Return(_), _) => {}
-        }
-    }
-
-    /// Seals what is due, and finds when the next is.
-    fn go_on(&mut self, now: Duration) {
-        if let Some(wait) = self.clock.waited_for.take() {
-            self.pay(now, wait);
-            self.note_paused(wait);
-        }
-        self.clock.paid = Duration::ZERO;
-        self.clock.waiting_since = None;
-        self.forgive_laggards();
-        let m = usize::from(self.config.command_delay);
-        let due = self.clock.due.unwrap_or(now);
-        if m == 0 {
-            self.tick();
-            let length = self.frame_length();
-            self.clock.due = Some(self.clock.due.unwrap_or(due) + length);
-            return;
-        }
-        let number = self.world.turn().number;
-        let began = self.world.tick();
-        while self.closed.is_none() && self.world.turn().number == number {
-            self.tick();
-        }
-        let length = self.frame_length() * (self.world.tick() - began);
-        let absorbed = self.absorbed();
-        self.clock.ahead.push_back(length);
-        if self.clock.ahead.len() > m
-            && let Some(length) = self.clock.ahead.pop_front()
-        {
-            // Lateness that the turns between do not absorb pauses clients: the schedule has it too.
-            self.clock.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
-        }
-        for seat in &mut self.seats {
-            seat.forget_batches(number + 1);
-        }
-    }
-
-    /// With a command delay: how late the next turn may be sealed without costing anybody anything, because clients have
-    /// the turns before it.
-    fn absorbed(&self) -> Duration {
-        let between = u32::from(self.config.command_delay).saturating_sub(1);
-        let oldest = self.clock.ahead.front().copied();
-        oldest.unwrap_or_default() * between
-    }
-
-    /// The length of the tick that was sealed last.
-    fn frame_length(&self) -> Duration {
-        self.last_cadence.tick()
-    }
-
-    /// When the next turn is due, for whoever measures how early a batch came.
-    pub(super) fn standing(&self, now: Duration) -> up::Standing {
-        let turn = self.world.turn();
-        up::Standing {
-            now,
-            next: self.world.tick(),
-            turn: turn.number,
-            command_delay: self.config.command_delay,
-            due: self.clock.due.unwrap_or(now),
-            turn_length: turn.cadence.turn(),
-            tick: turn.cadence.tick(),
-        }
-    }
-
-    /// The schedule goes on from here after a restart: m turns are sealed ahead already.
-    pub(super) fn restart_clock(&mut self) {
-        let length = self.world.turn().cadence.turn();
-        let m = usize::from(self.config.command_delay);
-        self.clock = Clock {
-            ahead: std::iter::repeat_n(length, m).collect(),
-            ..Clock::default()
-        };
-    }
-
-    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
-    pub(super) fn tell(&mut self, again: bool) {
-        self.clock.told_at = self.now;
-        let waiting = self.waiting();
-        let now = self.now;
-        let [before, frame] = &mut self.scratch;
-        let mut telling = Telling {
-            now,
-            // Law Journal first: ticks of a turn that is not full are not written yet.
-            next: self.world.turn().began,
-            sealing: self.world.tick(),
-            turn: (self.config.command_delay > 0).then_some(self.world.turn().number),
-            waiting,
-            company: None,
-            announce: self.config.announce,
-            history: &self.history,
-            seats: &self.seats,
-            before,
-            frame,
-            views: &mut self.views_of_spectators,
-        };
-        telling.views.clear();
-        let (newest, sealing) = (telling.next, telling.sealing);
-        let delay = self.config.spectators.delay_ticks;
-        let company = self.company.block(self.world.tick());
-        for peer in &mut self.peers {
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
-                continue;
-            }
-            let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
-            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
-            if delay == 0 || !peer.is_spectator() {
-                let quiet = slow || again && peer.wanted >= newest;
-                if !quiet || silent {
-                    telling.next = newest;
-                    telling.sealing = sealing;
-                    telling.waiting = waiting;
-                    telling.company = company;
-                    telling.tell(peer, slow, &mut self.outbox);
-                }
-            } else if silent {
-                telling.next = newest.back(delay).max(self.config.start);
-                telling.sealing = telling.next;
-                // Who is waited for now is no news of then.
-                telling.waiting = PlayerSet::default();
-                telling.company = self.company.block(telling.next);
-                telling.tell(peer, slow, &mut self.outbox);
-            }
-        }
-    }
-
-    /// By how many ticks a session's authority is behind where it should be: beyond the turns that are
-    /// sealed ahead, its round trip, one turn, and jitter.
-    fn trail(&self, peer: &Peer) -> u32 {
-        let cadence = self.world.turn().cadence;
-        let turn = u32::from(cadence.turn_ticks);
-        let ticks = |time: Duration| {
-            time.min(RTT_MAX)
-                .as_nanos()
-                .div_ceil(cadence.tick().as_nanos()) as u32
-        };
-        let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
-        let ahead = u32::from(self.config.command_delay) * turn;
-        let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
-        (self.world.tick() - peer.view).saturating_sub(ahead + turn + way + frames)
-    }
-
-    fn trails(&self, peer: &Peer) -> bool {
-        let turn = u32::from(self.world.turn().cadence.turn_ticks);
-        peer.stage == Stage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
-    }
-
-    /// Removes clients that trailed for too long, where that is the policy.
-    pub(super) fn kick_laggards(&mut self, now: Duration) {
-        let Laggards::Kick { after } = self.config.laggards else {
-            return;
-        };
-        for at in 0..self.peers.len() {
-            let trails = self.trails(&self.peers[at]);
-            let since = &mut self.peers[at].trails_since;
-            *since = trails.then(|| since.unwrap_or(now));
-        }
-        while let Some(at) = self.peers.iter().position(|peer| {
-            peer.trails_since
-                .is_some_and(|since| now.saturating_sub(since) >= after)
-        }) {
-            self.leave(at, CloseCode::TooSlow);
-        }
-    }
-
-    /// A pause for who has come closer is over; the next one may last as long.
-    fn forgive_laggards(&mut self) {
-        if let Laggards::Hold { .. } = self.config.laggards {
-            for at in 0..self.peers.len() {
-                if !self.trails(&self.peers[at]) {
-                    self.peers[at].standing.note_close();
-                }
-            }
-        }
-    }
+/// Who is waited for after a match was taken up again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Return {
+    pub(super) players: PlayerSet,
+    /// When waiting began; `None`: the match was not advanced yet.
+    pub(super) since: Option<Duration>,
 }

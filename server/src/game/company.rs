@@ -11,13 +11,18 @@
 //! at which it was told, until none is shown less than the next one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::company::{LinkQuality, Name};
+use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::company;
 use twinstep_core::packet::hello::Names;
+use twinstep_core::wire::Writer;
+use twinstep_core::{PlayerId, Tick, codec};
 use unicode_security::skeleton;
-
-use super::*;
 
 /// Connections are looked at and told so often.
 const EVERY: Duration = Duration::from_secs(1);
@@ -110,11 +115,39 @@ impl Company {
         self.names_told.at(shown)
     }
 
+    /// Whether who is there is to be looked at now; if so, the next time is set.
+    pub(super) fn is_due(&mut self, now: Duration) -> bool {
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + EVERY;
+        }
+        is_due
+    }
+
+    /// How well those who are here are connected now, before `tick`; others are shown all frames before `shown`, or more.
+    pub(super) fn note_links(
+        &mut self,
+        here: PlayerSet,
+        links: &[LinkQuality; PLAYERS_MAX],
+        tick: Tick,
+        shown: Tick,
+    ) {
+        let mut block = [0; company::BYTES_MAX];
+        let mut out = Writer::new(&mut block);
+        let written = company::write(&mut out, here, |player| links[player.index()]);
+        debug_assert!(written.is_ok(), "a block has room for everybody");
+        let len = out.len();
+        let block = block[..len].iter().copied().collect();
+        self.blocks_number += 1;
+        let number = self.blocks_number;
+        self.blocks_told.push(tick, number, block, shown);
+    }
+
     /// Names who is there now, before `tick`; others are shown all frames before `shown`, or more.
     ///
     /// Who came first keeps its name; who looks like somebody else gets a number. Who wishes for nothing is called by
     /// its identity, and who has nothing that can be seen by its place.
-    fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
+    pub(super) fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
         if self.of == identities {
             return;
         }
@@ -166,68 +199,6 @@ fn look_of(name: &Name) -> String {
     let lower = skeleton(name.as_str()).collect::<String>().to_lowercase();
     let again = skeleton(&lower);
     again.filter(|char| !char.is_whitespace()).collect()
-}
-
-impl<S: Simulation> Match<S> {
-    /// Looks at who is there, once a second.
-    pub(super) fn look_around(&mut self, now: Duration) {
-        if now < self.company.due {
-            return;
-        }
-        self.company.due = now + EVERY;
-        let next = self.world.tick();
-        let shown = next.back(self.config.spectators.delay_ticks);
-        self.company.name(&self.identities, next, shown);
-        let mut links = [LinkQuality::default(); PLAYERS_MAX];
-        let mut here = PlayerSet::default();
-        for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
-            let rtt = peer.link.rtt().unwrap_or_default();
-            for player in &peer.players {
-                here.set(*player, true);
-                let newest = self.seats[player.index()].newest();
-                let margin = newest.map_or(i64::from(i8::MIN), |newest| {
-                    i64::from(newest.0) - i64::from(next.0)
-                });
-                links[player.index()] = LinkQuality {
-                    rtt_ms: rtt.as_millis().min(u16::MAX.into()) as u16,
-                    loss_percent: (peer.link.loss() * 100.0).round() as u8,
-                    margin_ticks: match self.config.command_delay {
-                        0 => margin.clamp(-128, 127) as i8,
-                        _ => 0,
-                    },
-                };
-            }
-        }
-        let mut block = [0; company::BYTES_MAX];
-        let mut out = Writer::new(&mut block);
-        let written = company::write(&mut out, here, |player| links[player.index()]);
-        debug_assert!(written.is_ok(), "a block has room for everybody");
-        let len = out.len();
-        let block = block[..len].iter().copied().collect();
-        self.company.blocks_number += 1;
-        let number = self.company.blocks_number;
-        self.company.blocks_told.push(next, number, block, shown);
-    }
-
-    /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
-    pub(super) fn introduce(&mut self) {
-        for at in 0..self.peers.len() {
-            let shown = self.shown_to(at);
-            let peer = &mut self.peers[at];
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
-                continue;
-            }
-            let Some((number, names)) = self.company.names(shown) else {
-                continue;
-            };
-            if peer.names_told != number
-                && peer.lane_out.is_idle()
-                && peer.lane_out.push(message::NAMES, names.clone()).is_ok()
-            {
-                peer.names_told = number;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

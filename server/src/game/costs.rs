@@ -9,7 +9,13 @@
 //! Invariant: time in which nobody else could have gone on is nobody's debt: a match whose lines are all alike removes
 //! nobody for them.
 
-use super::*;
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::WAITED_PER_MINUTE;
+use twinstep_core::frame::PlayerSet;
+
+use super::Match;
 use crate::config::Sealing;
 
 /// Over this time costs are summed up.
@@ -45,17 +51,20 @@ impl<S: Simulation> Match<S> {
         for player in players.iter() {
             self.seats[player.index()].stats.waited += waited;
         }
-        let owners: PlayerSet = players.iter().map(|player| self.owner(player)).collect();
-        let others = self.world.present().iter();
+        let owners: PlayerSet = players
+            .iter()
+            .map(|player| self.people.owner(player))
+            .collect();
+        let others = self.truth.world.present().iter();
         let someone_waited = others
             .filter(|player| !players.contains(*player))
-            .any(|player| !owners.contains(self.owner(player)));
+            .any(|player| !owners.contains(self.people.owner(player)));
         if !someone_waited {
             return;
         }
         let share = waited / owners.len().max(1) as u32;
         for owner in owners.iter() {
-            if let Some(standing) = self.standing_of(now, owner) {
+            if let Some(standing) = self.people.standing_of(now, owner) {
                 standing.cost.add(now, share, budget.window);
             }
         }
@@ -70,35 +79,13 @@ impl<S: Simulation> Match<S> {
     ) -> PlayerSet {
         let mut overdrawn = PlayerSet::default();
         for player in players.iter() {
-            let owner = self.owner(player);
-            let is_overdrawn = self.standing_of(now, owner).is_some_and(|standing| {
+            let owner = self.people.owner(player);
+            let is_overdrawn = self.people.standing_of(now, owner).is_some_and(|standing| {
                 standing.cost.spent(now, budget.window) >= budget.spent_max
             });
             overdrawn.set(player, is_overdrawn);
         }
         overdrawn
-    }
-
-    /// The first of all players of this one's identity, who stands for it.
-    fn owner(&self, player: PlayerId) -> PlayerId {
-        let named = |p: PlayerId| {
-            let known = self.identities.iter().find(|(_, other)| *other == p);
-            known.map(|(identity, _)| identity)
-        };
-        let Some(identity) = named(player) else {
-            return player;
-        };
-        let own = self.identities.iter().filter(|(name, _)| name == identity);
-        own.map(|(_, player)| *player).min().unwrap_or(player)
-    }
-
-    /// The standing of a player's identity, with or without a session.
-    fn standing_of(&mut self, now: Duration, player: PlayerId) -> Option<&mut Standing> {
-        if let Some(at) = self.session_behind(player) {
-            return Some(&mut self.peers[at].standing);
-        }
-        let (identity, _) = self.identities.iter().find(|(_, p)| *p == player)?;
-        Some(self.standings.away(now, identity))
     }
 
     /// What a machine or a line may cost the others, in one way or another.

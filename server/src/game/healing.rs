@@ -4,7 +4,15 @@
 //! differed follows when it asks. Invariant: a client's word that it differs is trusted for nothing but this, and within
 //! the bounds of its standing.
 
-use super::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::message;
+use twinstep_core::{Simulation, Tick, codec};
+
+use super::Match;
+use crate::outbox::Item;
 
 impl<S: Simulation> Match<S> {
     /// A client says that it differs at `tick`: its digest is trusted for nothing but this.
@@ -16,15 +24,15 @@ impl<S: Simulation> Match<S> {
         if !self.send_world(now, at) {
             return;
         }
-        self.stats.desyncs += 1;
-        if self.recorder.is_some() {
-            let peer = self.peers[at].id;
+        self.noted.stats.desyncs += 1;
+        if self.journal.is_kept() {
+            let peer = self.people.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));
         }
         // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
-        let began = self.world.turn().began;
-        let shown = self.history.world(tick).filter(|_| tick <= began);
-        self.peers[at].evidence = shown.and_then(|world| {
+        let began = self.truth.world.turn().began;
+        let shown = self.truth.history.world(tick).filter(|_| tick <= began);
+        self.people.peers[at].evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
             Some((tick, Arc::from(bytes)))
@@ -33,10 +41,10 @@ impl<S: Simulation> Match<S> {
 
     /// Sends the current world to a client that cannot go on from frames, if it may have one now.
     pub(super) fn send_world(&mut self, now: Duration, at: usize) -> bool {
-        if !self.peers[at].lane_out.is_idle() {
+        if !self.people.peers[at].lane_out.is_idle() {
             return false; // On its way.
         }
-        match self.peers[at].standing.may_heal(now) {
+        match self.people.peers[at].standing.may_heal(now) {
             Some(true) => {}
             Some(false) => return false,
             None => {
@@ -44,16 +52,19 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
-        let Some((_, world)) = self.snapshot() else {
+        let Some((_, world)) = self.snapshots.take(&self.truth, &mut self.noted) else {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };
-        self.stats.heals += 1;
-        self.peers[at].lane_out.push(message::HEAL, world).is_ok()
+        self.noted.stats.heals += 1;
+        self.people.peers[at]
+            .lane_out
+            .push(message::HEAL, world)
+            .is_ok()
     }
 
     pub(super) fn show_evidence(&mut self, at: usize, tick: Tick) {
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
             debug_assert_eq!(kept, tick);
             if peer.lane_out.push(message::EVIDENCE, world).is_ok() {

@@ -12,12 +12,20 @@
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
-use twinstep_core::digest;
-use twinstep_core::packet::hello::{Basis, Holds};
+use std::sync::Arc;
+use std::time::Duration;
 
+use twinstep_core::bounds::JOINS_AT_ONCE;
+use twinstep_core::packet::hello::{Basis, CloseCode, Hello, Holds, Welcome};
+use twinstep_core::packet::message;
+use twinstep_core::world::Presence;
+use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
+
+use super::Match;
 use super::spectators::VIEWS_AT_ONCE;
-use super::*;
+use super::watched::Snapshot;
 use crate::config::Resolves;
+use crate::peer::{Peer, Stage};
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
@@ -26,34 +34,6 @@ const BULK_BESIDE: u32 = 128 << 10;
 /// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
 /// have a world for less gets that.
 const FRAME_BYTES: usize = 64;
-
-/// What the match began with, for clients that have it too.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Start {
-    tick: Tick,
-    cadence: Cadence,
-    /// The low half of the simulation's digest.
-    digest: u32,
-}
-
-impl Start {
-    /// `world` is one that a match begins with: nobody is in it.
-    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
-        Ok(Start {
-            tick: world.tick(),
-            cadence: world.turn().cadence,
-            digest: digest::digest(world.sim())? as u32,
-        })
-    }
-
-    /// As [`of`](Start::of), for the first world of a journal: if nobody was in it, and nothing had happened.
-    pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
-        let fresh = World::new(world.sim().clone(), world.tick());
-        let is_fresh = world.digest().ok()? == fresh.digest().ok()?
-            && (world.turn().number, world.turn().began) == (0, world.tick());
-        is_fresh.then(|| Start::of(world).ok()).flatten()
-    }
-}
 
 /// How a session begins: where it stands among the others, what it goes on from, and the tick of that.
 struct Begins {
@@ -66,7 +46,7 @@ struct Begins {
 
 impl<S: Simulation> Match<S> {
     pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
-        if let Some(code) = self.hello.refusal(hello) {
+        if let Some(code) = self.origin.hello.refusal(hello) {
             return self.leave_unseated(at, code);
         }
         let begins = match self.by_frames(at, hello.holds) {
@@ -83,7 +63,7 @@ impl<S: Simulation> Match<S> {
             world,
         } = begins;
         let returns = self.returns(at, basis);
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         let welcome = Welcome {
             seats: peer.players.clone(),
             next_seq: peer
@@ -108,13 +88,13 @@ impl<S: Simulation> Match<S> {
             self.company.wish(*player, name);
         }
         peer.needs_world = needs_world;
-        self.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
+        self.noted.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.standing.may_be_excused(now) {
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
             for player in &peer.players {
-                if self.world.presence(*player) == Presence::Present {
+                if self.truth.world.presence(*player) == Presence::Present {
                     let seat = &mut self.seats[player.index()];
-                    seat.given = seat.given.max(self.world.tick());
+                    seat.given = seat.given.max(self.truth.world.tick());
                 }
             }
         }
@@ -124,7 +104,7 @@ impl<S: Simulation> Match<S> {
             Basis::Authority => 0,
             Basis::World | Basis::Start(..) => self.config.command_delay,
         };
-        let number = self.world.turn().number + u32::from(m);
+        let number = self.truth.world.turn().number + u32::from(m);
         for player in &peer.players {
             self.seats[player.index()].awaited_from = number;
         }
@@ -135,7 +115,7 @@ impl<S: Simulation> Match<S> {
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
-        let (basis, from) = match (holds, self.start) {
+        let (basis, from) = match (holds, self.origin.start) {
             (Holds::Authority(tick, digest), _)
                 if self.digest_at(tick).map(|ours| ours as u32) == Some(digest) =>
             {
@@ -147,20 +127,21 @@ impl<S: Simulation> Match<S> {
             _ => return None,
         };
         let shown = self.shown_to(at);
-        if from > shown || !self.history.reaches(from) {
+        if from > shown || !self.truth.history.reaches(from) {
             return None;
         }
         let bytes = FRAME_BYTES * (shown - from) as usize;
-        let is_cheaper = bytes <= self.stats.world_bytes;
+        let is_cheaper = bytes <= self.noted.stats.world_bytes;
         (is_cheaper || basis == Basis::Authority).then_some((basis, from))
     }
 
     /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
-            self.world.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
+            self.truth.world.presence(*player) != Presence::Absent
+                && !self.sealing.sealer.leaves(*player)
         };
-        basis == Basis::Authority && self.peers[at].players.iter().all(is_in)
+        basis == Basis::Authority && self.people.peers[at].players.iter().all(is_in)
     }
 
     /// Who joins needs no world and no place for it, but nobody comes and goes as fast as its line.
@@ -172,7 +153,7 @@ impl<S: Simulation> Match<S> {
         from: Tick,
     ) -> Option<Begins> {
         let returns = self.returns(at, basis);
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         peer.asked_at = now;
         (returns || peer.standing.may_join(now)).then_some(Begins {
             at,
@@ -207,7 +188,7 @@ impl<S: Simulation> Match<S> {
     /// `None`: it must ask again. Who asked first is served first, and who has a place and makes no use of it loses it
     /// to who waits.
     fn take_place(&mut self, now: Duration, at: usize) -> Option<usize> {
-        let peer = &mut self.peers[at];
+        let peer = &mut self.people.peers[at];
         peer.asked_since.get_or_insert(now);
         peer.asked_at = now;
         // Nobody who comes to play waits for those who come to watch.
@@ -218,7 +199,7 @@ impl<S: Simulation> Match<S> {
             JOINS_AT_ONCE
         };
         let alike = |p: &&Peer| p.is_spectator() == watches;
-        if !self.peers[at].standing.could_join(now) {
+        if !self.people.peers[at].standing.could_join(now) {
             return None;
         }
         let asks = |p: &Peer| {
@@ -226,32 +207,35 @@ impl<S: Simulation> Match<S> {
                 && now.saturating_sub(p.asked_at) < ASKS_AGAIN
                 && p.standing.could_join(now)
         };
-        let (mine, peers) = (self.peers[at].asked_since, self.peers.iter().filter(alike));
+        let (mine, peers) = (
+            self.people.peers[at].asked_since,
+            self.people.peers.iter().filter(alike),
+        );
         let before = peers
             .filter(|p| asks(p) && p.asked_since.is_some_and(|since| Some(since) < mine))
             .count();
         let loads = |game: &Self| {
-            let peers = game.peers.iter().filter(alike);
+            let peers = game.people.peers.iter().filter(alike);
             peers.filter(|p| p.is_loading()).count()
         };
         while loads(self) + before >= places {
             let stalled = |p: &Peer| alike(&p) && p.is_loading() && p.is_stalled(now);
-            let stalled = self.peers.iter().position(stalled)?;
+            let stalled = self.people.peers.iter().position(stalled)?;
             if watches {
                 self.put_out(now, stalled);
             } else {
-                let stalled = &mut self.peers[stalled];
+                let stalled = &mut self.people.peers[stalled];
                 stalled.standing.give_way(now);
                 stalled.lane_out.set_rate(BULK_BESIDE);
             }
         }
-        let at = self.peers.iter().position(|p| p.id == id)?;
-        self.peers[at].standing.may_join(now).then_some(at)
+        let at = self.people.position(id)?;
+        self.people.peers[at].standing.may_join(now).then_some(at)
     }
 
     /// Who joins too slowly is in somebody's way.
     fn put_out(&mut self, now: Duration, at: usize) {
-        let standing = &mut self.peers[at].standing;
+        let standing = &mut self.people.peers[at].standing;
         standing.bar(now, CloseCode::JoinTooSlow);
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
@@ -266,13 +250,22 @@ impl<S: Simulation> Match<S> {
         identity: &str,
         seats: usize,
     ) -> Result<(), CloseCode> {
-        let has = self.identities.iter().filter(|(name, _)| name == identity);
-        let free = self.seats.len().saturating_sub(self.identities.len());
+        let has = self
+            .people
+            .identities
+            .iter()
+            .filter(|(name, _)| name == identity);
+        let free = self
+            .seats
+            .len()
+            .saturating_sub(self.people.identities.len());
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
-            self.world.presence(*player) == Presence::Absent && !self.sealer.changes(*player)
+            self.truth.world.presence(*player) == Presence::Absent
+                && !self.sealing.sealer.changes(*player)
         };
         let mut overdue: Vec<&Peer> = self
+            .people
             .peers
             .iter()
             .filter(|p| !p.is_spectator() && p.is_overdue(now))
@@ -291,7 +284,7 @@ impl<S: Simulation> Match<S> {
             return Err(CloseCode::Full);
         }
         for id in out {
-            if let Some(at) = self.peers.iter().position(|p| p.id == id) {
+            if let Some(at) = self.people.position(id) {
                 self.put_out(now, at);
             }
         }
@@ -301,9 +294,9 @@ impl<S: Simulation> Match<S> {
     /// The world that a session joins with, and its tick; `None`: there is none yet.
     fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
-            return Ok(self.watched.world(self.shown_to(at)));
+            return Ok(self.snapshots.watched.world(self.shown_to(at)));
         }
-        match self.snapshot() {
+        match self.snapshots.take(&self.truth, &mut self.noted) {
             Some(world) => Ok(Some(world)),
             None => Err(CloseCode::WorldTooLarge),
         }
@@ -311,9 +304,9 @@ impl<S: Simulation> Match<S> {
 
     /// Closes a session that never came so far as to have players.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
-        for player in self.peers[at].players.clone() {
-            if self.world.presence(player) == Presence::Absent {
-                self.identities.retain(|(_, p)| *p != player);
+        for player in self.people.peers[at].players.clone() {
+            if self.truth.world.presence(player) == Presence::Absent {
+                self.people.identities.retain(|(_, p)| *p != player);
             }
         }
         self.close_peer(at, code);
@@ -322,20 +315,22 @@ impl<S: Simulation> Match<S> {
     /// Lets the players of a session in that are not in the match. Who got the number of a player that is about to
     /// leave is let in when that one has left.
     pub(super) fn let_in(&mut self, at: usize) {
-        let players = self.peers[at].players.clone();
-        if players.iter().any(|p| self.sealer.changes(*p)) {
+        let players = self.people.peers[at].players.clone();
+        if players.iter().any(|p| self.sealing.sealer.changes(*p)) {
             return;
         }
-        let next = self.world.tick();
-        let turn = self.world.turn().number;
+        let next = self.truth.world.tick();
+        let turn = self.truth.world.turn().number;
         for player in players {
-            if self.world.presence(player) != Presence::Absent {
+            if self.truth.world.presence(player) != Presence::Absent {
                 continue;
             }
-            let identity = self.peers[at].identity.clone();
+            let identity = self.people.peers[at].identity.clone();
             // Not sooner: after a crash, who is said to have a number has its character too.
-            self.journal(|recorder, out| recorder.seat(player, &identity, out));
-            self.sealer.change(player, RosterChange::Joined);
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.seat(player, &identity, out)
+            });
+            self.sealing.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);
             // Seed row 21: the turns until then are sealed without it.

@@ -14,14 +14,28 @@
 //! The clock then stands still until everybody who was present plays again, so that a crash costs its players
 //! a pause and not their lives; nobody is dropped for a while even if it takes longer.
 
-use twinstep_core::bounds::drop_after_ticks;
-use twinstep_core::journal::WrittenBy;
-use twinstep_core::replay::{Index, Replay, ReplayError};
-use twinstep_core::text::line;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::joining::Start;
-use super::spectators::Watched;
-use super::*;
+use twinstep_core::bounds::{PLAYERS_MAX, drop_after_ticks};
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::journal::{JournalError, WrittenBy};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::{Index, Replay, ReplayError};
+use twinstep_core::world::{Presence, World};
+use twinstep_core::{PlayerId, Simulation};
+
+use super::clock::Return;
+use super::ended::is_over;
+use super::errors::{ResumeError, StartError};
+use super::journal::JournalOut;
+use super::origin::Start;
+use super::watched::Watched;
+use super::{Match, Resumed};
+use crate::config::{MatchConfig, Spectators};
+use crate::history::History;
+use crate::hooks::Resolver;
+use crate::peer::Stage;
 
 /// The match's clock waits at most so long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
@@ -31,62 +45,6 @@ const EXCUSED: Duration = Duration::from_secs(30);
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
-/// The reason in a journal whose match another process is to take up.
-pub const MOVED: &str = "moved";
-
-/// The reason in a journal whose server ended in order, and whose match is to go on.
-pub const KEPT: &str = "kept";
-
-/// Why a match cannot be taken up again.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// The journal cannot be played to its end: damaged in the middle, or not of this program.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    /// The match is over.
-    #[error(
-        "the match of this journal is over ({}): begin a new one",
-        line(reason)
-    )]
-    Over {
-        /// Why it ended.
-        reason: String,
-    },
-    /// It is what a client recorded: its seats have names instead of identities.
-    #[error("a client wrote this journal: it can be watched, but not played on")]
-    Recording,
-    /// There are fewer seats than before.
-    #[error(
-        "expected seats for all who played, got {seats}, but {player} was there: allow more players"
-    )]
-    Seats {
-        /// Seats by configuration.
-        seats: usize,
-        /// A player beyond them.
-        player: PlayerId,
-    },
-    /// The configuration.
-    #[error(transparent)]
-    Start(#[from] StartError),
-}
-
-/// A match that goes on, and what to do with its file.
-pub struct Resumed<S: Simulation> {
-    /// The match.
-    pub game: Match<S>,
-    /// Cut the journal to this length, then append what the match writes: what stood behind was torn.
-    pub keep_bytes: u64,
-}
-
-/// Who is waited for after a match was taken up again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Return {
-    players: PlayerSet,
-    /// When waiting began; `None`: the match was not advanced yet.
-    since: Option<Duration>,
-}
-
 impl<S: Simulation> Match<S> {
     /// Takes a match up again at the last turn of its journal. `config.start` and
     /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
@@ -128,27 +86,25 @@ impl<S: Simulation> Match<S> {
         config.start = first.tick;
         let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
-        game.watched = past.watched;
-        game.start = past.start;
-        game.asked_delay = Some(asked_delay);
+        game.snapshots.watched = past.watched;
+        game.origin.start = past.start;
+        game.origin.asked_delay = Some(asked_delay);
         game.take_seats(&index)?;
         for (seat, next_claim) in game.seats.iter_mut().zip(past.next_claims) {
             seat.expect_claims_from(next_claim);
         }
-        let start = game.outbox.bytes.len();
-        let recorder = Recorder::resume(
+        game.journal = JournalOut::resume(
             &index,
-            &game.hello,
-            game.config.unix_time,
-            &game.world,
-            &mut game.outbox.bytes,
+            &game.origin.hello,
+            &game.config,
+            &game.truth.world,
+            &mut game.outbox,
         )
         .map_err(StartError::from)?;
-        let written = start..game.outbox.bytes.len();
-        game.outbox.push(Item::Journal(written));
-        game.recorder = Some(recorder);
-        game.restart_clock();
-        game.weigh();
+        let turn = game.truth.world.turn().cadence.turn();
+        game.clock.resume(game.config.command_delay, turn);
+        game.snapshots
+            .weigh(game.clock.now, &game.truth, &mut game.noted);
         game.resolve(|_| true);
         let safe = index.serials.iter();
         game.know_serials(
@@ -159,10 +115,11 @@ impl<S: Simulation> Match<S> {
 
     /// Gives everybody the seat that the journal says it has.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
-        let next = self.world.tick();
-        let tick = self.world.turn().cadence.tick();
+        let next = self.truth.world.tick();
+        let tick = self.truth.world.turn().cadence.tick();
         let excused = (EXCUSED.as_nanos() / tick.as_nanos()) as u32;
         if let Some(player) = self
+            .truth
             .world
             .seated()
             .iter()
@@ -173,26 +130,26 @@ impl<S: Simulation> Match<S> {
         }
         // Sequences count on when a number gets another owner, so those of empty seats matter too.
         for (n, seat) in self.seats.iter_mut().enumerate() {
-            seat.expect_commands_from(self.world.next_seq(PlayerId(n as u8)));
+            seat.expect_commands_from(self.truth.world.next_seq(PlayerId(n as u8)));
         }
-        for player in self.world.seated().iter() {
+        for player in self.truth.world.seated().iter() {
             let seat = &mut self.seats[player.index()];
             seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
-            seat.awaited_from = self.world.turn().number;
-            self.views[player.index()] = next;
+            seat.awaited_from = self.truth.world.turn().number;
+            self.people.views[player.index()] = next;
         }
         // The last identity that got a number has it, if its player is still there.
         for (at, (player, identity)) in index.seats.iter().enumerate() {
             let is_last = index.seats[at + 1..].iter().all(|(p, _)| p != player);
             if is_last && player.index() < PLAYERS_MAX {
-                self.lately[player.index()] = Some(identity.clone());
+                self.people.lately[player.index()] = Some(identity.clone());
             }
-            if is_last && self.world.presence(*player) != Presence::Absent {
-                self.identities.push((identity.clone(), *player));
+            if is_last && self.truth.world.presence(*player) != Presence::Absent {
+                self.people.identities.push((identity.clone(), *player));
             }
         }
-        self.returning = Some(Return {
-            players: self.world.present(),
+        self.clock.returning = Some(Return {
+            players: self.truth.world.present(),
             since: None,
         });
         Ok(())
@@ -200,11 +157,16 @@ impl<S: Simulation> Match<S> {
 
     /// After a match was taken up again: who was present and does not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
-        let Some(returning) = &self.returning else {
+        let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();
         };
         let mut missing = returning.players;
-        for peer in self.peers.iter().filter(|p| p.stage == Stage::Playing) {
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Playing)
+        {
             for player in &peer.players {
                 missing.set(*player, false);
             }
@@ -215,27 +177,16 @@ impl<S: Simulation> Match<S> {
     /// The clock stands still until everybody who was present plays again, at most [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
-        if let Some(returning) = &mut self.returning {
+        if let Some(returning) = &mut self.clock.returning {
             if returning.since.is_none() {
-                self.excused_until = now + EXCUSED;
+                self.clock.excused_until = now + EXCUSED;
             }
             let since = *returning.since.get_or_insert(now);
             if missing.is_empty() || now.saturating_sub(since) >= HOLD_MAX {
-                self.returning = None;
+                self.clock.returning = None;
             }
         }
     }
-}
-
-/// Why the match of a journal is over for good, if it is.
-pub(crate) fn is_over(index: &Index) -> Option<&str> {
-    let reason = index.ended.as_deref()?;
-    (!is_resumable(reason)).then_some(reason)
-}
-
-/// Whether a match that stopped for this reason is to go on.
-pub(crate) fn is_resumable(reason: &str) -> bool {
-    [MOVED, KEPT].contains(&reason)
 }
 
 /// What the frames of a journal lead to.

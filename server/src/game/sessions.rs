@@ -9,9 +9,24 @@
 //!
 //! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
 
-use twinstep_core::text::plain;
+use std::time::Duration;
 
-use super::*;
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::{DownKind, message};
+use twinstep_core::text::plain;
+use twinstep_core::wire::Writer;
+use twinstep_core::{PlayerId, RosterChange, Simulation};
+
+use super::Match;
+use super::ended::{KEPT, MOVED, is_resumable};
+use super::journal::JournalOut;
+use super::noted::Report;
+use crate::outbox::Item;
+use crate::peer::{Peer, PeerId, Stage};
+use crate::up;
+use crate::up::Asked;
 
 /// Players' numbers.
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
@@ -26,10 +41,10 @@ impl<S: Simulation> Match<S> {
         seats: usize,
     ) -> Result<(), CloseCode> {
         // A newer one may have become safe since it connected.
-        if came_by.is_some_and(|serial| self.is_superseded(identity, seats == 0, serial)) {
+        if came_by.is_some_and(|serial| self.people.is_superseded(identity, seats == 0, serial)) {
             return Err(CloseCode::Superseded);
         }
-        if let Some(code) = self.standings.barred(now, identity, seats == 0) {
+        if let Some(code) = self.people.standings.barred(now, identity, seats == 0) {
             return Err(code);
         }
         let players = if seats == 0 {
@@ -43,11 +58,11 @@ impl<S: Simulation> Match<S> {
                 assigned => assigned?,
             }
         };
-        if let Some(at) = self.session_of(identity, seats == 0) {
+        if let Some(at) = self.people.session_of(identity, seats == 0) {
             self.close_peer(at, CloseCode::TakenOver);
         }
         for player in &players {
-            let known = self.identities.iter().any(|(_, p)| p == player);
+            let known = self.people.identities.iter().any(|(_, p)| p == player);
             let seat = &mut self.seats[player.index()];
             if known {
                 // Commands that were accepted are not lost by coming back.
@@ -56,22 +71,26 @@ impl<S: Simulation> Match<S> {
                 // Who had this number before has heard the fate of its orders when it left.
                 let _ = seat.purge();
                 seat.expect_new_claims();
-                self.identities.push((identity.to_owned(), *player));
-                self.lately[player.index()] = Some(identity.to_owned());
+                self.people.identities.push((identity.to_owned(), *player));
+                self.people.lately[player.index()] = Some(identity.to_owned());
             }
             seat.expect_gaps();
         }
-        let standing = self.standings.take(identity, seats == 0);
+        let standing = self.people.standings.take(identity, seats == 0);
         let mut joined = Peer::new(peer, identity.to_owned(), players, standing, now);
         joined.came_by = came_by;
-        self.peers.push(joined);
+        self.people.peers.push(joined);
         Ok(())
     }
 
     /// The sessions that are in the match.
     #[must_use]
     pub fn playing(&self) -> Vec<PeerId> {
-        let playing = self.peers.iter().filter(|p| p.stage == Stage::Playing);
+        let playing = self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Playing);
         playing.map(|p| p.id).collect()
     }
 
@@ -80,13 +99,13 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
         let here = |p: &Peer| p.stage == Stage::Playing && p.lane_out.is_idle();
-        self.callers.is_empty() && self.peers.iter().all(here)
+        self.people.callers.is_empty() && self.people.peers.iter().all(here)
     }
 
     /// Whether nobody is there and nobody's seat is kept: all have left.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.peers.is_empty() && self.identities.is_empty()
+        self.people.peers.is_empty() && self.people.identities.is_empty()
     }
 
     /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
@@ -97,7 +116,7 @@ impl<S: Simulation> Match<S> {
     /// Who a session is, and for how many local players; `None`: there is no such session.
     #[must_use]
     pub fn identity(&self, peer: PeerId) -> Option<(&str, usize)> {
-        let peer = self.peers.iter().find(|p| p.id == peer)?;
+        let peer = self.people.peer(peer)?;
         Some((&peer.identity, peer.players.len()))
     }
 
@@ -109,20 +128,21 @@ impl<S: Simulation> Match<S> {
     ) -> Result<ArrayVec<PlayerId, SEATS_MAX>, CloseCode> {
         let seats = seats.clamp(1, SEATS_MAX);
         let known = self
+            .people
             .identities
             .iter()
             .filter(|(name, _)| name == identity)
             .map(|(_, p)| *p);
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let numbers = (0..self.seats.len() as u8).map(PlayerId);
-        let free = numbers.filter(|p| self.identities.iter().all(|(_, taken)| taken != p));
+        let free = numbers.filter(|p| self.people.identities.iter().all(|(_, taken)| taken != p));
         // A simulation knows players by number. So who comes again gets the one that it had and finds what it left there,
         // and who is new gets one that nobody had, if there is one. Of the others, a number whose last player leaves
         // with the next tick is there only if no other is.
-        let order = |p: &PlayerId| match &self.lately[p.index()] {
+        let order = |p: &PlayerId| match &self.people.lately[p.index()] {
             Some(had) if had == identity => 0,
             None => 1,
-            Some(_) => 2 + u8::from(self.sealer.leaves(*p)),
+            Some(_) => 2 + u8::from(self.sealing.sealer.leaves(*p)),
         };
         let mut free: Numbers = free.collect();
         free.sort_by_key(order);
@@ -140,14 +160,16 @@ impl<S: Simulation> Match<S> {
     /// The transport of a session is gone. Its players keep their seats until they are dropped.
     pub fn disconnect(&mut self, peer: PeerId) {
         self.forget_caller(peer);
-        if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
-            self.standings.keep(self.now, self.peers.remove(at));
+        if let Some(at) = self.people.position(peer) {
+            self.people
+                .standings
+                .keep(self.clock.now, self.people.peers.remove(at).end());
         }
     }
 
     /// A session is to end: it is told why, and its players leave.
     pub fn kick(&mut self, peer: PeerId, code: CloseCode) {
-        if let Some(at) = self.peers.iter().position(|p| p.id == peer) {
+        if let Some(at) = self.people.position(peer) {
             self.leave(at, code);
         }
     }
@@ -159,10 +181,10 @@ impl<S: Simulation> Match<S> {
         if self.closed.is_some() {
             return;
         }
-        while !self.peers.is_empty() {
+        while !self.people.peers.is_empty() {
             self.close_peer(0, code);
         }
-        while !self.callers.is_empty() {
+        while !self.people.callers.is_empty() {
             self.dismiss(0, code);
         }
         self.end_journal(code);
@@ -179,92 +201,82 @@ impl<S: Simulation> Match<S> {
             code => code.to_string(),
         };
         if is_resumable(&reason) {
-            self.note_snapshot();
+            // Without it the last seconds are stepped again.
+            let world = &self.truth.world;
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.snapshot(world, out)
+            });
         }
-        self.journal(|recorder, out| recorder.end(&reason, out));
-        self.recorder = None;
+        self.journal
+            .write(&mut self.outbox, |recorder, out| recorder.end(&reason, out));
+        self.journal = JournalOut::none();
     }
 
     /// Whether no turn has begun that is not full: what was sealed was told.
     #[must_use]
     pub fn is_between_turns(&self) -> bool {
-        let world = &self.world;
+        let world = &self.truth.world;
         world.turn().began == world.tick()
-    }
-
-    fn note_snapshot(&mut self) {
-        let world = &self.world;
-        let Some(recorder) = &mut self.recorder else {
-            return;
-        };
-        let start = self.outbox.bytes.len();
-        match recorder.snapshot(world, &mut self.outbox.bytes) {
-            Ok(()) => {
-                let written = start..self.outbox.bytes.len();
-                self.outbox.push(Item::Journal(written));
-            }
-            // Without it the last seconds are stepped again.
-            Err(_) => self.outbox.bytes.truncate(start),
-        }
     }
 
     /// A player is to leave, whether or not it has a session.
     pub(super) fn remove(&mut self, player: PlayerId, code: CloseCode) {
-        if let Some(at) = self.peers.iter().position(|p| p.players.contains(&player)) {
+        if let Some(at) = self
+            .people
+            .peers
+            .iter()
+            .position(|p| p.players.contains(&player))
+        {
             return self.leave(at, code);
         }
-        let plays_on = self.session_behind(player).is_some();
+        let plays_on = self.people.session_behind(player).is_some();
         if let Some(identity) = self.free(player)
             && !plays_on
         {
-            self.standings.bar(self.now, &identity, code);
+            self.people.standings.bar(self.clock.now, &identity, code);
         }
-    }
-
-    /// The session that answers for a player: its own, or that of its identity, which may have come back with fewer
-    /// seats than it has.
-    pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
-        let own = |p: &Peer| p.players.contains(&player);
-        self.peers.iter().position(own).or_else(|| {
-            let (identity, _) = self.identities.iter().find(|(_, p)| *p == player)?;
-            self.peers.iter().position(|p| p.plays_as(identity))
-        })
     }
 
     /// Frees the seat of a player who is away: it leaves with the next tick. Whose it was; what it had ordered and did
     /// not run is refused, of which it hears when it is back.
     pub(super) fn free(&mut self, player: PlayerId) -> Option<String> {
-        self.sealer.change(player, RosterChange::Left);
+        self.sealing.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
-        let at = self.identities.iter().position(|(_, p)| *p == player)?;
-        let (identity, _) = self.identities.remove(at);
+        let at = self
+            .people
+            .identities
+            .iter()
+            .position(|(_, p)| *p == player)?;
+        let (identity, _) = self.people.identities.remove(at);
         // Who plays on without this seat has nobody there who could hear of it.
-        if !self.peers.iter().any(|p| p.plays_as(&identity)) {
+        if !self.people.peers.iter().any(|p| p.plays_as(&identity)) {
             for refused in &refused {
-                self.standings.refuse(self.now, &identity, refused);
+                self.people
+                    .standings
+                    .refuse(self.clock.now, &identity, refused);
             }
         }
         Some(identity)
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
-        self.peers[at].standing.bar(self.now, code);
-        let identity = self.peers[at].identity.clone();
+        self.people.peers[at].standing.bar(self.clock.now, code);
+        let identity = self.people.peers[at].identity.clone();
         self.dismiss_callers_of(&identity, code);
-        for player in self.peers[at].players.clone() {
+        for player in self.people.peers[at].players.clone() {
             for refused in self.seats[player.index()].purge() {
-                self.peers[at].refuse(refused.player, refused.claim, refused.seq);
+                self.people.peers[at].refuse(refused.player, refused.claim, refused.seq);
             }
-            self.sealer.change(player, RosterChange::Left);
-            self.identities.retain(|(_, p)| *p != player);
+            self.sealing.sealer.change(player, RosterChange::Left);
+            self.people.identities.retain(|(_, p)| *p != player);
         }
         self.close_peer(at, code);
     }
 
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
-        let peer = self.peers.remove(at);
+        let peer = self.people.peers.remove(at);
         self.say_closed(peer.id, code);
-        self.standings.keep(self.now, peer);
+        self.people.standings.keep(self.clock.now, peer.end());
     }
 
     /// A transport is told that it is over.
@@ -286,14 +298,14 @@ impl<S: Simulation> Match<S> {
     /// Takes a packet of a session. A packet of an unknown session is ignored; one that breaks the
     /// protocol is counted, and closes the session when there are too many.
     pub fn handle(&mut self, now: Duration, peer: PeerId, bytes: &[u8]) {
-        let now = self.reach(now);
-        let session = self.peers.iter().position(|p| p.id == peer);
+        let now = self.clock.reach(now);
+        let session = self.people.position(peer);
         let Some(at) = session.or_else(|| self.hear_caller(now, peer, bytes)) else {
             return;
         };
         let standing = self.standing(now);
         match up::read(
-            &mut self.peers[at],
+            &mut self.people.peers[at],
             &mut self.seats,
             standing,
             &mut self.said,
@@ -305,36 +317,36 @@ impl<S: Simulation> Match<S> {
             Ok(Asked::Heal(tick)) => self.heal(now, at, tick),
             Ok(Asked::Evidence(tick)) => self.show_evidence(at, tick),
             Err(_) => {
-                self.stats.malformed += 1;
-                if self.peers[at].standing.strike(now) {
+                self.noted.stats.malformed += 1;
+                if self.people.peers[at].standing.strike(now) {
                     self.leave(at, CloseCode::Strikes);
                     return;
                 }
             }
         }
-        let Some(at) = self.peers.iter().position(|p| p.id == peer) else {
+        let Some(at) = self.people.position(peer) else {
             return;
         };
-        for player in &self.peers[at].players {
-            self.views[player.index()] = self.peers[at].view;
+        for player in &self.people.peers[at].players {
+            self.people.views[player.index()] = self.people.peers[at].view;
         }
-        let players = self.peers[at].players.clone();
-        while let Ok(Some(told)) = self.peers[at].lane_in.poll_message() {
+        let players = self.people.peers[at].players.clone();
+        while let Ok(Some(told)) = self.people.peers[at].lane_in.poll_message() {
             if told.kind == message::STORED {
                 self.note_stored(at, &told.bytes);
                 continue;
             }
-            let peer = &mut self.peers[at];
+            let peer = &mut self.people.peers[at];
             let is_due = told.kind == message::REPORT
                 && told.bytes.len() <= REPORT_BYTES_MAX
                 && peer.reports_due > 0;
             peer.reports_due -= u32::from(is_due);
-            if !is_due || !self.reports.has_room() {
-                self.stats.reports_dropped += 1;
+            if !is_due || !self.noted.reports.has_room() {
+                self.noted.stats.reports_dropped += 1;
                 continue;
             }
             let text = String::from_utf8_lossy(&told.bytes);
-            self.reports.push(Report {
+            self.noted.reports.push(Report {
                 peer: peer.id,
                 text: plain(&text).to_string(),
                 server_at_fault: peer.server_at_fault,

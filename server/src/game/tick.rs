@@ -9,111 +9,87 @@
 //! Law **Journal first**: nobody is told of a tick before its turn is written.
 
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Simulation};
 
-use super::*;
-use crate::caught::Caught;
-use crate::hooks::Look;
-use crate::outbox::Item;
+use super::Match;
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
     pub(super) fn tick(&mut self) {
-        let tick = self.world.tick();
-        self.keep_watched();
-        self.weigh();
-        let turn = self.world.turn();
-        let cadence = if tick == turn.began {
-            Some(self.next_cadence())
-        } else {
-            None
-        };
-        self.last_cadence = cadence.unwrap_or(turn.cadence);
-        self.history.keep_for(self.last_cadence.tick());
-        let cadence = cadence.filter(|cadence| *cadence != turn.cadence);
+        let (tick, turn) = (self.truth.world.tick(), self.truth.world.turn());
+        self.keep_snapshots();
+        let cadence = self.clock_tick();
         self.note_silence();
-        let look = Look {
-            world: &self.world,
-            rules: &self.rules,
-            history: &self.history,
-            views: &self.views,
-        };
-        let mut referee = Caught {
-            referee: &mut *self.referee,
-            panics: &mut self.panics,
-        };
-        self.sealer.seal(
-            &mut self.frame,
-            &look,
+        self.sealing.seal(
+            cadence,
+            self.truth.look(&self.people.views),
             &mut self.seats,
-            &mut self.queries,
-            &mut referee,
+            &mut self.asking.queries,
+            &mut self.noted.panics,
             &self.config,
         );
-        self.frame.cadence = cadence;
         let stepped = self.step();
         self.tell_refused();
-        self.note_panics();
+        self.noted.note_panics();
         let Some(stepped) = stepped else {
             return self.close(CloseCode::Fault);
         };
         self.strike(&stepped.strikes);
-        self.history
-            .keep_frame(&self.frame, self.digest, turn.began);
-        self.history.keep_world(&self.world);
-        self.digest = stepped.digest;
-        if let Some(recorder) = &mut self.recorder {
-            recorder.frame(&self.frame);
-        }
+        self.truth
+            .keep(&self.sealing.frame, stepped.digest, turn.began);
+        self.journal.frame(&self.sealing.frame);
         self.count_frame();
         self.resolve(|open| open.asked == tick);
         self.answer_instead();
-        if self.world.turn().began == self.world.tick() {
+        if self.truth.world.turn().began == self.truth.world.tick() {
             self.end_turn();
         }
     }
 
+    /// Worlds for those who watch later, and a look at how large they are.
+    fn keep_snapshots(&mut self) {
+        let (now, spectators) = (self.clock.now, self.config.spectators);
+        let (truth, noted) = (&self.truth, &mut self.noted);
+        self.snapshots.keep_watched(spectators, truth, noted);
+        self.snapshots.weigh(now, truth, noted);
+    }
+
+    /// How the tick is clocked; what of that changes with it, which it does at a turn's beginning only.
+    fn clock_tick(&mut self) -> Option<Cadence> {
+        let turn = self.truth.world.turn();
+        let begins = self.truth.world.tick() == turn.began;
+        let cadence = begins.then(|| self.next_cadence());
+        self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
+        self.truth.history.keep_for(self.clock.last_cadence.tick());
+        cadence.filter(|cadence| *cadence != turn.cadence)
+    }
+
     /// Owners hear of their orders that will not run.
     fn tell_refused(&mut self) {
-        for refused in self.sealer.refused.drain(..) {
-            let owner = self
-                .peers
-                .iter_mut()
-                .find(|p| p.players.contains(&refused.player));
-            if let Some(peer) = owner {
-                peer.refuse(refused.player, refused.claim, refused.seq);
-            } else if let Some((identity, _)) =
-                self.identities.iter().find(|(_, p)| *p == refused.player)
-                && !self.peers.iter().any(|p| p.plays_as(identity))
-            {
-                self.standings.refuse(self.now, identity, &refused);
-            }
+        for refused in self.sealing.sealer.refused.drain(..) {
+            self.people.refuse(self.clock.now, &refused);
         }
     }
 
     /// A strike for each of these, who may be named more than once; whoever has too many is out.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
-            if let Some(at) = self.session_behind(player) {
-                let peer = &mut self.peers[at];
-                if peer.standing.strike(self.now) {
-                    let peer = peer.id;
-                    self.kick(peer, CloseCode::Strikes);
-                }
-            } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player) {
-                self.standings.strike(self.now, identity);
+            if let Some(peer) = self.people.strike(self.clock.now, player) {
+                self.kick(peer, CloseCode::Strikes);
             }
         }
     }
 
     fn count_frame(&mut self) {
-        for player in self.frame.filled.iter() {
+        for player in self.sealing.frame.filled.iter() {
             self.seats[player.index()].stats.fills += 1;
         }
-        for answer in &self.frame.outcomes {
+        for answer in &self.sealing.frame.outcomes {
             let count = if answer.outcome.is_some() {
-                &mut self.stats.outcomes
+                &mut self.noted.stats.outcomes
             } else {
-                &mut self.stats.unanswered
+                &mut self.noted.stats.unanswered
             };
             *count += 1;
         }
@@ -121,20 +97,10 @@ impl<S: Simulation> Match<S> {
 
     /// The turn is full: the journal first, then everybody hears of it.
     fn end_turn(&mut self) {
-        self.stats.turns += 1;
-        let (world, digest) = (&self.world, self.digest);
-        if let Some(recorder) = &mut self.recorder {
-            let start = self.outbox.bytes.len();
-            let skipped = recorder.worlds_skipped();
-            recorder
-                .turn(world, digest, &mut self.outbox.bytes)
-                .expect("a turn within its bounds");
-            let skips = recorder.worlds_skipped() != skipped;
-            self.outbox
-                .push(Item::Journal(start..self.outbox.bytes.len()));
-            if skips {
-                self.note_too_large();
-            }
+        self.noted.stats.turns += 1;
+        let (world, digest) = (&self.truth.world, self.truth.digest);
+        if self.journal.turn(world, digest, &mut self.outbox) {
+            self.snapshots.note_too_large(&self.truth, &mut self.noted);
         }
         self.tell(false);
     }

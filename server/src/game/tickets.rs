@@ -1,8 +1,14 @@
-//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`].
+//! Which tickets let an identity in, and the newer ones that it is handed: see [`Serials`](crate::serials::Serials).
 
-use twinstep_udp::SERIAL_END;
+use std::time::Duration;
 
-use super::*;
+use twinstep_core::Simulation;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::message;
+
+use super::Match;
+use crate::outbox::Item;
+use crate::peer::PeerId;
 
 impl<S: Simulation> Match<S> {
     /// As [`connect`](Match::connect), by a ticket with this serial. It is safe once the session plays: a join that is
@@ -18,37 +24,32 @@ impl<S: Simulation> Match<S> {
         seats: usize,
         serial: u64,
     ) -> Result<(), CloseCode> {
-        if self.is_superseded(identity, seats == 0, serial) {
+        if self.people.is_superseded(identity, seats == 0, serial) {
             return Err(CloseCode::Superseded);
         }
         self.call(now, peer, (identity, Some(serial)), seats)
-    }
-
-    /// Whether a newer ticket of this identity is safe, or all of them are revoked.
-    pub(super) fn is_superseded(&self, identity: &str, watches: bool, serial: u64) -> bool {
-        let safe = self.serials.safe(identity, watches);
-        // No sound ticket has the last serial, so whoever is revoked by it is shut out whatever it shows.
-        serial == SERIAL_END || safe.is_some_and(|safe| serial < safe)
     }
 
     /// What is known of safe serials from elsewhere: identity, whether it watches, serial. The journal does not hear of
     /// these.
     pub fn know_serials<'a>(&mut self, safe: impl IntoIterator<Item = (&'a str, bool, u64)>) {
         for (identity, watches, serial) in safe {
-            self.serials.raise(identity, watches, serial);
+            self.people.serials.raise(identity, watches, serial);
         }
     }
 
     /// Tickets of an identity with a lower serial let nobody in any more. An operator revokes what an identity holds by
     /// raising its serial above all that were issued (the time of now, in milliseconds since the unix epoch, unless a
-    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`] it is shut out for good, and no
+    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`](twinstep_udp::SERIAL_END) it is shut out for good, and no
     /// ticket can be made for it any more. A session that is there goes on, and is handed newer tickets unless it is shut
     /// out for good; [`kick`](Match::kick) ends it.
     pub fn raise_serial(&mut self, identity: &str, watches: bool, serial: u64) {
-        if !self.serials.raise(identity, watches, serial) {
+        if !self.people.serials.raise(identity, watches, serial) {
             return;
         }
-        self.journal(|recorder, out| recorder.serial(serial, watches, identity, out));
+        self.journal.write(&mut self.outbox, |recorder, out| {
+            recorder.serial(serial, watches, identity, out)
+        });
         self.outbox
             .push(Item::Safe(identity.to_owned(), watches, serial));
         self.dismiss_outdated(identity, watches);
@@ -57,26 +58,29 @@ impl<S: Simulation> Match<S> {
     /// The lowest serial that lets an identity in; `None`: all do.
     #[must_use]
     pub fn safe_serial(&self, identity: &str, watches: bool) -> Option<u64> {
-        self.serials.safe(identity, watches)
+        self.people.serials.safe(identity, watches)
     }
 
     /// All serials that are safe: identity, whether it watches, the lowest serial that lets it in.
     pub fn safe_serials(&self) -> impl Iterator<Item = (&str, bool, u64)> + '_ {
-        self.serials.iter()
+        self.people.serials.iter()
     }
 
     /// The ticket that a session is to get must be newer than the one with this serial.
     #[must_use]
     pub fn newest_serial(&self, peer: PeerId) -> Option<u64> {
-        let peer = self.peers.iter().find(|p| p.id == peer)?;
-        let safe = self.serials.safe(&peer.identity, peer.is_spectator());
+        let peer = self.people.peer(peer)?;
+        let safe = self
+            .people
+            .serials
+            .safe(&peer.identity, peer.is_spectator());
         safe.max(peer.came_by).max(peer.handed.last().copied())
     }
 
-    /// Gives a session a ticket to return with, as [`Output::Ticket`] asked for, and its serial. Its bytes are the host's
-    /// and the client's own matter.
+    /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for, and its
+    /// serial. Its bytes are the host's and the client's own matter.
     pub fn hand_ticket(&mut self, peer: PeerId, serial: u64, ticket: Vec<u8>) {
-        if let Some(peer) = self.peers.iter_mut().find(|p| p.id == peer) {
+        if let Some(peer) = self.people.peer_mut(peer) {
             // One that finds no room is followed by another.
             if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
                 if peer.handed.is_full() {
@@ -89,7 +93,7 @@ impl<S: Simulation> Match<S> {
 
     /// A session plays: the ticket that it came by is safe.
     pub(super) fn note_used(&mut self, at: usize) {
-        if let Some(serial) = self.peers[at].came_by {
+        if let Some(serial) = self.people.peers[at].came_by {
             self.note_safe(at, serial);
         }
     }
@@ -98,18 +102,18 @@ impl<S: Simulation> Match<S> {
     /// could lock itself out by anything else, and have each number between written down.
     pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
         let serial = told.try_into().map(u64::from_le_bytes);
-        let handed = &mut self.peers[at].handed;
+        let handed = &mut self.people.peers[at].handed;
         match serial.map(|serial| (serial, handed.contains(&serial))) {
             Ok((serial, true)) => {
                 handed.retain(|handed| *handed > serial);
                 self.note_safe(at, serial);
             }
-            _ => self.stats.malformed += 1,
+            _ => self.noted.stats.malformed += 1,
         }
     }
 
     fn note_safe(&mut self, at: usize, serial: u64) {
-        let peer = &self.peers[at];
+        let peer = &self.people.peers[at];
         let (identity, watches) = (peer.identity.clone(), peer.is_spectator());
         self.raise_serial(&identity, watches, serial);
     }

@@ -9,8 +9,9 @@ use twinstep_udp::{
     Key, SafeSerials, SerialsError, ServerConfig, ServerConfigError, ServerEndpoint,
 };
 
+use super::admin_error::AdminError;
 use super::clock::unix_now;
-use super::{AdminError, JournalFileError};
+use super::journal_file::JournalFileError;
 use crate::game::StartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.

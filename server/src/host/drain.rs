@@ -31,37 +31,15 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::admin::{Admin, Known};
 use super::knock::{self, Found};
+use super::moves::{Move, MoveOrder};
+use super::register::{Admin, Known};
 use super::taker::{Drained, HandedOver, Kept, Ready, ReadyMatch, Taker};
 
 /// A match says within so long whether it can move. One that does not stands still.
 const ASK_PATIENCE: Duration = Duration::from_secs(1);
 /// A match that said so has moved within so long: its clients get their tickets, and its journal its end.
 const MOVE_PATIENCE: Duration = Duration::from_secs(8);
-
-/// What a match is asked on its way to another process.
-pub(super) enum Move {
-    /// Whether it can: its journal, or why not.
-    Can(oneshot::Sender<Result<PathBuf, &'static str>>),
-    /// To go.
-    Go(MoveOrder),
-}
-
-/// A match is to be handed over.
-pub(super) struct MoveOrder {
-    /// What its clients shall dial.
-    pub(super) to: Vec<SocketAddr>,
-    /// Where the answer goes: the journal and the tick at which it ended, or why not.
-    pub(super) done: oneshot::Sender<Result<Moved, &'static str>>,
-}
-
-/// A match was handed over.
-pub(super) struct Moved {
-    pub(super) journal: PathBuf,
-    pub(super) tick: u32,
-    pub(super) stopped_unix_ms: u64,
-}
 
 /// Where players are to go.
 #[derive(Deserialize)]

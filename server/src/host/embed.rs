@@ -21,11 +21,15 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{Key, SESSIONS_MAX};
 
+use super::admin;
+use super::admin_error::AdminError;
+use super::clock::unix_now;
+use super::config::{HostConfig, HostError, bind, public_of};
+use super::handle::MatchHandle;
+use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
-use super::{
-    AdminError, Durability, Host, HostConfig, HostError, Journal, MatchHandle, OnJournalFailure,
-    Taker, admin, bind, public_of, take_over, unix_now,
-};
+use super::matches::Host;
+use super::taker::{Taker, take_over};
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, StartError};
 use crate::hooks::{Look, Referee, Resolution, Resolver};
@@ -33,11 +37,10 @@ use crate::hooks::{Look, Referee, Resolution, Resolver};
 mod issuer;
 mod running;
 
+use issuer::MATCH;
 pub use issuer::TicketIssuer;
 pub use running::{Running, Stopped};
 
-/// The match of a [`Server`]: there is only one.
-const MATCH: u64 = 1;
 /// Whether a match that was taken over goes on is looked at so often.
 const PAUSE_LOOK: Duration = Duration::from_millis(2);
 

@@ -24,12 +24,14 @@ use twinstep_udp::{
     DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
-use super::admin::Beat;
+use super::clock::{Clock, unix_now};
 use super::knock::{Knock, OwnKnocks};
+use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
-use super::{Clock, RESERVED, unix_now};
 use crate::peer::PeerId;
 
+/// The part of a channel that packets leave free for what must not be lost.
+pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// netcode's time moves on at least so often.

@@ -10,20 +10,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
+use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::{Simulation, Tick};
 
 use super::incidents::IncidentFiles;
 use super::io::Told;
 use super::jobs;
+use super::pulse::Pulse;
 use super::runner::Runner;
-use crate::game::Match;
 use crate::incident::{Incident, Trouble, panic_message};
 
 /// The watch looks so often.
@@ -33,64 +32,6 @@ const SAME_BEATS_MAX: u32 = 10;
 
 /// Threads for jobs that run or hang, and one for a fold of the journal: a fold never waits for a job.
 const THREADS_MAX: usize = jobs::AT_ONCE + jobs::HUNG_MAX + 1;
-
-/// What a match's thread shows to its watch.
-#[derive(Debug, Default)]
-pub(super) struct Pulse {
-    beats: AtomicU64,
-    tick: AtomicU32,
-    players: AtomicU32,
-    spectators: AtomicU32,
-    lateness_us: AtomicU32,
-    condemned: AtomicBool,
-}
-
-/// What a match last showed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
-    /// Its next tick.
-    pub(super) tick: Tick,
-    /// Players who are there.
-    pub(super) players: u32,
-    /// Who watches.
-    pub(super) spectators: u32,
-    /// By how much its last tick was late.
-    pub(super) lateness: Duration,
-}
-
-impl Pulse {
-    /// Shows that the match is alive, and how it is.
-    pub(super) fn beat<S: Simulation>(&self, game: &Match<S>) {
-        let world = game.world();
-        self.tick.store(world.tick().0, Ordering::Relaxed);
-        let players = world.present().len() as u32;
-        self.players.store(players, Ordering::Relaxed);
-        let spectators = game.spectators() as u32;
-        self.spectators.store(spectators, Ordering::Relaxed);
-        self.beats.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Shows by how much a tick was late.
-    pub(super) fn note_lateness(&self, lateness: Duration) {
-        let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
-        self.lateness_us.store(us, Ordering::Relaxed);
-    }
-
-    /// What the match last showed.
-    pub(super) fn shown(&self) -> Shown {
-        Shown {
-            tick: Tick(self.tick.load(Ordering::Relaxed)),
-            players: self.players.load(Ordering::Relaxed),
-            spectators: self.spectators.load(Ordering::Relaxed),
-            lateness: Duration::from_micros(self.lateness_us.load(Ordering::Relaxed).into()),
-        }
-    }
-
-    /// Whether the match was declared over while it stood still: then it must touch nothing any more.
-    pub(super) fn is_condemned(&self) -> bool {
-        self.condemned.load(Ordering::Acquire)
-    }
-}
 
 /// How a match's thread ended: why the match is over, or what its panic said.
 pub(super) type Ended = Result<CloseCode, String>;
@@ -141,11 +82,11 @@ pub(super) async fn watch(
                 Err(_) => break Err((Trouble::Match, "its thread is gone".to_owned())),
             },
             _ = looks.tick() => {
-                let beats = pulse.beats.load(Ordering::Relaxed);
+                let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
                 if same >= SAME_BEATS_MAX {
-                    pulse.condemned.store(true, Ordering::Release);
+                    pulse.condemn();
                     let silence = LOOK_EVERY * SAME_BEATS_MAX;
                     break Err((Trouble::MatchHangs, format!("no beat for {silence:?}")));
                 }
@@ -158,7 +99,7 @@ pub(super) async fn watch(
             code
         }
         Err((trouble, message)) => {
-            let tick = Tick(pulse.tick.load(Ordering::Relaxed));
+            let tick = pulse.shown().tick;
             files.write(&Incident::new(tick, trouble, &message));
             CloseCode::Fault
         }

@@ -17,7 +17,7 @@ use twinstep_core::journal::{JournalError, Remains, remains};
 use twinstep_core::replay::{Index, Survey};
 use twinstep_core::{Simulation, Tick};
 
-use super::JournalFileError;
+use super::journal_file::JournalFileError;
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

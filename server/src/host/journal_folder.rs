@@ -15,7 +15,7 @@ use twinstep_core::journal::{
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, ReplayError};
 
-use super::JournalFileError;
+use super::journal_file::JournalFileError;
 use crate::game::{is_over, is_resumable};
 
 /// How names of journals end.

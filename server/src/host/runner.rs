@@ -18,15 +18,15 @@ use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::{SerialOf, TicketClaims};
 
-use super::drain::{Move, MoveOrder, Moved};
+use super::clock::{Clock, unix_now};
 use super::incidents::IncidentFiles;
-use super::io::{Heard, Told};
-use super::isolation::Pulse;
+use super::io::{Heard, RESERVED, Told};
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
+use super::moves::{Move, MoveOrder, Moved};
+use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
-use super::{Clock, Ending, RESERVED, unix_now};
 use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
@@ -51,6 +51,15 @@ const LAMENT_EVERY: Duration = Duration::from_secs(60);
 
 /// What a client found different is logged at most so often, whatever clients send.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// How a host ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// Its clients are told why.
+    Told(CloseCode),
+    /// As if the process had been killed.
+    Abandoned,
+}
 
 /// What connects a match to the rest of its host.
 pub(super) struct Ends<S: Simulation> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use twinstep_udp::{SafeSerials, SerialOf};
 
-use super::unix_now;
+use super::clock::unix_now;
 
 /// What is raised within so long is written at once.
 const TOGETHER: Duration = Duration::from_millis(200);

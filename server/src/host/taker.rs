@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::COMMAND_DELAY_MAX;
 use twinstep_core::packet::hello::Hello;
 
-use super::admin::AdminError;
+use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 use crate::config::MatchConfig;
 

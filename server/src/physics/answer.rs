@@ -5,8 +5,6 @@ use std::ops::BitOr;
 
 use glam::Vec2;
 
-use super::scene::Solid;
-
 /// Distances are whole steps of 1/64 of a unit: finer than a pixel at any sensible zoom, exact in `f32` up to
 /// [`COORDINATE_MAX`](super::COORDINATE_MAX), and short on the wire.
 pub const STEPS_PER_UNIT: f32 = 64.0;
@@ -68,8 +66,9 @@ pub struct Filter<Id> {
 }
 
 impl<Id: PartialEq> Filter<Id> {
-    pub(super) fn admits(&self, solid: &Solid<Id>) -> bool {
-        self.layers.meets(solid.layers) && (self.except.is_none() || self.except != solid.id)
+    /// Whether what lies in these layers may be in the answer; `None` is a wall.
+    pub(super) fn admits(&self, id: Option<Id>, layers: Layers) -> bool {
+        self.layers.meets(layers) && (self.except.is_none() || self.except != id)
     }
 }
 

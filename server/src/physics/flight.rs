@@ -35,16 +35,13 @@ use super::shape::{Fault, Shape};
 
 mod way_out;
 
+pub use super::bounds::{REACH, SPEED_MAX};
 use way_out::free_of;
 
 /// Bodies of one run, those that stay included.
 pub const BODIES_MAX: usize = 64;
 /// Ticks of one run: four seconds at 60 Hz.
 pub const TICKS_MAX: u32 = 240;
-/// Nothing is thrown faster, in units a second; nor turns faster, in radians a second.
-pub const SPEED_MAX: f32 = 240.0;
-/// Flights take place within ± this many units: beyond it an `f32` is too coarse for contacts.
-pub const REACH: f32 = 4_096.0;
 
 const TICKS_PER_SECOND: f32 = 60.0;
 /// What is slower than this counts as lying still, in units a second and in radians a second.

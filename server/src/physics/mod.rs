@@ -50,6 +50,7 @@
 //! Cost: see [`Mirror`].
 
 mod answer;
+mod bounds;
 pub mod flight;
 mod scene;
 mod shape;
@@ -64,7 +65,8 @@ use std::ops::ControlFlow;
 use glam::Vec2;
 
 pub use answer::{Filter, Hit, Impact, Layers, STEPS_PER_UNIT};
-pub use shape::{COORDINATE_MAX, Fault, Shape};
+pub use bounds::COORDINATE_MAX;
+pub use shape::{Fault, Shape};
 
 use answer::quantise;
 use scene::{Scene, Solid};
@@ -209,7 +211,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
             |low: Vec2, high: Vec2| (low - center).max(center - high).max_element() <= radius;
         bodies.visit(reaches, |solid| {
             if let Some(id) = solid.id
-                && filter.admits(solid)
+                && filter.admits(solid.id, solid.layers)
                 && let distance = solid.distance(center)
                 && distance <= radius
                 && (distance == 0.0
@@ -274,7 +276,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         for scene in [&self.walls, &self.bodies] {
             let reaches = |low, high| sweep.reaches(low, high, length);
             scene.visit(reaches, |solid| {
-                if filter.admits(solid)
+                if filter.admits(solid.id, solid.layers)
                     && let Some((distance, normal)) = sweep.strike(solid, length)
                 {
                     impacts.push(Impact::new(solid.id, distance, normal));
@@ -316,7 +318,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         for scene in [&self.walls, &self.bodies] {
             let reaches = |low, high| sweep.reaches(low, high, limit.get());
             scene.visit(reaches, |solid| {
-                if filter.admits(solid)
+                if filter.admits(solid.id, solid.layers)
                     && let Some((distance, normal)) = sweep.strike(solid, limit.get())
                 {
                     let impact = Impact::new(solid.id, distance, normal);
@@ -383,7 +385,7 @@ fn is_clear<Id: Ord + Copy>(
     let reaches = |low, high| sweep.reaches(low, high, length);
     scene.visit(reaches, |solid| {
         if solid.id != Some(target)
-            && blockers.admits(solid)
+            && blockers.admits(solid.id, solid.layers)
             && sweep
                 .strike(solid, length)
                 .is_some_and(|(distance, _)| distance < length)

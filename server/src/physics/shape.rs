@@ -4,10 +4,7 @@ use glam::Vec2;
 use rapier2d::math::Pose;
 use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine, SharedShape};
 
-use super::flight::{REACH as FLIGHT_REACH, SPEED_MAX};
-
-/// Coordinates and sizes lie within ± this many units (2^18): beyond it an `f32` cannot hold a 64th.
-pub const COORDINATE_MAX: f32 = 262_144.0;
+use super::bounds::{COORDINATE_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
 
 /// A solid shape around its own origin; it is placed by a position and an angle.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,19 +5,12 @@ use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-use super::shares::{Kind, Room, in_turn};
-use super::{Refused, Sealer, is_seated};
+use super::shares::{Kind, Room, Served, in_turn};
+use super::{Sealer, is_seated};
 use crate::caught::Caught;
 use crate::config::{Claims, MatchConfig};
 use crate::hooks::Look;
-use crate::seat::{Held, Seat};
-
-/// What the players' orders have taken of one frame so far.
-#[derive(Default)]
-pub(super) struct Served {
-    commands: [CommandShare; PLAYERS_MAX],
-    claimed: [bool; PLAYERS_MAX],
-}
+use crate::seat::{Held, Refused, Seat};
 
 /// What a player's next order came to.
 enum Next {

@@ -11,6 +11,7 @@
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
+use twinstep_core::share::CommandShare;
 use twinstep_core::{PlayerId, Tick};
 
 /// What competes for the room of a frame.
@@ -59,6 +60,13 @@ impl Room {
     pub(super) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
+}
+
+/// What the players' orders have taken of one frame so far.
+#[derive(Default)]
+pub(super) struct Served {
+    pub(super) commands: [CommandShare; PLAYERS_MAX],
+    pub(super) claimed: [bool; PLAYERS_MAX],
 }
 
 /// The order in which the kinds are served at a tick; twice, so that nothing that was kept stays unused.

@@ -9,11 +9,13 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{Key, SerialOf, Ticket, TicketError, TicketSpec};
 
-use super::MATCH;
 use crate::game::Match;
+use crate::host::clock::unix_now;
+use crate::host::handle::{MatchEnded, MatchHandle};
 use crate::host::serials::SerialKeeper;
-use crate::host::{MatchEnded, MatchHandle, unix_now};
 
+/// The match of a [`Server`](super::Server): there is only one.
+pub(super) const MATCH: u64 = 1;
 /// A session is over after so long a silence.
 const TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -10,7 +10,9 @@ use twinstep_udp::{Key, Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};
 use crate::game::{Match, Report};
-use crate::host::{Host, MatchEnded, MatchHandle, StopSignal};
+use crate::host::handle::{MatchEnded, MatchHandle};
+use crate::host::matches::Host;
+use crate::host::signal::StopSignal;
 use crate::incident::Incident;
 
 /// A ticket can be used for so long.

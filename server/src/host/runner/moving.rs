@@ -14,7 +14,7 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::Runner;
-use crate::host::drain::{Move, MoveOrder};
+use crate::host::moves::{Move, MoveOrder};
 
 /// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
 /// just joining, returning or being healed to arrive.

@@ -1,0 +1,125 @@
+//! [`People`]: who is here, who was, and which seat is whose.
+//!
+//! Invariant: an identity has its seat until it leaves or is removed, whatever becomes of its sessions.
+
+use std::time::Duration;
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::{PlayerId, Tick};
+use twinstep_udp::SERIAL_END;
+
+use super::caller::Caller;
+use crate::peer::{Peer, PeerId};
+use crate::seat::Refused;
+use crate::serials::Serials;
+use crate::standing::{Standing, Standings};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct People {
+    /// The sessions.
+    pub(super) peers: Vec<Peer>,
+    pub(super) callers: Vec<Caller>,
+    /// Whose the seats are that are taken.
+    pub(super) identities: Vec<(String, PlayerId)>,
+    /// Who had each number last, also when it has left.
+    pub(super) lately: [Option<String>; PLAYERS_MAX],
+    /// What those have used up of their bounds who are away.
+    pub(super) standings: Standings,
+    pub(super) serials: Serials,
+    /// The newest tick that each player's screen was built on.
+    pub(super) views: [Tick; PLAYERS_MAX],
+}
+
+impl People {
+    /// Where a session stands among the others.
+    pub(super) fn position(&self, peer: PeerId) -> Option<usize> {
+        self.peers.iter().position(|p| p.id == peer)
+    }
+
+    /// A session.
+    pub(super) fn peer(&self, peer: PeerId) -> Option<&Peer> {
+        self.peers.iter().find(|p| p.id == peer)
+    }
+
+    /// A session, to be changed.
+    pub(super) fn peer_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+        self.peers.iter_mut().find(|p| p.id == peer)
+    }
+
+    /// Whose the seat of a player is.
+    pub(super) fn identity_of(&self, player: PlayerId) -> Option<&str> {
+        let known = self.identities.iter().find(|(_, p)| *p == player);
+        known.map(|(identity, _)| &**identity)
+    }
+
+    /// The session of an identity: who plays may watch too, and each is one of these.
+    pub(super) fn session_of(&self, identity: &str, watches: bool) -> Option<usize> {
+        let is = |p: &Peer| p.identity == identity && p.is_spectator() == watches;
+        self.peers.iter().position(is)
+    }
+
+    pub(super) fn is_caller(&self, peer: PeerId) -> bool {
+        self.callers.iter().any(|caller| caller.id == peer)
+    }
+
+    /// The session that answers for a player: its own, or that of its identity, which may have come back with fewer
+    /// seats than it has.
+    pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
+        let own = |p: &Peer| p.players.contains(&player);
+        self.peers.iter().position(own).or_else(|| {
+            let identity = self.identity_of(player)?;
+            self.peers.iter().position(|p| p.plays_as(identity))
+        })
+    }
+
+    /// The first of all players of this one's identity, who stands for it.
+    pub(super) fn owner(&self, player: PlayerId) -> PlayerId {
+        let Some(identity) = self.identity_of(player) else {
+            return player;
+        };
+        let own = self.identities.iter().filter(|(name, _)| name == identity);
+        own.map(|(_, player)| *player).min().unwrap_or(player)
+    }
+
+    /// The standing of a player's identity, with or without a session.
+    pub(super) fn standing_of(&mut self, now: Duration, player: PlayerId) -> Option<&mut Standing> {
+        if let Some(at) = self.session_behind(player) {
+            return Some(&mut self.peers[at].standing);
+        }
+        let (identity, _) = self.identities.iter().find(|(_, p)| *p == player)?;
+        Some(self.standings.away(now, identity))
+    }
+
+    /// An order of a player will not run: its owner hears of it, now or when it is back.
+    pub(super) fn refuse(&mut self, now: Duration, refused: &Refused) {
+        let player = refused.player;
+        let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
+        if let Some(peer) = owner {
+            peer.refuse(player, refused.claim, refused.seq);
+        } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player)
+            && !self.peers.iter().any(|p| p.plays_as(identity))
+        {
+            self.standings.refuse(now, identity, refused);
+        }
+    }
+
+    /// A player is struck for an order or an input; the session that is to end, if that was one too many.
+    pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<PeerId> {
+        if let Some(at) = self.session_behind(player) {
+            let peer = &mut self.peers[at];
+            return peer.standing.strike(now).then_some(peer.id);
+        }
+        if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player) {
+            self.standings.strike(now, identity);
+        }
+        None
+    }
+
+    /// Whether a newer ticket of this identity is safe, or all of them are revoked.
+    pub(super) fn is_superseded(&self, identity: &str, watches: bool, serial: u64) -> bool {
+        let safe = self.serials.safe(identity, watches);
+        // No sound ticket has the last serial, so whoever is revoked by it is shut out whatever it shows.
+        serial == SERIAL_END || safe.is_some_and(|safe| serial < safe)
+    }
+}

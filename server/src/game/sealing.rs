@@ -1,0 +1,77 @@
+//! [`Sealing`]: the frame of the tick that is sealed, and who builds and admits what stands in it.
+
+use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Simulation, Tick};
+
+use crate::caught::{Caught, Panics};
+use crate::config::MatchConfig;
+use crate::hooks::{AdmitAll, Look, Referee};
+use crate::sealer::{Queries, Sealer};
+use crate::seat::Seat;
+
+/// See the [module](self).
+pub(super) struct Sealing<S: Simulation> {
+    pub(super) sealer: Sealer<S>,
+    referee: Box<dyn Referee<S>>,
+    /// The frame that was sealed last.
+    pub(super) frame: FrameData<S>,
+}
+
+impl<S: Simulation> Sealing<S> {
+    /// Of a match that begins with this tick; all within the bounds is admitted.
+    pub(super) fn new(start: Tick) -> Self {
+        Sealing {
+            sealer: Sealer::default(),
+            referee: Box::new(AdmitAll),
+            frame: FrameData::roomy(start),
+        }
+    }
+
+    /// Sets who admits commands and claims.
+    pub(super) fn set_referee(&mut self, referee: impl Referee<S>) {
+        self.referee = Box::new(referee);
+    }
+
+    /// Builds the frame of the world's next tick from what is held; `cadence`: how ticks are clocked from it on, if that
+    /// changes.
+    pub(super) fn seal(
+        &mut self,
+        cadence: Option<Cadence>,
+        look: Look<'_, S>,
+        seats: &mut [Seat<S>],
+        queries: &mut Queries<S>,
+        panics: &mut Panics,
+        config: &MatchConfig,
+    ) {
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics,
+        };
+        self.sealer
+            .seal(&mut self.frame, &look, seats, queries, &mut referee, config);
+        self.frame.cadence = cadence;
+    }
+
+    /// Whether the referee admits what a player's client answered to what that player's simulation asked.
+    pub(super) fn admits_answer(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        answer: &Answer<S::Outcome>,
+        panics: &mut Panics,
+    ) -> bool {
+        let open = look.world.open_queries();
+        let query = open
+            .iter()
+            .find(|o| (o.asked, o.key) == (answer.asked, answer.key));
+        let (Some(open), Some(outcome)) = (query, &answer.outcome) else {
+            return false;
+        };
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics,
+        };
+        referee.admit_answer(look, by, answer.key, &open.query, outcome)
+    }
+}

@@ -1,0 +1,122 @@
+//! What everybody is told: turns, names, and who is connected how well.
+
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, PLAYERS_MAX};
+use twinstep_core::company::LinkQuality;
+use twinstep_core::frame::PlayerSet;
+use twinstep_core::packet::message;
+
+use super::Match;
+use crate::down::Telling;
+use crate::peer::Stage;
+
+impl<S: Simulation> Match<S> {
+    /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
+    pub(super) fn tell(&mut self, again: bool) {
+        self.clock.told_at = self.clock.now;
+        let waiting = self.waiting();
+        let now = self.clock.now;
+        let [before, frame] = &mut self.scratch;
+        let mut telling = Telling {
+            now,
+            // Law Journal first: ticks of a turn that is not full are not written yet.
+            next: self.truth.world.turn().began,
+            sealing: self.truth.world.tick(),
+            turn: (self.config.command_delay > 0).then_some(self.truth.world.turn().number),
+            waiting,
+            company: None,
+            announce: self.config.announce,
+            history: &self.truth.history,
+            seats: &self.seats,
+            before,
+            frame,
+            views: &mut self.views_of_spectators,
+        };
+        telling.views.clear();
+        let (newest, sealing) = (telling.next, telling.sealing);
+        let delay = self.config.spectators.delay_ticks;
+        let company = self.company.block(self.truth.world.tick());
+        for peer in &mut self.people.peers {
+            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+                continue;
+            }
+            let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
+            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
+            if delay == 0 || !peer.is_spectator() {
+                let quiet = slow || again && peer.wanted >= newest;
+                if !quiet || silent {
+                    telling.next = newest;
+                    telling.sealing = sealing;
+                    telling.waiting = waiting;
+                    telling.company = company;
+                    telling.tell(peer, slow, &mut self.outbox);
+                }
+            } else if silent {
+                telling.next = newest.back(delay).max(self.config.start);
+                telling.sealing = telling.next;
+                // Who is waited for now is no news of then.
+                telling.waiting = PlayerSet::default();
+                telling.company = self.company.block(telling.next);
+                telling.tell(peer, slow, &mut self.outbox);
+            }
+        }
+    }
+
+    /// Looks at who is there, once a second.
+    pub(super) fn look_around(&mut self, now: Duration) {
+        if !self.company.is_due(now) {
+            return;
+        }
+        let next = self.truth.world.tick();
+        let shown = next.back(self.config.spectators.delay_ticks);
+        self.company.name(&self.people.identities, next, shown);
+        let mut links = [LinkQuality::default(); PLAYERS_MAX];
+        let mut here = PlayerSet::default();
+        for peer in self
+            .people
+            .peers
+            .iter()
+            .filter(|p| p.stage == Stage::Playing)
+        {
+            let rtt = peer.link.rtt().unwrap_or_default();
+            for player in &peer.players {
+                here.set(*player, true);
+                let newest = self.seats[player.index()].newest();
+                let margin = newest.map_or(i64::from(i8::MIN), |newest| {
+                    i64::from(newest.0) - i64::from(next.0)
+                });
+                links[player.index()] = LinkQuality {
+                    rtt_ms: rtt.as_millis().min(u16::MAX.into()) as u16,
+                    loss_percent: (peer.link.loss() * 100.0).round() as u8,
+                    margin_ticks: match self.config.command_delay {
+                        0 => margin.clamp(-128, 127) as i8,
+                        _ => 0,
+                    },
+                };
+            }
+        }
+        self.company.note_links(here, &links, next, shown);
+    }
+
+    /// Tells the names to sessions that do not know them; not behind a world, which is dearer.
+    pub(super) fn introduce(&mut self) {
+        for at in 0..self.people.peers.len() {
+            let shown = self.shown_to(at);
+            let peer = &mut self.people.peers[at];
+            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+                continue;
+            }
+            let Some((number, names)) = self.company.names(shown) else {
+                continue;
+            };
+            if peer.names_told != number
+                && peer.lane_out.is_idle()
+                && peer.lane_out.push(message::NAMES, names.clone()).is_ok()
+            {
+                peer.names_told = number;
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! [`Watched`]: worlds of long ago, for those who watch from a distance in time. See `game/spectators.rs`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use twinstep_core::bounds::{BACKLOG, SPECTATOR_DELAY_MAX};
+use twinstep_core::codec::{self, CodecError};
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick};
+
+/// A world as bytes, and its tick.
+pub(super) type Snapshot = (Tick, Arc<[u8]>);
+
+/// A world is kept for delayed spectators each time that so many ticks have passed.
+const WORLD_EVERY: u32 = 300;
+/// The frames since are kept while its world is on its way: for so many ticks (10 s at 60 Hz).
+const LOADING_TICKS: u32 = 600;
+const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
+
+/// Worlds of long ago, as bytes.
+#[derive(Default)]
+pub(super) struct Watched {
+    worlds: VecDeque<Snapshot>,
+    /// When one was kept, or was too large.
+    tried: Option<Tick>,
+}
+
+impl Watched {
+    /// Keeps `world` if the last one kept is old enough, and forgets those that nobody can begin with any more.
+    ///
+    /// # Errors
+    /// It is too large to be sent; the next one is tried as long after it.
+    pub(super) fn keep<S: Simulation>(
+        &mut self,
+        world: &World<S>,
+        delay_ticks: u32,
+    ) -> Result<(), CodecError> {
+        let tick = world.tick();
+        if self.tried.is_some_and(|at| tick - at < WORLD_EVERY) {
+            return Ok(());
+        }
+        self.tried = Some(tick);
+        let mut bytes = Vec::new();
+        codec::append(world, &mut bytes)?;
+        self.worlds.push_back((tick, bytes.into()));
+        let shown = tick.back(delay_ticks);
+        while self.worlds.get(1).is_some_and(|(at, _)| *at <= shown) {
+            self.worlds.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The newest of the worlds that are not newer than `shown`.
+    pub(super) fn world(&self, shown: Tick) -> Option<Snapshot> {
+        let old = self.worlds.iter().rev().find(|(at, _)| *at <= shown);
+        old.cloned()
+    }
+}

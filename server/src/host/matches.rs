@@ -1,0 +1,387 @@
+//! [`Host`]: the matches of one process, from the first socket to the last goodbye.
+//!
+//! Invariant: an id is taken before anything of its match is opened, and free again when that match is over.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use twinstep_core::Simulation;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_udp::{Key, SafeSerials, SerialOf, ServerEndpoint};
+
+use super::admin;
+use super::admin_error::AdminError;
+use super::admin_port::AdminToken;
+use super::clock::Clock;
+use super::config::{HostConfig, HostError, bind, public_of};
+use super::handle::MatchHandle;
+use super::incidents::IncidentFiles;
+use super::io::{self, Told};
+use super::isolation;
+use super::journal_file::Journal;
+use super::knock::OwnKnocks;
+use super::pulse::{Beat, Pulse};
+use super::register::{Admin, Known, Register};
+use super::rejoin::RejoinTickets;
+use super::runner::{Ending, Ends, Runner};
+use super::serials::SerialKeeper;
+use super::taker::Taker;
+use crate::game::Match;
+
+/// Packets and news that may wait for one match.
+const HEARD_MAX: usize = 4_096;
+/// Packets and orders that may wait for the I/O task.
+const TOLD_MAX: usize = 16_384;
+/// Errands that may wait for one match.
+const ERRANDS_MAX: usize = 16;
+/// Questions and orders of the admin port that may wait for one match.
+const MOVES_MAX: usize = 4;
+/// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A match of a host.
+enum Hosted {
+    /// It is about to start: its id is taken.
+    Starting,
+    /// It runs on this thread, and is watched by this task.
+    Runs {
+        watching: JoinHandle<()>,
+        thread: std::thread::JoinHandle<()>,
+    },
+}
+
+/// An id that is taken for as long as its match does not run yet.
+struct Taken<'h> {
+    matches: &'h Mutex<BTreeMap<u64, Hosted>>,
+    id: u64,
+}
+
+impl Taken<'_> {
+    fn runs(self, hosted: Hosted) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.insert(self.id, hosted);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        if matches!(matches.get(&self.id), Some(Hosted::Starting)) {
+            matches.remove(&self.id);
+        }
+    }
+}
+
+/// Many matches over one socket. Made within a tokio runtime; [`Server`](super::Server) brings its own.
+///
+/// Dropped, it ends at once and without a word to its clients: its matches stop as if the process had been killed, so a
+/// journal can be taken up again, and their threads end a moment later.
+pub struct Host {
+    address: SocketAddr,
+    public: Vec<SocketAddr>,
+    key: Key,
+    game: String,
+    incidents: Option<PathBuf>,
+    back_after: Duration,
+    clock: Clock,
+    pub(super) serials: SerialKeeper,
+    told: mpsc::Sender<Told>,
+    closing: watch::Sender<Option<Ending>>,
+    matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
+    /// The matches as the admin port sees them.
+    register: Register,
+    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    io: JoinHandle<()>,
+}
+
+impl Host {
+    /// Binds the socket and starts the I/O task.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, a configuration out of range, or a damaged file of safe serials.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start(config: HostConfig) -> Result<Host, HostError> {
+        let socket = bind(config.listen)?;
+        Host::start_on(socket, config).await
+    }
+
+    /// As [`start`](Host::start), on a socket that is bound already; `config.listen` is ignored.
+    ///
+    /// # Errors
+    /// As [`start`](Host::start).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_on(
+        socket: std::net::UdpSocket,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
+        let admin = config.admin.map(admin::bind).transpose()?;
+        Host::start_bound(socket, admin, config).await
+    }
+
+    /// On sockets that are bound already; addresses of `config` are only told.
+    pub(super) async fn start_bound(
+        socket: std::net::UdpSocket,
+        admin: Option<std::net::TcpListener>,
+        config: HostConfig,
+    ) -> Result<Host, HostError> {
+        let listen = config.listen;
+        let failed = |source| HostError::Listen {
+            address: listen,
+            source,
+        };
+        let address = socket.local_addr().map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let socket = UdpSocket::from_std(socket).map_err(failed)?;
+        let clock = Clock::start();
+        let public = public_of(address, config.public.clone());
+        let serials = config.serials_file.as_ref().map(SafeSerials::open);
+        let serials = SerialKeeper::start(serials.transpose()?);
+        let endpoint = ServerEndpoint::new(config.endpoint(&public), clock.now())?;
+        let (told, orders) = mpsc::channel(TOLD_MAX);
+        let (beat, register) = (Arc::new(Beat::default()), Register::default());
+        let own_knocks = OwnKnocks::default();
+        let admin = match config.admin.zip(admin) {
+            None => None,
+            Some((at, listener)) => {
+                let token = config.admin_token.as_deref();
+                let about = Admin {
+                    clock,
+                    beat: beat.clone(),
+                    matches: register.clone(),
+                    game: config.game.clone(),
+                    public: public.clone(),
+                    own_knocks: own_knocks.clone(),
+                };
+                let token = token
+                    .map(AdminToken::load_or_make)
+                    .transpose()
+                    .map_err(AdminError::from)?;
+                Some(admin::start(listener, at, about, token)?)
+            }
+        };
+        let game = config.game.clone();
+        let io = io::start(socket, endpoint, clock, orders, beat, game, own_knocks);
+        tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
+        Ok(Host {
+            address,
+            public,
+            key: config.keys[0].clone(),
+            game: config.game,
+            incidents: config.incidents,
+            back_after: config.back_after,
+            clock,
+            serials,
+            told,
+            closing: watch::Sender::new(None),
+            matches: Arc::default(),
+            register,
+            admin,
+            io: tokio::spawn(io),
+        })
+    }
+
+    /// Where the socket is bound.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|(address, _)| *address)
+    }
+
+    /// What tickets should name.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[SocketAddr] {
+        &self.public
+    }
+
+    /// Starts a match on a thread of its own; tickets that name `id` lead to it. `journal` is a new one, or the
+    /// one that it was taken up from.
+    ///
+    /// # Errors
+    /// The id runs here already, the journal cannot be begun, or the host was shut down.
+    pub async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        mut game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        if self.closing.borrow().is_some() {
+            return Err(HostError::Stopped);
+        }
+        let taken = self.take_id(id)?;
+        if journal.as_ref().is_some_and(Journal::is_new) {
+            game.keep_journal()?;
+        }
+        let known = self.serials.of_match(id);
+        game.know_serials(
+            known
+                .iter()
+                .map(|(name, watches, at)| (&**name, *watches, *at)),
+        );
+        let path = journal.as_ref().map(|journal| journal.path().to_owned());
+        let beside = path.as_ref().and_then(|path| path.parent());
+        let files = IncidentFiles {
+            id,
+            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
+            journal: path,
+            about: format!("{} version {}", S::NAME, S::VERSION),
+            told: Arc::default(),
+        };
+        let (hear, heard) = mpsc::channel(HEARD_MAX);
+        let (send, errands) = mpsc::channel(ERRANDS_MAX);
+        let safe = game.safe_serials().map(|(identity, watches, serial)| {
+            let of = SerialOf {
+                match_id: id,
+                watches,
+                identity: identity.to_owned(),
+            };
+            (of, serial)
+        });
+        let opens = Told::Open(id, hear, safe.collect());
+        let opened = self.told.send(opens).await;
+        opened.map_err(|_| HostError::Stopped)?;
+        let pulse = Arc::new(Pulse::default());
+        let (move_to, moves) = mpsc::channel(MOVES_MAX);
+        let ends = Ends {
+            clock: self.clock,
+            heard,
+            errands,
+            told: self.told.clone(),
+            closing: self.closing.subscribe(),
+            pulse: pulse.clone(),
+            moves,
+            back_after: self.back_after,
+        };
+        let tickets = RejoinTickets {
+            key: self.key.clone(),
+            game: self.game.clone(),
+            match_id: id,
+            servers: self.public.clone(),
+        };
+        let tick = game.world().tick().0;
+        let config = game.config();
+        let needs = Taker::new(&game.origin().1, config).with_delay(config.command_delay);
+        let runner = Runner::new(
+            id,
+            game,
+            journal,
+            tickets,
+            self.serials.clone(),
+            files.clone(),
+            ends,
+        );
+        let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
+        let known = Known {
+            pulse: pulse.clone(),
+            moves: move_to,
+            needs,
+        };
+        let register = &self.register;
+        register
+            .lock()
+            .expect("nothing panics under this lock")
+            .insert(id, known);
+        let incidents = files.told.clone();
+        let (over, is_over) = watch::channel(None);
+        let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
+        taken.runs(Hosted::Runs {
+            watching: tokio::spawn(watching),
+            thread,
+        });
+        tracing::info!(id, tick, "match started");
+        Ok(MatchHandle {
+            errands: send,
+            over: is_over,
+            incidents,
+        })
+    }
+
+    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
+    /// Takes at most 4 s.
+    ///
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
+    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
+    pub async fn shutdown(mut self, code: CloseCode) {
+        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        let _ = self.told.send(Told::Shut).await;
+        self.closing.send_replace(Some(Ending::Told(code)));
+        let matches = self.with_matches(std::mem::take);
+        let all_end = async {
+            for hosted in matches.into_values() {
+                if let Hosted::Runs { watching, .. } = hosted {
+                    let _ = watching.await;
+                }
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
+            .await
+            .is_err()
+        {
+            tracing::error!("a match did not end in time");
+        }
+        self.serials.write().await;
+        let _ = self.told.send(Told::Drain(code)).await;
+        // What is left of it ends when this is dropped.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        tracing::info!(reason = %code, "shut down");
+    }
+
+    fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
+        self.with_matches(|matches| match matches.entry(id) {
+            Entry::Occupied(_) => Err(HostError::MatchExists(id)),
+            Entry::Vacant(free) => {
+                free.insert(Hosted::Starting);
+                Ok(Taken {
+                    matches: &self.matches,
+                    id,
+                })
+            }
+        })
+    }
+
+    /// Ends all matches as if the process had been killed; the threads that are to end.
+    pub(super) fn abandon(&self) -> Vec<std::thread::JoinHandle<()>> {
+        self.closing.send_replace(Some(Ending::Abandoned));
+        self.with_matches(std::mem::take)
+            .into_values()
+            .filter_map(|hosted| match hosted {
+                Hosted::Runs { thread, .. } => Some(thread),
+                Hosted::Starting => None,
+            })
+            .collect()
+    }
+
+    fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.retain(|_, hosted| match hosted {
+            Hosted::Starting => true,
+            Hosted::Runs { watching, .. } => !watching.is_finished(),
+        });
+        f(&mut matches)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.abandon();
+        self.io.abort();
+        if let Some((_, admin)) = &self.admin {
+            admin.abort();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Signs of life: of the I/O loop, and of each match's thread. Whoever shows them never waits for whoever looks.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use twinstep_core::{Simulation, Tick};
+
+use crate::game::Match;
+
+/// Without a beat of the I/O loop for so long, the process is not alive.
+const BEATLESS_MAX: Duration = Duration::from_secs(2);
+
+/// When the I/O loop moved time on last.
+#[derive(Debug, Default)]
+pub(super) struct Beat(AtomicU64);
+
+impl Beat {
+    pub(super) fn beat(&self, now: Duration) {
+        self.0.store(now.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_alive(&self, now: Duration) -> bool {
+        let last = Duration::from_millis(self.0.load(Ordering::Relaxed));
+        now.saturating_sub(last) < BEATLESS_MAX
+    }
+}
+
+/// What a match's thread shows to its watch.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    beats: AtomicU64,
+    tick: AtomicU32,
+    players: AtomicU32,
+    spectators: AtomicU32,
+    lateness_us: AtomicU32,
+    condemned: AtomicBool,
+}
+
+/// What a match last showed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Its next tick.
+    pub(super) tick: Tick,
+    /// Players who are there.
+    pub(super) players: u32,
+    /// Who watches.
+    pub(super) spectators: u32,
+    /// By how much its last tick was late.
+    pub(super) lateness: Duration,
+}
+
+impl Pulse {
+    /// Shows that the match is alive, and how it is.
+    pub(super) fn beat<S: Simulation>(&self, game: &Match<S>) {
+        let world = game.world();
+        self.tick.store(world.tick().0, Ordering::Relaxed);
+        let players = world.present().len() as u32;
+        self.players.store(players, Ordering::Relaxed);
+        let spectators = game.spectators() as u32;
+        self.spectators.store(spectators, Ordering::Relaxed);
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Shows by how much a tick was late.
+    pub(super) fn note_lateness(&self, lateness: Duration) {
+        let us = u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX);
+        self.lateness_us.store(us, Ordering::Relaxed);
+    }
+
+    /// What the match last showed.
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            tick: Tick(self.tick.load(Ordering::Relaxed)),
+            players: self.players.load(Ordering::Relaxed),
+            spectators: self.spectators.load(Ordering::Relaxed),
+            lateness: Duration::from_micros(self.lateness_us.load(Ordering::Relaxed).into()),
+        }
+    }
+
+    /// How often the match has shown that it is alive.
+    pub(super) fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    /// Declares the match over.
+    pub(super) fn condemn(&self) {
+        self.condemned.store(true, Ordering::Release);
+    }
+
+    /// Whether the match was declared over while it stood still: then it must touch nothing any more.
+    pub(super) fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Acquire)
+    }
+}
