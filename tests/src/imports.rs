@@ -126,10 +126,9 @@ impl Package<'_> {
             });
             uses.filter_map(absolute).collect::<Vec<_>>()
         };
-        for mut path_there in passed_on(name) {
-            path_there.extend_from_slice(&path[deep + 1..]);
-            // Not of this package: nobody's import.
-            return self.resolve(&path_there, patience - 1);
+        if let Some(mut there) = passed_on(name).into_iter().next() {
+            there.extend_from_slice(&path[deep + 1..]);
+            return self.resolve(&there, patience - 1);
         }
         for mut all in passed_on("*") {
             all.pop();

@@ -19,8 +19,16 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 7] = [
-    "core", "core/udp", "server", "client", "demo", "tests", "bench",
+const PACKAGES: [&str; 9] = [
+    "core",
+    "core/udp",
+    "server",
+    "client",
+    "demo/game",
+    "demo/view",
+    "demo",
+    "tests",
+    "bench",
 ];
 
 fn root() -> PathBuf {
