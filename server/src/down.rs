@@ -56,9 +56,25 @@ pub(crate) struct Telling<'a, S: Simulation> {
     pub(crate) announce: Announce,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
-    pub(crate) before: &'a mut FrameData<S>,
-    pub(crate) frame: &'a mut FrameData<S>,
-    pub(crate) views: &'a mut Views,
+    pub(crate) pages: &'a mut Pages<S>,
+}
+
+/// What whoever tells writes on, again and again.
+pub(crate) struct Pages<S: Simulation> {
+    pub(crate) before: FrameData<S>,
+    pub(crate) frame: FrameData<S>,
+    pub(crate) views: Views,
+}
+
+impl<S: Simulation> Pages<S> {
+    /// Empty ones.
+    pub(crate) fn new(start: Tick) -> Self {
+        Pages {
+            before: FrameData::roomy(start),
+            frame: FrameData::roomy(start),
+            views: Views::default(),
+        }
+    }
 }
 
 /// Runs of frames as those see them who only watch: alike for all who lack the same ones, so written once for all of
@@ -347,10 +363,10 @@ impl<S: Simulation> Telling<'_, S> {
         (from, end): (Tick, Tick),
         bytes: &mut ByteCounts,
     ) -> Result<Tick, WireError> {
-        if let Some(view) = self.views.find(from, end)
+        if let Some(view) = self.pages.views.find(from, end)
             && view.at.len() <= out.room()
         {
-            out.bytes(&self.views.bytes[view.at.clone()])?;
+            out.bytes(&self.pages.views.bytes[view.at.clone()])?;
             *bytes += view.spent;
             return Ok(view.reached);
         }
@@ -359,7 +375,9 @@ impl<S: Simulation> Telling<'_, S> {
         let reached = self.frames(peer, out, (from, end), &mut spent)?;
         // What one of them lost is nobody else's gap.
         if end == self.next {
-            self.views.keep(from, end, reached, out.since(start), spent);
+            self.pages
+                .views
+                .keep(from, end, reached, out.since(start), spent);
         }
         *bytes += spent;
         Ok(reached)
@@ -380,15 +398,15 @@ impl<S: Simulation> Telling<'_, S> {
         let mut spent = ByteCounts::default();
         // Some are not shown all that is sealed.
         let most = frames::RUN_MAX.min((end - from) as usize);
-        while count < most && walk.next(self.frame) {
+        while count < most && walk.next(&mut self.pages.frame) {
             if run.is_none() {
-                run = Some(frames::begin(out, self.frame)?);
+                run = Some(frames::begin(out, &self.pages.frame)?);
             }
             let end = out.len();
             let as_sent = self.as_sent(peer);
-            let previous = (count > 0).then_some(&*self.before);
+            let previous = (count > 0).then_some(&self.pages.before);
             let before = spent;
-            if frames::write(out, previous, self.frame, own, as_sent, &mut spent).is_err() {
+            if frames::write(out, previous, &self.pages.frame, own, as_sent, &mut spent).is_err() {
                 break;
             }
             if out.room() < DIGEST_BYTES {
@@ -397,7 +415,7 @@ impl<S: Simulation> Telling<'_, S> {
                 break;
             }
             count += 1;
-            std::mem::swap(self.before, self.frame);
+            std::mem::swap(&mut self.pages.before, &mut self.pages.frame);
         }
         let Some(run) = run else { return Ok(from) };
         frames::end(out, &run, count);
@@ -413,14 +431,14 @@ impl<S: Simulation> Telling<'_, S> {
         Ok(reached)
     }
 
-    /// The own players whose input in `self.frame` is the very one that this session sent.
+    /// The own players whose input in the frame at hand is the very one that this session sent.
     fn as_sent(&self, peer: &Peer) -> PlayerSet {
         let sent = peer
             .players
             .iter()
             .zip(peer.first_input)
             .filter(|(player, first)| {
-                self.frame.tick >= *first && !self.frame.filled.contains(**player)
+                self.pages.frame.tick >= *first && !self.pages.frame.filled.contains(**player)
             });
         sent.map(|(player, _)| *player).collect()
     }
@@ -434,7 +452,7 @@ impl<S: Simulation> Telling<'_, S> {
             Announce::Ahead => {}
         }
         // The last frame written is the one that the announcements continue.
-        let last = &*self.before;
+        let last = &self.pages.before;
         let others: PlayerSet = last
             .inputs
             .iter()

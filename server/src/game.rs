@@ -8,19 +8,22 @@
 //!                                → (turn full) journal → send
 //! ```
 //!
+//! [`Match`] itself is short: its parts own their fields and do not know it, and each file of `impl Match` says what the
+//! match does with them in one matter. One tick from top to bottom: `game/tick.rs`.
+//!
 //! Outcomes of tick t ride with the inputs of t + 1, so a query adds no latency. Law **One door**: the
 //! server's own simulation is stepped by the sealed frame and nothing else.
 
 use std::sync::Arc;
 
-use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::config::{ConfigError, MatchConfig};
-use crate::down::Views;
+use crate::down::Pages;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
 use crate::incident::{Incident, Told};
@@ -81,26 +84,28 @@ use sealing::Sealing;
 use snapshots::Snapshots;
 use truth::Truth;
 
-/// One running match.
+/// One running match: its parts, each of which owns its fields.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     origin: Origin,
+    /// The server's own world.
     truth: Truth<S>,
+    clock: Clock,
+    people: People,
+    /// What is held of each player for ticks that are not sealed yet.
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
-    people: People,
-    views_of_spectators: Views,
     sealing: Sealing<S>,
     asking: Asking<S>,
     journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
     company: Company,
-    clock: Clock,
+    pages: Pages<S>,
     snapshots: Snapshots,
-    scratch: [FrameData<S>; 2],
-    closed: Option<CloseCode>,
     noted: Noted,
+    /// Why it is over, if it is.
+    closed: Option<CloseCode>,
 }
 
 impl<S: Simulation> Match<S> {
@@ -141,24 +146,20 @@ impl<S: Simulation> Match<S> {
                 start: None,
                 asked_delay: None,
             },
+            clock: Clock::new(world.turn().cadence),
+            truth: Truth::new(world, history, rules)?,
+            people: People::default(),
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
-            people: People::default(),
-            views_of_spectators: Views::default(),
             sealing: Sealing::new(config.start),
             asking: Asking::new(resolver),
             journal: JournalOut::none(),
             outbox: Outbox::new(),
             company: Company::default(),
-            clock: Clock::new(world.turn().cadence),
+            pages: Pages::new(config.start),
             snapshots: Snapshots::default(),
-            scratch: [
-                FrameData::roomy(config.start),
-                FrameData::roomy(config.start),
-            ],
-            closed: None,
             noted: Noted::default(),
-            truth: Truth::new(world, history, rules)?,
+            closed: None,
             config,
         })
     }

@@ -18,7 +18,6 @@ impl<S: Simulation> Match<S> {
         self.clock.told_at = self.clock.now;
         let waiting = self.waiting();
         let now = self.clock.now;
-        let [before, frame] = &mut self.scratch;
         let mut telling = Telling {
             now,
             // Law Journal first: ticks of a turn that is not full are not written yet.
@@ -30,11 +29,9 @@ impl<S: Simulation> Match<S> {
             announce: self.config.announce,
             history: &self.truth.history,
             seats: &self.seats,
-            before,
-            frame,
-            views: &mut self.views_of_spectators,
+            pages: &mut self.pages,
         };
-        telling.views.clear();
+        telling.pages.views.clear();
         let (newest, sealing) = (telling.next, telling.sealing);
         let delay = self.config.spectators.delay_ticks;
         let company = self.company.block(self.truth.world.tick());
