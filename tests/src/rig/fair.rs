@@ -294,7 +294,9 @@ impl<S: Play> Rig<S> {
             .into_iter()
             .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
-        let is_settled = self.now.saturating_sub(came_at) >= SETTLING;
+        // A large world takes longer to come, and who loads one says nothing.
+        let plays = self.game.stage(client.peer) == Some(Stage::Playing);
+        let is_settled = plays && self.now.saturating_sub(came_at) >= SETTLING;
         let silence = client.silence(self.now);
         assert!(
             !is_dropped
