@@ -1,6 +1,6 @@
 //! *Powderkeg*, the game: a state, and one step.
 //!
-//! Nothing in here knows of networks, clocks or screens. Read [`Game::step`] in `step` first; each line of it is a file:
+//! Nothing in here knows of networks, clocks or screens. Read `Game::step` in `step` first; each line of it is a file:
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
