@@ -15,10 +15,8 @@ pub const SEATS_MAX: usize = 4;
 pub const LEAD_MAX: u32 = 223;
 /// The lead that even long ticks allow, in ticks.
 pub const LEAD_MIN: u32 = 64;
-/// What people wait for at most, where that is long enough in ticks. Over the worst of the usual lines (`AWFUL`), which
-/// falls silent for 1.2 s now and then, a longer lead stands still for less: with 1.0 s one client of twenty stood still
-/// for 626 ms of its minute, with this for 490 ms.
-pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
+/// What people wait for at most, where that is long enough in ticks: a second of lead.
+pub const LEAD_TIME: Duration = Duration::from_secs(1);
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
 /// How far inputs may run ahead of the authority, in ticks: reach = I − A. What rings are made for, and the server's

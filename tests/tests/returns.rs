@@ -6,6 +6,7 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::{Closed, Event};
 use twinstep_core::Tick;
+use twinstep_core::bounds::lead_max;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
@@ -58,7 +59,7 @@ fn the_prediction_goes_on_while_the_server_is_lost() {
     rig.run(3 * SECOND);
     assert_eq!(
         rig.stats(0).prediction_tick,
-        authority + 64,
+        authority + lead_max(SECOND / 60),
         "up to its bound"
     );
     rig.redial(0);

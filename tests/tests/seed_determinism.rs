@@ -63,7 +63,7 @@ fn two_processes_go_through_the_same_digests() {
     let mut other = Process::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "two_processes_go_through_the_same_digests",
+            "seed_determinism::two_processes_go_through_the_same_digests",
             "--nocapture",
         ])
         .env(JOURNAL, &path)
