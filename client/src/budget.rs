@@ -99,7 +99,7 @@ mod tests {
     /// Finding K7: the budget was 128 steps, whatever they cost.
     #[test]
     fn what_steps_cost_becomes_the_budget() {
-        assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "128 of them fit");
+        assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "as many fit");
         for (idle_us, step_us, expected) in [(0, 100, 40), (1_000, 100, 30), (500, 500, 7)] {
             let ticks = measured(idle_us, step_us).ticks();
             assert!(

@@ -22,7 +22,7 @@
 //! | margin off by ≤ 2 ticks; more | rate within ±5 %; up to ±10 % |
 //! | margin > target + 12 (the server stood still) | *holds*: stands still for exactly the excess |
 //! | 12 too few, or I behind a sealed tick (this client stood still, or the way got longer) | *jumps* ahead; the server fills what is skipped |
-//! | I at A + [`input_window`] | waits there |
+//! | I at A + [`input_window`] | waits there; if turns come again for which I is too late by then, *jumps* to where it was when all was well |
 
 use core::time::Duration;
 
@@ -98,6 +98,9 @@ pub struct Pace {
     /// held for long, so it says nothing of the way.
     unbroken_from: Tick,
     way: Way,
+    /// The first tick to be sampled after the clock waited for turns, until the server told of an input since: what it
+    /// tells before says nothing of how late the clock has become by waiting.
+    waited: Option<Tick>,
     /// Mean of I − known when a turn arrives, while all is well.
     reach: Option<f64>,
     known: Tick,
@@ -133,6 +136,7 @@ impl Pace {
             sampled_at: now,
             unbroken_from: known,
             way: Way::new(now),
+            waited: None,
             reach: None,
             known,
             rtt,
@@ -252,6 +256,9 @@ impl Pace {
                 );
             }
             self.known = known;
+            if self.waited.is_some() && self.whole + 1 < known + self.reach() as u32 {
+                self.jump_to(known + self.reach() as u32);
+            }
         }
         if self.whole < known {
             self.jump_to(known + self.reach() as u32);
@@ -262,6 +269,7 @@ impl Pace {
             // The clock waits: what it does not run it never makes up for.
             self.offset -= self.position() - f64::from(end_of_window.0);
             (self.whole, self.nanos) = (end_of_window, 0);
+            self.waited = Some(end_of_window);
         }
         let cap = authority + self.window();
         if !self.skip && self.whole - self.input > self.freeze_ticks() {
@@ -302,6 +310,7 @@ impl Pace {
             return;
         };
         self.late_since = None;
+        self.waited = self.waited.filter(|first| newest_held < *first);
         self.way.note(now, base);
         self.leap();
     }
@@ -350,6 +359,7 @@ impl Pace {
         if excess().all(|excess| excess > LEAP_TICKS) {
             self.hold = self.config.tick.mul_f64(mean.round());
             self.holds += 1;
+            self.waited = None;
             self.unbroken_from = self.input;
         } else if excess().all(|excess| excess < -LEAP_TICKS) && self.error() > LEAP_TICKS {
             self.jump_to(self.whole + (-mean).round() as u32);

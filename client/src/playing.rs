@@ -31,7 +31,7 @@ mod jump;
 mod measured;
 mod turns;
 
-/// Authority steps of one advance at most: catching up goes in bursts.
+/// Authority steps at one instant at most, however often the session is advanced then: catching up goes in bursts.
 const BURST_TICKS: u32 = 64;
 /// While a world is caught up with, an advance may take so many times its budget.
 const CATCH_UP: u32 = 4;
@@ -68,6 +68,8 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     advanced_at: Option<Duration>,
     /// How long the caller was away before this `advance`.
     passed: Duration,
+    /// Steps of the authority since time last passed.
+    burst: u32,
     /// When news came last, for who predicts.
     news_at: Option<Duration>,
     /// The input delay in use, on its way to the match's.
@@ -150,6 +152,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             meter: Meter::default(),
             advanced_at: None,
             passed: Duration::ZERO,
+            burst: 0,
             news_at: None,
             delay_changed_at: Duration::ZERO,
             sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
@@ -214,6 +217,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .map_or(Duration::ZERO, |at| now.saturating_sub(at));
         self.advanced_at = Some(now);
         self.passed = passed;
+        if !passed.is_zero() {
+            self.burst = 0;
+        }
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
         self.view
             .at(now, lead, self.timeline.authority().turn().cadence.tick());
@@ -266,12 +272,15 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             true => budget.saturating_mul(CATCH_UP),
             false => budget,
         };
-        let burst = free.saturating_add(more).min(BURST_TICKS);
+        let burst = free
+            .saturating_add(more)
+            .min(BURST_TICKS.saturating_sub(self.burst));
         for stepped in 0..burst {
             let tick = self.timeline.authority().tick();
             if !self.confirm_next() {
                 return budget.saturating_sub(stepped.saturating_sub(free));
             }
+            self.burst += 1;
             let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
             if sampled == tick {
                 self.meter.note_confirmed(now.saturating_sub(at));

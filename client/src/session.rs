@@ -58,8 +58,9 @@ const REPEAT: Duration = Duration::from_millis(50);
 /// New inputs leave this often at most, and so many at once after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 const INPUT_BURST: u32 = 4;
-/// Steps that one advance may take, unless the caller says otherwise.
-pub const BUDGET_TICKS: u32 = 128;
+/// Steps that one advance may take, unless the caller says otherwise: at 60 Hz a burst of confirmed ticks and a rebuild
+/// of the whole lead.
+pub const BUDGET_TICKS: u32 = 160;
 
 pub(crate) enum State<S: Simulation, V: Show<S>> {
     /// Nothing agreed, or a world on its way.

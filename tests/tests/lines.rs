@@ -172,6 +172,23 @@ fn who_comes_back_is_in_control_at_once_and_reads_when_it_was_not() {
     assert_eq!(told, [&lost, &back]);
 }
 
+/// A client whose line was dead for about as long as its inputs may run ahead was late by a few ticks when it came back,
+/// made that up by running faster, and was dropped for it although it spoke.
+#[test]
+fn who_was_silent_for_about_the_input_window_is_in_time_at_once() {
+    for link in ["lan", "rtt=60", "rtt=150", "rtt=300"] {
+        for silence_ms in (1_200..1_800).step_by(40) {
+            let mut lines = playing(1, link, 2, 1);
+            lines.cut(0, true);
+            lines.run(silence_ms * MS);
+            lines.cut(0, false);
+            lines.run(2 * SECOND);
+            let lost = count(&lines, 0, |e| matches!(e, Event::ControlsLost { .. }));
+            assert_eq!(lost, 0, "{link}, silent for {silence_ms} ms");
+        }
+    }
+}
+
 /// Findings A1, A3, F1: whatever becomes of addresses, lines and the server's process, whoever has a ticket gets back in.
 #[test]
 fn whatever_lines_do_everybody_is_back_once_they_carry() {
