@@ -27,7 +27,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
 use twinstep_server::config::Announce;
-use twinstep_server::{Look, Match, MatchConfig, Output, PeerId, Resolution};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{SimulatedTransport, Transport};
 
 use crate::report::{Format, Table, list, load, machine, number};
@@ -192,7 +192,7 @@ fn table4(how: Reconcile) -> Table4<impl Show<Crowd>> {
         ..MatchConfig::action()
     };
     let resolver =
-        |_: &Look<'_, Crowd>, _: Key, never: &Never| -> Resolution<Never> { match *never {} };
+        |_: &Look<'_, Crowd>, _: Key, never: &Never| -> Decision<Never> { match *never {} };
     let mut game =
         Match::new(policies, Crowd::new(), Arc::new(()), resolver).expect("a sound configuration");
     let profile: LinkProfile = ROUND_TRIP.parse().expect("a link in words");

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_client::hooks::{Repeat, Wait};
-use twinstep_client::orders::Orders;
+use twinstep_client::orders::LocalActions;
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_client::{Session, SessionConfig};
@@ -24,8 +24,8 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{Effects, Key, Never, PlayerId, RosterChange, Tick};
 use twinstep_server::config::{Announce, TurnLength};
-use twinstep_server::peer::Stage;
-use twinstep_server::{Look, Match, MatchConfig, Output, PeerId, Resolution};
+use twinstep_server::peer::SessionStage;
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
 
 use crate::measure::{Meters, Part};
 use crate::simulation::{Blob, ONE_WAY_TICKS, PLAYERS, Pad, Pads, Sticks};
@@ -144,7 +144,7 @@ impl Party {
         };
         let tick = config.tick;
         let resolver =
-            |_: &Look<'_, Blob>, _: Key, never: &Never| -> Resolution<Never> { match *never {} };
+            |_: &Look<'_, Blob>, _: Key, never: &Never| -> Decision<Never> { match *never {} };
         let mut game = Match::new(config, Blob::new(state_bytes), Arc::new(()), resolver)
             .expect("a sound configuration");
         let clients = (0..PLAYERS).map(|client| {
@@ -190,7 +190,8 @@ impl Party {
     }
 
     fn all_play(&self) -> bool {
-        (0..PLAYERS).all(|client| self.game.stage(PeerId(client as u64)) == Some(Stage::Playing))
+        (0..PLAYERS)
+            .all(|client| self.game.stage(PeerId(client as u64)) == Some(SessionStage::Playing))
     }
 
     /// One round: a tick of the match, and a frame of each client.
@@ -327,7 +328,7 @@ impl Rebuild {
     pub(crate) fn new(state_bytes: usize) -> Self {
         let seats: ArrayVec<PlayerId, 4> = [PlayerId(0)].into_iter().collect();
         let (rules, world) = (Arc::new(()), World::new(Blob::new(state_bytes), Tick(0)));
-        let orders = Orders::new(seats, &[0]);
+        let orders = LocalActions::new(seats, &[0]);
         let mut timeline = Timeline::new(
             rules,
             world,

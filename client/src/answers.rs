@@ -1,4 +1,4 @@
-//! Answers of a client to what its own players asked, where the owner's client resolves (seed row 51).
+//! Answers of a client to what its own players asked, where the owner's client resolves.
 //!
 //! Invariants: only a query that stands in the confirmed world is answered, never a predicted one; each is
 //! computed once, outside of any step, and said in every packet until the confirmed world has an outcome.
@@ -9,16 +9,16 @@ use twinstep_core::wire::Writer;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerSet, Simulation, Tick, codec};
 
-use crate::hooks::Resolve;
+use crate::hooks::OwnerResolver;
 
 /// What was computed, and is not in the confirmed world yet.
 pub(crate) struct Answers<S: Simulation> {
-    hook: Box<dyn Resolve<S>>,
+    hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
 }
 
 impl<S: Simulation> Answers<S> {
-    pub(crate) fn new(hook: Box<dyn Resolve<S>>) -> Self {
+    pub(crate) fn new(hook: Box<dyn OwnerResolver<S>>) -> Self {
         let given = Vec::with_capacity(QUERIES_OPEN_MAX);
         Answers { hook, given }
     }

@@ -39,7 +39,7 @@ const LOAD_OVER: Duration = Duration::from_secs(2);
 /// A client that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StartError {
+pub enum ClientStartError {
     /// The ticket is for another game or version, or out of date.
     #[error(transparent)]
     Ticket(#[from] TicketError),
@@ -124,7 +124,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     /// # Errors
     /// A ticket for something else or out of date, or a socket that cannot be opened. What the server says
     /// comes later, by [`advance`](Client::advance).
-    pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, StartError> {
+    pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, ClientStartError> {
         Client::connect_through(ticket, config, |transport| transport)
     }
 
@@ -137,7 +137,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
         ticket: &Ticket,
         config: SessionConfig<S, V>,
         mut through: impl FnMut(UdpClient) -> UdpClient + Send + Sync + 'static,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ClientStartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
         let transport = UdpClient::connect(ticket, Duration::ZERO)?;
         let mut client = Client::over(through(transport), Session::new(config)?);

@@ -62,7 +62,7 @@ where
 ///
 /// It is asked once for each query, of the confirmed world, outside of any step; so it may look at whatever
 /// it likes. The server's referee may refuse what it says.
-pub trait Resolve<S: Simulation>: Send + Sync + 'static {
+pub trait OwnerResolver<S: Simulation>: Send + Sync + 'static {
     /// The outcome, or `None`: then the server answers after a while.
     fn resolve(
         &mut self,
@@ -73,7 +73,7 @@ pub trait Resolve<S: Simulation>: Send + Sync + 'static {
     ) -> Option<S::Outcome>;
 }
 
-impl<S: Simulation, F> Resolve<S> for F
+impl<S: Simulation, F> OwnerResolver<S> for F
 where
     F: FnMut(&S, &S::Rules, Key, &S::Query) -> Option<S::Outcome> + Send + Sync + 'static,
 {
@@ -92,7 +92,7 @@ where
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaveToServer;
 
-impl<S: Simulation> Resolve<S> for LeaveToServer {
+impl<S: Simulation> OwnerResolver<S> for LeaveToServer {
     fn resolve(&mut self, _: &S, _: &S::Rules, _: Key, _: &S::Query) -> Option<S::Outcome> {
         None
     }

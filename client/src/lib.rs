@@ -42,7 +42,7 @@ pub mod timeline;
 mod view;
 
 pub use client::Client;
-pub use hooks::{Guess, Resolve, Speculate};
+pub use hooks::{Guess, OwnerResolver, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};
 pub use timeline::{Rebuild, Reconcile};

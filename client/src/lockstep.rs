@@ -5,8 +5,8 @@
 //!  turn n runs ─▶ batch n + m is closed: what each seat holds, and all commands given since the last one
 //! ```
 //!
-//! Invariants: one batch for each turn, closed once, whatever happens to packets (seed rows 9 and 10); a
-//! turn runs only when all of it is here, its length included (row 15).
+//! Invariants: one batch for each turn, closed once, whatever happens to packets; a
+//! turn runs only when all of it is here, its length included.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use twinstep_core::turn::Turn;
 use crate::playout::Playout;
 
 /// A closed batch.
-pub(crate) struct Closed<I> {
+pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
     /// When; `None`: nobody gave it, it stands in for a turn before the session's first one.
@@ -34,7 +34,7 @@ pub(crate) struct Lockstep<S: Simulation> {
     pub(crate) delay: u32,
     pub(crate) playout: Playout,
     /// Closed batches, oldest first; the newest ones, which the server may not have.
-    batches: VecDeque<Closed<S::Input>>,
+    batches: VecDeque<ClosedBatch<S::Input>>,
     /// The turn of the batch that is open: what is ordered now runs then.
     open: u32,
     /// The first turn whose batch the server lacks, as far as we know.
@@ -146,7 +146,7 @@ impl<S: Simulation> Lockstep<S> {
             if self.batches.len() == BATCHES_MAX {
                 self.batches.pop_front();
             }
-            self.batches.push_back(Closed {
+            self.batches.push_back(ClosedBatch {
                 turn: self.open,
                 inputs: held.clone(),
                 at,
@@ -176,7 +176,7 @@ impl<S: Simulation> Lockstep<S> {
     }
 
     /// The closed batch of a turn.
-    pub(crate) fn batch(&self, turn: u32) -> Option<&Closed<S::Input>> {
+    pub(crate) fn batch(&self, turn: u32) -> Option<&ClosedBatch<S::Input>> {
         self.batches.iter().find(|batch| batch.turn == turn)
     }
 }

@@ -28,7 +28,7 @@ pub struct Pending<C> {
 
 /// What the news of a refusal was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusalNews {
     /// News.
     Now,
     /// It had been taken to have run, in a frame that was skipped.
@@ -38,7 +38,7 @@ pub enum Refused {
 }
 
 /// The own players' inputs, commands and claims.
-pub struct Orders<S: Simulation> {
+pub struct LocalActions<S: Simulation> {
     seats: ArrayVec<PlayerId, SEATS_MAX>,
     /// A ring per seat; each input with its tick, since jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,
@@ -58,9 +58,9 @@ pub struct Orders<S: Simulation> {
     overtaken: Vec<(usize, u32)>,
 }
 
-impl<S: Simulation> Clone for Orders<S> {
+impl<S: Simulation> Clone for LocalActions<S> {
     fn clone(&self) -> Self {
-        let mut copy = Orders::new(self.seats.clone(), &self.next_seq);
+        let mut copy = LocalActions::new(self.seats.clone(), &self.next_seq);
         copy.clone_from(self);
         copy
     }
@@ -80,12 +80,12 @@ impl<S: Simulation> Clone for Orders<S> {
     }
 }
 
-impl<S: Simulation> Orders<S> {
+impl<S: Simulation> LocalActions<S> {
     /// For the players of `seats`, whose commands continue at `next_seq`.
     pub fn new(seats: ArrayVec<PlayerId, SEATS_MAX>, next_seq: &[u32]) -> Self {
         let mut seqs = [0; SEATS_MAX];
         seqs[..next_seq.len()].copy_from_slice(next_seq);
-        Orders {
+        LocalActions {
             inputs: vec![(Tick::MAX, S::Input::default()); REMEMBERED * seats.len().max(1)],
             seats,
             first: Tick(0),
@@ -154,7 +154,7 @@ impl<S: Simulation> Orders<S> {
         (*at == tick).then_some(input)
     }
 
-    /// As [`input`](Orders::input), by player.
+    /// As [`input`](LocalActions::input), by player.
     pub fn input_of(&self, player: PlayerId, tick: Tick) -> Option<&S::Input> {
         self.input(self.seats.iter().position(|p| *p == player)?, tick)
     }
@@ -291,7 +291,7 @@ impl<S: Simulation> Orders<S> {
     }
 
     /// Forgets a refused command.
-    pub fn refused_command(&mut self, seat: usize, seq: u32) -> Refused {
+    pub fn refused_command(&mut self, seat: usize, seq: u32) -> RefusalNews {
         let player = self.seats.get(seat).copied();
         let skipped = self
             .skipped
@@ -299,12 +299,12 @@ impl<S: Simulation> Orders<S> {
             .position(|(p, s)| Some(*p) == player && *s == seq);
         if let Some(at) = skipped {
             self.skipped.swap_remove(at);
-            return Refused::AfterAll;
+            return RefusalNews::AfterAll;
         }
         if refuse(&mut self.commands, player, seq) {
-            Refused::Now
+            RefusalNews::Now
         } else {
-            Refused::Known
+            RefusalNews::Known
         }
     }
 

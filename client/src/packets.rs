@@ -9,7 +9,7 @@ use twinstep_core::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
-use crate::orders::Refused;
+use crate::orders::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
@@ -185,10 +185,10 @@ fn heed_refusal<S: Simulation, V: Show<S>>(
         return;
     }
     let news = orders.refused_command(seat, seq);
-    if news == Refused::AfterAll {
+    if news == RefusalNews::AfterAll {
         meter.commands_executed -= 1;
     }
-    if news != Refused::Known {
+    if news != RefusalNews::Known {
         meter.commands_refused += 1;
         events.push(Event::CommandRefused { seat, seq });
     }

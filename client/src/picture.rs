@@ -206,8 +206,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: how far each entity that moves is drawn from where it should be, at each tick (seed rows 37,
-    /// 38). What comes from a muzzle is where it should be.
+    /// pDiff over time: how far each entity that moves is drawn from where it should be, at each tick. What comes from
+    /// a muzzle is where it should be.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.shown

@@ -16,10 +16,10 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Simulation, Tick, codec};
 
 use crate::answers::Answers;
-use crate::hooks::{Guess, Resolve, Speculate};
+use crate::hooks::{Guess, OwnerResolver, Speculate};
 use crate::inbox::Inbox;
 use crate::lockstep::Lockstep;
-use crate::orders::Orders;
+use crate::orders::LocalActions;
 use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
 use crate::stats::Meter;
@@ -98,7 +98,7 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
     pub(crate) rules: Arc<S::Rules>,
     pub(crate) guess: Box<dyn Guess<S>>,
     pub(crate) speculate: Box<dyn Speculate<S>>,
-    pub(crate) resolve: Box<dyn Resolve<S>>,
+    pub(crate) resolve: Box<dyn OwnerResolver<S>>,
     pub(crate) show: V,
     pub(crate) smoothing: Smoothing,
     pub(crate) reconcile: Reconcile,
@@ -108,7 +108,7 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
         let tick = world.turn().cadence.tick();
-        let orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
+        let orders = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
         let seats = welcome.seats.len();
         let lockstep = (welcome.command_delay > 0 || seats == 0)
             .then(|| Lockstep::new(welcome.command_delay, world.turn(), seats));

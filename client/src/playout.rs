@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A turn that is not here when its time comes is a *pause* of exactly its lateness: it runs the moment it
-//! arrives, and the clock goes on from there (seed row 43). So whoever was late once trails a little and
-//! pauses less afterwards (row 44).
+//! arrives, and the clock goes on from there. So whoever was late once trails a little and
+//! pauses less afterwards.
 //!
 //! Playing later gives turns more slack on their way down and takes it from the batches on their way up.
 //! The clock steers slowly (±5 %) to where both smallest slacks are equal: nobody can do better with the

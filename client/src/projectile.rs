@@ -6,8 +6,8 @@
 //!     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
 //! ```
 //!
-//! The simulated position is exact from the first tick; only what is drawn begins elsewhere (seed rows 67,
-//! 68, 70). Nothing of this is state: a frame tells it to each step anew.
+//! The simulated position is exact from the first tick; only what is drawn begins elsewhere. Nothing of this is state:
+//! a frame tells it to each step anew.
 
 use core::time::Duration;
 

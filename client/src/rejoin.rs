@@ -167,7 +167,7 @@ impl Rejoin {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-    use twinstep_udp::{Key, TicketSpec};
+    use twinstep_udp::{TicketKey, TicketSpec};
 
     use super::*;
 
@@ -175,7 +175,7 @@ mod tests {
     const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 7);
 
     fn ticket_to(servers: &[SocketAddr]) -> Ticket {
-        Ticket::issue(&Key::generate(), &spec(servers)).unwrap()
+        Ticket::issue(&TicketKey::generate(), &spec(servers)).unwrap()
     }
 
     fn spec(servers: &[SocketAddr]) -> TicketSpec<'_> {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn who_follows_its_match_dials_with_the_newest_alone() {
         let mut rejoin = Rejoin::default();
-        let (key, servers) = (Key::generate(), [SERVER]);
+        let (key, servers) = (TicketKey::generate(), [SERVER]);
         let mut spec = spec(&servers);
         let mut issue = |s| {
             spec.now_unix = Duration::from_secs(s);

@@ -235,7 +235,7 @@ mod tests {
     use twinstep_core::bounds::PACKET_BYTES_MAX;
     use twinstep_core::codec;
     use twinstep_core::lane;
-    use twinstep_core::link::Link;
+    use twinstep_core::link::LinkState;
     use twinstep_core::packet::{DownKind, message};
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::wire::Writer;
@@ -249,7 +249,7 @@ mod tests {
     /// session ended, and why.
     fn ends(welcome_at: Option<u64>) -> (u64, Closed) {
         let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
-        let (mut link, mut sender) = (Link::default(), LaneSender::new(REPORT_BYTES_MAX));
+        let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
         for n in 0..2_000 {
             let now = SECOND * n / 10;
             let mut bytes = [0; PACKET_BYTES_MAX];

@@ -22,7 +22,7 @@ use twinstep_core::bounds::{
     INPUT_PACKETS_PER_SECOND, KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX,
 };
 use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::hello::{CloseCode, Hello, Holds, Welcome};
 use twinstep_core::packet::{ByteCounts, OUTER_BYTES, message};
 use twinstep_core::world::{Presence, World};
@@ -78,7 +78,7 @@ pub(crate) enum State<S: Simulation, V: Show<S>> {
 pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) hello: Hello,
     pub(crate) state: State<S, V>,
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
     /// The packet that is being read.
@@ -176,7 +176,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 welcome: None,
                 start,
             },
-            link: Link::default(),
+            link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(REPORT_BYTES_MAX),
             told: Told::default(),
@@ -386,7 +386,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         let seq = orders.command(seat, command).ok_or(CommandError::Busy)?;
         playing.meter.commands_sent += 1;
-        // In lockstep nothing else would carry it at once (seed row 41).
+        // In lockstep nothing else would carry it at once.
         self.send_now |= playing.lockstep.is_some();
         Ok(seq)
     }
@@ -488,13 +488,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Tells for what share of its time, 0..=1, this machine is busy with the game: the server may slow the
-    /// game for everybody rather than let it stumble (seed row 49). [`Client`](crate::Client) measures it.
+    /// game for everybody rather than let it stumble. [`Client`](crate::Client) measures it.
     pub fn note_load(&mut self, load: f32) {
         self.load = load.clamp(0.0, 1.0);
     }
 
     /// In lockstep: turns that are here as a whole and have not run to their end. While nothing is late there
-    /// is at least one (seed row 17).
+    /// is at least one.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.playing()?;

@@ -11,7 +11,7 @@ use twinstep_core::{PlayerId, Simulation};
 
 /// Why a confirmed frame was not the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
+pub enum Misprediction {
     /// Somebody came or went.
     Roster,
     /// An outcome was speculated wrongly, late, or not at all.
@@ -26,26 +26,26 @@ pub enum Difference {
     Withheld,
 }
 
-impl Difference {
+impl Misprediction {
     /// The first difference between an assumed frame and its truth; `None`: the guess was right.
     pub fn between<S: Simulation>(
         assumed: &FrameData<S>,
         withheld: bool,
         truth: &FrameData<S>,
         own: PlayerSet,
-    ) -> Option<Difference> {
+    ) -> Option<Misprediction> {
         let whose = |player: PlayerId| {
             if own.contains(player) {
-                Difference::OwnCommand
+                Misprediction::OwnCommand
             } else {
-                Difference::Command(player)
+                Misprediction::Command(player)
             }
         };
         if assumed.roster != truth.roster {
-            return Some(Difference::Roster);
+            return Some(Misprediction::Roster);
         }
         if assumed.outcomes != truth.outcomes {
-            return Some(Difference::Outcome);
+            return Some(Misprediction::Outcome);
         }
         let orders = first_difference(&assumed.claims, &truth.claims)
             .or_else(|| first_difference(&assumed.commands, &truth.commands));
@@ -57,9 +57,9 @@ impl Difference {
             let whose = players
                 .into_iter()
                 .find(|p| assumed.inputs.get(*p) != truth.inputs.get(*p));
-            return whose.map(Difference::Input);
+            return whose.map(Misprediction::Input);
         }
-        withheld.then_some(Difference::Withheld)
+        withheld.then_some(Misprediction::Withheld)
     }
 }
 
@@ -107,15 +107,15 @@ pub struct TimelineStats {
 }
 
 impl TimelineStats {
-    pub(crate) fn note(&mut self, difference: Difference) {
+    pub(crate) fn note(&mut self, difference: Misprediction) {
         self.rebuilds += 1;
         match difference {
-            Difference::Roster => self.by_roster += 1,
-            Difference::Outcome => self.by_outcome += 1,
-            Difference::OwnCommand => self.by_own_command += 1,
-            Difference::Command(_) => self.by_command += 1,
-            Difference::Input(player) => self.by_input[player.index()] += 1,
-            Difference::Withheld => self.by_withheld += 1,
+            Misprediction::Roster => self.by_roster += 1,
+            Misprediction::Outcome => self.by_outcome += 1,
+            Misprediction::OwnCommand => self.by_own_command += 1,
+            Misprediction::Command(_) => self.by_command += 1,
+            Misprediction::Input(player) => self.by_input[player.index()] += 1,
+            Misprediction::Withheld => self.by_withheld += 1,
         }
     }
 }

@@ -23,8 +23,8 @@ use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
 use crate::hooks::{Guess, Speculate};
-use crate::orders::Orders;
-use crate::stats::{Difference, TimelineStats};
+use crate::orders::LocalActions;
+use crate::stats::{Misprediction, TimelineStats};
 use away::Away;
 use check::{CHECK_TICKS, Fault, StepCheck};
 use grounds::{Game, Grounds};
@@ -114,7 +114,7 @@ impl<S: Simulation> Timeline<S> {
     pub fn new(
         rules: Arc<S::Rules>,
         world: World<S>,
-        orders: Orders<S>,
+        orders: LocalActions<S>,
         guess: Box<dyn Guess<S>>,
         speculate: Box<dyn Speculate<S>>,
         verify: bool,
@@ -164,12 +164,12 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// The own players' inputs, commands and claims.
-    pub fn orders(&self) -> &Orders<S> {
+    pub fn orders(&self) -> &LocalActions<S> {
         &self.grounds.orders
     }
 
     /// The own players' inputs, commands and claims.
-    pub fn orders_mut(&mut self) -> &mut Orders<S> {
+    pub fn orders_mut(&mut self) -> &mut LocalActions<S> {
         &mut self.grounds.orders
     }
 
@@ -266,7 +266,8 @@ impl<S: Simulation> Timeline<S> {
             };
             let slot = line.slot(tick);
             let own = self.grounds.orders.players();
-            if let Some(difference) = Difference::between(&slot.data, slot.withheld, frame, own) {
+            if let Some(difference) = Misprediction::between(&slot.data, slot.withheld, frame, own)
+            {
                 self.stats.note(difference);
                 self.stale = true;
                 self.drafting = false;

@@ -17,7 +17,7 @@ use alloc::string::String;
 
 use serde::Serialize;
 
-use crate::refused::Refused;
+use crate::refused::SerializeError;
 use crate::tree;
 
 mod hasher;
@@ -51,7 +51,7 @@ pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
         Ok(()) => Err(NanError::Nan {
             path: tree::path_of_nan(value),
         }),
-        Err(Refused(reason)) => Err(NanError::Refused { reason }),
+        Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
     }
 }
 
@@ -69,7 +69,7 @@ pub enum NanError {
     },
     /// The type's own `Serialize` failed, for example on a borrowed `RefCell`.
     #[error("expected a serialisable state, but its Serialize failed: {reason}")]
-    Refused {
+    SerializeError {
         /// What it said.
         reason: String,
     },

@@ -23,7 +23,7 @@ const STALE: u8 = u8::MAX;
 
 /// One end's knowledge of the link.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct LinkState {
     next_seq: u32,
     sent_at: [Duration; SENT],
     heard: Option<(u32, Duration)>,
@@ -54,9 +54,9 @@ fn bit_of(back: u32) -> u64 {
     1u64.checked_shl(back).unwrap_or(0)
 }
 
-impl Default for Link {
+impl Default for LinkState {
     fn default() -> Self {
-        Link {
+        LinkState {
             next_seq: 1,
             sent_at: [Duration::ZERO; SENT],
             heard: None,
@@ -71,16 +71,16 @@ impl Default for Link {
     }
 }
 
-impl Link {
+impl LinkState {
     /// A link between the same two ends over another path: its sequences begin anew, and what was measured of the old
     /// path is the first guess of the new one.
     #[must_use]
-    pub fn anew(&self) -> Link {
-        Link {
+    pub fn anew(&self) -> LinkState {
+        LinkState {
             rtt: self.rtt,
             deviation: self.deviation,
             missing: self.missing,
-            ..Link::default()
+            ..LinkState::default()
         }
     }
 
@@ -140,7 +140,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the header of a packet. It counts once it is [noted](Link::note): when all of its packet was read.
+    /// Reads the header of a packet. It counts once it is [noted](LinkState::note): when all of its packet was read.
     ///
     /// # Errors
     /// A truncated header, or an ack of a packet that was never sent (a protocol error).
@@ -228,13 +228,13 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn header(link: &mut Link, now: Duration) -> [u8; LINK_BYTES] {
+    fn header(link: &mut LinkState, now: Duration) -> [u8; LINK_BYTES] {
         let mut bytes = [0; LINK_BYTES];
         link.write(now, &mut Writer::new(&mut bytes)).unwrap();
         bytes
     }
 
-    fn hear(link: &mut Link, now: Duration, bytes: &[u8]) -> Result<LinkHeader, WireError> {
+    fn hear(link: &mut LinkState, now: Duration, bytes: &[u8]) -> Result<LinkHeader, WireError> {
         let header = link.parse(&mut Reader::new(bytes))?;
         link.note(now, header);
         Ok(header)
@@ -243,7 +243,7 @@ mod tests {
     /// Finding A16: what was only read has not happened.
     #[test]
     fn a_header_counts_once_it_is_noted() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let up = header(&mut a, MS);
         let told = b.parse(&mut Reader::new(&up)).unwrap();
         assert_eq!(b.heard_at(), None);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_excludes_the_peers_wait() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let mut now = MS;
         for _ in 0..200 {
             let up = header(&mut a, now);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn loss_is_counted_once_per_missing_packet() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         for i in 0..1_000u32 {
             let bytes = header(&mut a, i * MS);
             if i % 5 != 0 {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_older_or_repeated_packet_is_told_apart() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let packets: alloc::vec::Vec<_> = (0..4).map(|i| header(&mut a, i * MS)).collect();
         assert!(hear(&mut b, MS, &packets[0]).unwrap().newest);
         assert!(hear(&mut b, MS, &packets[3]).unwrap().newest);
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn an_ack_of_an_unsent_packet_is_a_protocol_error() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let up = header(&mut a, MS);
         hear(&mut b, MS, &up).unwrap();
         let down = header(&mut b, MS);
-        let mut stranger = Link::default();
+        let mut stranger = LinkState::default();
         assert!(hear(&mut stranger, MS, &down).is_err());
         assert_eq!(hear(&mut a, 2 * MS, &down).map(|h| h.newest), Ok(true));
         assert_eq!(a.acked(), 1);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn sequences_never_wrap_inside() {
-        let (mut a, mut b) = (Link::default(), Link::default());
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
         for i in 0..200_000u32 {
             let up = header(&mut a, i * MS);
             assert_eq!(hear(&mut b, i * MS, &up).unwrap().seq, i + 1);

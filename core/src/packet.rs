@@ -14,7 +14,8 @@
 //! ```
 //!
 //! What stands in brackets is there if the first byte, or the byte of rare parts, says so ([`head`]); link is the header
-//! of [`Link`](crate::link::Link). Every packet is decodable alone: the first frame is coded against neutral, the others
+//! of [`LinkState`](crate::link::LinkState). Every packet is decodable alone: the first frame is coded against neutral,
+//! the others
 //! against their predecessor in the same packet. The parts live in the modules below; the session and the match put them
 //! together, and read a packet to its end before any of it counts.
 

@@ -8,10 +8,10 @@ use serde::ser;
 /// What an author's `Serialize` said when it gave up.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Refused(pub(crate) String);
+pub(crate) struct SerializeError(pub(crate) String);
 
-impl ser::Error for Refused {
+impl ser::Error for SerializeError {
     fn custom<T: Display>(reason: T) -> Self {
-        Refused(reason.to_string())
+        SerializeError(reason.to_string())
     }
 }

@@ -14,8 +14,8 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use twinstep_core::simnet::{Link, LinkProfile};
-//! let mut link = Link::new("rtt=100,jitter=0,loss=0".parse::<LinkProfile>().unwrap(), 7);
+//! use twinstep_core::simnet::{SimLink, LinkProfile};
+//! let mut link = SimLink::new("rtt=100,jitter=0,loss=0".parse::<LinkProfile>().unwrap(), 7);
 //! link.up.send(Duration::ZERO, b"hello");
 //! assert_eq!(link.up.poll(Duration::from_millis(49)), None);
 //! assert_eq!(link.up.poll(Duration::from_millis(50)), Some(&b"hello"[..]));
@@ -60,18 +60,18 @@ pub struct LegCounters {
 
 /// Both directions between a client and the server.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct SimLink {
     /// From the client to the server.
     pub up: Leg,
     /// From the server to the client.
     pub down: Leg,
 }
 
-impl Link {
+impl SimLink {
     /// A link whose legs draw from generators of their own.
     #[must_use]
-    pub fn new(profile: LinkProfile, seed: u64) -> Link {
-        Link {
+    pub fn new(profile: LinkProfile, seed: u64) -> SimLink {
+        SimLink {
             up: Leg::new(profile.up, seed),
             down: Leg::new(profile.down, !seed),
         }

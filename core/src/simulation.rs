@@ -321,7 +321,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
 
     /// Whether a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, drawn on
     /// its way from the shown muzzle to its true path. Once the authority has reached the tick at which
-    /// the shot became known, it is promoted and behaves like a local one (seed rows 68, 70).
+    /// the shot became known, it is promoted and behaves like a local one.
     ///
     /// Ghost ⇔ prediction ∧ shooter not local ∧ confirmed < learned(shooter, born).
     #[must_use]

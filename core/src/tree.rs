@@ -14,7 +14,7 @@ use core::fmt::{self, Write};
 
 use serde::ser::{self, Serialize, Serializer};
 
-use crate::refused::Refused;
+use crate::refused::SerializeError;
 
 /// The greatest length of a value's text, in bytes.
 const TEXT_MAX: usize = 128;
@@ -47,14 +47,14 @@ pub(crate) enum Node {
     Map(Vec<(Node, Node)>),
     Variant(&'static str, Box<Node>),
     /// The type's own `Serialize` failed and said this.
-    Refused(Box<str>),
+    SerializeError(Box<str>),
 }
 
 impl Node {
     pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> Node {
         value
             .serialize(Grow)
-            .unwrap_or_else(|Refused(reason)| Node::Refused(reason.into()))
+            .unwrap_or_else(|SerializeError(reason)| Node::SerializeError(reason.into()))
     }
 
     /// The value in at most [`TEXT_MAX`] bytes, escaped.
@@ -124,7 +124,9 @@ impl Node {
                     }
                 }
             }
-            Node::Refused(reason) => write!(out, "not serialisable: {}", reason.escape_default()),
+            Node::SerializeError(reason) => {
+                write!(out, "not serialisable: {}", reason.escape_default())
+            }
         }
     }
 
@@ -278,7 +280,7 @@ impl<T> Growing<T> {
         wrap: fn(Vec<T>) -> Node,
         variant: Option<&'static str>,
         len: usize,
-    ) -> Result<Growing<T>, Refused> {
+    ) -> Result<Growing<T>, SerializeError> {
         Ok(Growing {
             children: Vec::with_capacity(len),
             wrap,
@@ -286,7 +288,7 @@ impl<T> Growing<T> {
         })
     }
 
-    fn grown(self) -> Result<Node, Refused> {
+    fn grown(self) -> Result<Node, SerializeError> {
         let node = (self.wrap)(self.children);
         Ok(match self.variant {
             Some(name) => Node::Variant(name, Box::new(node)),
@@ -297,7 +299,7 @@ impl<T> Growing<T> {
 
 macro_rules! grow_leaves {
     ($($method:ident($value:ident: $of:ty) => $node:expr),* $(,)?) => {$(
-        fn $method(self, $value: $of) -> Result<Node, Refused> {
+        fn $method(self, $value: $of) -> Result<Node, SerializeError> {
             Ok($node)
         }
     )*};
@@ -305,7 +307,7 @@ macro_rules! grow_leaves {
 
 impl Serializer for Grow {
     type Ok = Node;
-    type Error = Refused;
+    type Error = SerializeError;
     type SerializeSeq = Growing<Node>;
     type SerializeTuple = Growing<Node>;
     type SerializeTupleStruct = Growing<Node>;
@@ -334,15 +336,15 @@ impl Serializer for Grow {
         serialize_unit_struct(_name: &'static str) => Node::Unit,
     );
 
-    fn serialize_none(self) -> Result<Node, Refused> {
+    fn serialize_none(self) -> Result<Node, SerializeError> {
         Ok(Node::None)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Node, Refused> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Node, SerializeError> {
         Ok(Node::Some(Box::new(value.serialize(Grow)?)))
     }
 
-    fn serialize_unit(self) -> Result<Node, Refused> {
+    fn serialize_unit(self) -> Result<Node, SerializeError> {
         Ok(Node::Unit)
     }
 
@@ -350,7 +352,7 @@ impl Serializer for Grow {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<Node, Refused> {
+    ) -> Result<Node, SerializeError> {
         value.serialize(Grow)
     }
 
@@ -359,7 +361,7 @@ impl Serializer for Grow {
         _: &'static str,
         _: u32,
         variant: &'static str,
-    ) -> Result<Node, Refused> {
+    ) -> Result<Node, SerializeError> {
         Ok(Node::Variant(variant, Box::new(Node::Unit)))
     }
 
@@ -369,19 +371,23 @@ impl Serializer for Grow {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<Node, Refused> {
+    ) -> Result<Node, SerializeError> {
         Ok(Node::Variant(variant, Box::new(value.serialize(Grow)?)))
     }
 
-    fn serialize_seq(self, len: Option<usize>) -> Result<Growing<Node>, Refused> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<Growing<Node>, SerializeError> {
         Growing::new(Node::Seq, None, len.unwrap_or(0))
     }
 
-    fn serialize_tuple(self, len: usize) -> Result<Growing<Node>, Refused> {
+    fn serialize_tuple(self, len: usize) -> Result<Growing<Node>, SerializeError> {
         Growing::new(Node::Seq, None, len)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Growing<Node>, Refused> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        len: usize,
+    ) -> Result<Growing<Node>, SerializeError> {
         Growing::new(Node::Tuple, None, len)
     }
 
@@ -391,11 +397,11 @@ impl Serializer for Grow {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Growing<Node>, Refused> {
+    ) -> Result<Growing<Node>, SerializeError> {
         Growing::new(Node::Tuple, Some(variant), len)
     }
 
-    fn serialize_map(self, len: Option<usize>) -> Result<Growing<(Node, Node)>, Refused> {
+    fn serialize_map(self, len: Option<usize>) -> Result<Growing<(Node, Node)>, SerializeError> {
         Growing::new(Node::Map, None, len.unwrap_or(0))
     }
 
@@ -403,7 +409,7 @@ impl Serializer for Grow {
         self,
         _: &'static str,
         len: usize,
-    ) -> Result<Growing<(&'static str, Node)>, Refused> {
+    ) -> Result<Growing<(&'static str, Node)>, SerializeError> {
         Growing::new(Node::Struct, None, len)
     }
 
@@ -413,7 +419,7 @@ impl Serializer for Grow {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Growing<(&'static str, Node)>, Refused> {
+    ) -> Result<Growing<(&'static str, Node)>, SerializeError> {
         Growing::new(Node::Struct, Some(variant), len)
     }
 
@@ -426,14 +432,14 @@ macro_rules! grow_elements {
     ($($compound:ident :: $method:ident),*) => {$(
         impl ser::$compound for Growing<Node> {
             type Ok = Node;
-            type Error = Refused;
+            type Error = SerializeError;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerializeError> {
                 self.children.push(value.serialize(Grow)?);
                 Ok(())
             }
 
-            fn end(self) -> Result<Node, Refused> {
+            fn end(self) -> Result<Node, SerializeError> {
                 self.grown()
             }
         }
@@ -444,14 +450,14 @@ macro_rules! grow_fields {
     ($($compound:ident),*) => {$(
         impl ser::$compound for Growing<(&'static str, Node)> {
             type Ok = Node;
-            type Error = Refused;
+            type Error = SerializeError;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Refused> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), SerializeError> {
                 self.children.push((name, value.serialize(Grow)?));
                 Ok(())
             }
 
-            fn end(self) -> Result<Node, Refused> {
+            fn end(self) -> Result<Node, SerializeError> {
                 self.grown()
             }
         }
@@ -468,22 +474,26 @@ grow_fields!(SerializeStruct, SerializeStructVariant);
 
 impl ser::SerializeMap for Growing<(Node, Node)> {
     type Ok = Node;
-    type Error = Refused;
+    type Error = SerializeError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), SerializeError> {
         self.children.push((key.serialize(Grow)?, Node::Unit));
         Ok(())
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerializeError> {
         match self.children.last_mut() {
             Some((_, last)) => *last = value.serialize(Grow)?,
-            None => return Err(Refused("a map's value came before its key".to_owned())),
+            None => {
+                return Err(SerializeError(
+                    "a map's value came before its key".to_owned(),
+                ));
+            }
         }
         Ok(())
     }
 
-    fn end(self) -> Result<Node, Refused> {
+    fn end(self) -> Result<Node, SerializeError> {
         self.grown()
     }
 }

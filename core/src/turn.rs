@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The cadence travels in frames, so snapshot, journal, replay, join and crash repair have it without
-//! further work (seed rows 15, 18 and 47). It changes how fast a match is played, never what happens in it:
+//! further work. It changes how fast a match is played, never what happens in it:
 //! it is outside equality and digest, and a step does not see it.
 
 use core::time::Duration;

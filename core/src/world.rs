@@ -6,7 +6,7 @@
 //!
 //! Snapshot, digest, journal and join are of the world, never of the simulation alone: a snapshot that
 //! forgets the open queries leaves some unanswered for ever. [`Stepper`] is the one place that steps a
-//! world, on the server, in the authority and in the prediction alike (seed row 33).
+//! world, on the server, in the authority and in the prediction alike.
 
 mod state;
 mod stepper;

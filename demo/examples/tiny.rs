@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
-use twinstep_server::{Look, Resolution, host::Server};
+use twinstep_server::{Decision, Look, host::Server};
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Race {
@@ -60,7 +60,7 @@ impl Simulation for Race {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Real chance: two simulations would throw two dice, so the server throws for all.
     let die = |_: &Look<'_, Race>, _: Key, _: &PlayerId| {
-        Resolution::Now(RandomState::new().hash_one("die") as u32 % 6 + 1)
+        Decision::Now(RandomState::new().hash_one("die") as u32 % 6 + 1)
     };
     let game = Server::action(Race::default(), ()).resolver(die);
     let server = game.listen("127.0.0.1:0")?;

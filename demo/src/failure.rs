@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use powderkeg_view::say::Unsaid;
 use powderkeg_view::terminal::TerminalError;
-use twinstep_client::client::{Ended, StartError};
+use twinstep_client::client::{ClientStartError, Ended};
 use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
-use twinstep_udp::{KeyError, SerialsError, TicketError};
+use twinstep_udp::{SerialsError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum Failure {
     },
     /// A key file.
     #[error("{}{}", .0, key_hint(.0))]
-    Key(#[from] KeyError),
+    Key(#[from] TicketKeyError),
     /// The file beside a key file that says which tickets are out of date.
     #[error("{0}")]
     Serials(#[from] SerialsError),
@@ -90,7 +90,7 @@ pub enum Failure {
     },
     /// A client that cannot start.
     #[error("{0}")]
-    Client(#[from] StartError),
+    Client(#[from] ClientStartError),
     /// The terminal.
     #[error("{0}")]
     Terminal(#[from] TerminalError),
@@ -164,10 +164,10 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
-fn key_hint(error: &KeyError) -> &'static str {
+fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
-        KeyError::Exists { .. } => "",
-        KeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
+        TicketKeyError::Exists { .. } => "",
+        TicketKeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
         _ => "\n(`powderkeg key FILE` makes one)",
     }
 }

@@ -20,7 +20,7 @@ use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use twinstep_server::host::{Server, TicketIssuer};
-use twinstep_udp::Key;
+use twinstep_udp::TicketKey;
 
 use crate::args::HostArgs;
 use crate::failure::Failure;
@@ -39,8 +39,8 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         });
     }
     let key = match &args.key_file {
-        Some(file) => Key::load(file)?,
-        None => Key::generate(),
+        Some(file) => TicketKey::load(file)?,
+        None => TicketKey::generate(),
     };
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());

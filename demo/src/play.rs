@@ -20,7 +20,7 @@ use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
-use twinstep_udp::{Key, Ticket};
+use twinstep_udp::{Ticket, TicketKey};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotsOptions, Hands};
@@ -111,7 +111,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
         return Ok(wiring::server(rules, args.seed, here).listen("127.0.0.1:0")?);
     };
     let mut server = wiring::server(rules, args.seed, SEATS)
-        .key(Key::load(key_file)?)
+        .key(TicketKey::load(key_file)?)
         .serials_file(beside(key_file));
     if let Some(public) = args.public {
         server = server.public(public);

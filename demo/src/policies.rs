@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
-    Announce, Claims, Laggards, Resolves, Sealing, TickLength, TurnLength,
+    Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
 };
 
 /// The game is made for 60 ticks a second; whatever else is chosen, it keeps them.
@@ -15,7 +15,7 @@ pub(crate) struct PolicyArgs {
     /// deadline (nobody waits), or wait-for-all[:SECONDS] (who is silent for so long is removed [default: 20]);
     /// waiting for all needs a command delay
     #[arg(long, value_name = "HOW", default_value = "deadline", value_parser = sealing)]
-    sealing: Sealing,
+    sealing: SealWhen,
     /// Turns between an order and its execution, 1 to 4: lockstep without prediction. 0: clients predict
     #[arg(long, value_name = "M", default_value_t = 0)]
     command_delay: u8,
@@ -34,7 +34,7 @@ pub(crate) struct PolicyArgs {
     input_delay: u8,
     /// Who decides blasts: server, or owner (the client of who lit the barrel, checked by the server)
     #[arg(long, value_name = "WHO", default_value = "server", value_parser = resolves)]
-    resolves: Resolves,
+    answered_by: AnsweredBy,
     /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
     /// so many ticks later the server)
     #[arg(long, value_name = "WHO", default_value = "owner-within:40", value_parser = claims)]
@@ -56,7 +56,7 @@ impl PolicyArgs {
             tick_length: slowest.map_or(TickLength::Fixed, |max| TickLength::Adaptive { max }),
             laggards: self.laggards,
             delay_ticks: self.input_delay,
-            resolves: self.resolves,
+            answered_by: self.answered_by,
             claims: self.claims,
             announce: if self.no_announcements || self.command_delay > 0 {
                 Announce::Never
@@ -89,10 +89,10 @@ fn patience(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn sealing(text: &str) -> Result<Sealing, String> {
+fn sealing(text: &str) -> Result<SealWhen, String> {
     match split(text) {
-        ("deadline", None) => Ok(Sealing::Deadline),
-        ("wait-for-all", seconds) => Ok(Sealing::WaitForAll {
+        ("deadline", None) => Ok(SealWhen::Deadline),
+        ("wait-for-all", seconds) => Ok(SealWhen::WaitForAll {
             kick_after: patience(seconds.unwrap_or("20"))?,
         }),
         _ => Err("expected deadline or wait-for-all[:SECONDS]".to_owned()),
@@ -128,10 +128,10 @@ fn laggards(text: &str) -> Result<Laggards, String> {
     }
 }
 
-fn resolves(text: &str) -> Result<Resolves, String> {
+fn resolves(text: &str) -> Result<AnsweredBy, String> {
     match text {
-        "server" => Ok(Resolves::Server),
-        "owner" => Ok(Resolves::Owner),
+        "server" => Ok(AnsweredBy::Server),
+        "owner" => Ok(AnsweredBy::Owner),
         _ => Err("expected server or owner".to_owned()),
     }
 }
@@ -180,11 +180,11 @@ mod tests {
         assert!(all.check().is_ok());
         assert_eq!(
             all.sealing,
-            Sealing::WaitForAll {
+            SealWhen::WaitForAll {
                 kick_after: Duration::from_secs(5)
             }
         );
-        assert_eq!((all.command_delay, all.resolves), (2, Resolves::Owner));
+        assert_eq!((all.command_delay, all.answered_by), (2, AnsweredBy::Owner));
         assert_eq!(all.turn, TurnLength::Adaptive { min: 2, max: 9 });
         assert_eq!(all.claims, Claims::OwnerWithin(9));
         assert_eq!(config("--input-delay 4").unwrap().delay_ticks, 4);

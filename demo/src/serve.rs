@@ -16,7 +16,7 @@ use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_server::host::{
     Durability, JOURNAL_EXTENSION, OnJournalFailure, Stopped, newest_unfinished,
 };
-use twinstep_udp::{Key, SafeSerials, SerialOf, Ticket, TicketSpec};
+use twinstep_udp::{SafeSerials, SerialOf, Ticket, TicketKey, TicketSpec};
 
 use crate::args::{DurabilityArg, FailureArg, ServeArgs, TicketArgs};
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     check_spectators(args)?;
-    let key = Key::load(&args.key_file)?;
+    let key = TicketKey::load(&args.key_file)?;
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let mut server = wiring::server(&rules, seed, args.max_players.into())
@@ -137,7 +137,7 @@ fn unfinished(args: &ServeArgs, folder: &Path, rules: &Rules) -> Result<Option<P
 
 /// Makes a key file.
 pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
-    Key::generate().save(file)?;
+    TicketKey::generate().save(file)?;
     say::err(format_args!(
         "{} is the new key: keep it secret",
         file.display()
@@ -147,7 +147,7 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 
 /// Prints a ticket, or writes it to a file that is its owner's alone.
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
-    let key = Key::load(&args.key_file)?;
+    let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
     // What the server knows to be safe, if this is where it writes that down.
     let serials = SafeSerials::load(beside(&args.key_file))?;

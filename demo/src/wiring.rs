@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use powderkeg_game::{Arbiter, Game, GameShow, Judge, Luck, Rules, terms};
-use twinstep_client::client::StartError;
+use twinstep_client::client::ClientStartError;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::host::Server;
@@ -41,7 +41,7 @@ pub fn client(
     ticket: &Ticket,
     rules: &Arc<Rules>,
     link: Option<(LinkProfile, u64)>,
-) -> Result<Client<Game, GameShow>, StartError> {
+) -> Result<Client<Game, GameShow>, ClientStartError> {
     dial(ticket, terms::session(rules), link)
 }
 
@@ -53,7 +53,7 @@ pub fn dial(
     ticket: &Ticket,
     session: SessionConfig<Game, GameShow>,
     link: Option<(LinkProfile, u64)>,
-) -> Result<Client<Game, GameShow>, StartError> {
+) -> Result<Client<Game, GameShow>, ClientStartError> {
     let mut dialled = 0;
     Client::connect_through(ticket, session, move |transport: UdpClient| match link {
         Some((profile, seed)) => {

@@ -15,10 +15,10 @@ use twinstep_core::turn::Cadence;
 
 /// When a tick, or a turn, is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sealing {
+pub enum SealWhen {
     /// At its own deadline; a missing input is filled. Nobody waits for anybody.
     Deadline,
-    /// When everybody's batch is there (seed rows 8 and 22). Needs a command delay.
+    /// When everybody's batch is there. Needs a command delay.
     WaitForAll {
         /// Who is waited for so long is removed, and the others go on. So is who made the others wait for 20 s within
         /// a minute, however short each time was; where this is longer than 20 s, for so long within three times as
@@ -34,7 +34,7 @@ pub enum TurnLength {
     Fixed(u8),
     /// What clients tell of their pauses counts where the server saw them late.
     /// With a command delay it starts from the largest round trip, without one from `min`; it grows after
-    /// pauses and shrinks when it was quiet (seed rows 40, 47 and 48).
+    /// pauses and shrinks when it was quiet.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,
@@ -48,15 +48,16 @@ pub enum TurnLength {
 pub enum TickLength {
     /// Always [`MatchConfig::tick`].
     Fixed,
-    /// Longer, for everybody, while some machine cannot keep up (seed row 49): until that has cost the others 20 s in a
-    /// minute, or as much as [`Sealing::WaitForAll`] lets them wait for one. From then on the machine trails, and [`Laggards`] says what becomes of it.
+    /// Longer, for everybody, while some machine cannot keep up: until that has cost the others 20 s in a
+    /// minute, or as much as [`SealWhen::WaitForAll`] lets them wait for one. From then on the machine trails, and
+    /// [`Laggards`] says what becomes of it.
     Adaptive {
         /// The longest tick.
         max: Duration,
     },
 }
 
-/// What becomes of a client whose authority trails the match (seed row 46).
+/// What becomes of a client whose authority trails the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Laggards {
     /// Nothing: it trails.
@@ -77,10 +78,10 @@ pub enum Laggards {
 
 /// Who answers the queries that a player's own action asks ([`Key::player`](twinstep_core::Key::player)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolves {
-    /// The server (seed row 52).
+pub enum AnsweredBy {
+    /// The server.
     Server,
-    /// The player's own client; the server if that stays silent, is refused or leaves (seed row 51).
+    /// The player's own client; the server if that stays silent, is refused or leaves.
     Owner,
 }
 
@@ -96,7 +97,7 @@ pub enum Announce {
 /// Who decides what a player claims of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claims {
-    /// Its own client alone (seed row 64: the server tests nothing).
+    /// Its own client alone (the server tests nothing).
     OwnerOnly,
     /// Its own client, or the referee so many ticks later: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).
@@ -122,16 +123,16 @@ pub struct MatchConfig {
     /// The first tick (above 0 when a match begins from a saved state).
     pub start: Tick,
     /// When a tick is sealed.
-    pub sealing: Sealing,
+    pub sealing: SealWhen,
     /// How many ticks are sent at once.
     pub turn: TurnLength,
     /// The command delay m in turns, 0..=4: what is ordered in turn n runs in turn n + m. Fixed for the
-    /// match (seed row 12). 0: no lockstep, clients predict.
+    /// match. 0: no lockstep, clients predict.
     pub command_delay: u8,
     /// What becomes of clients that trail.
     pub laggards: Laggards,
     /// Who answers queries.
-    pub resolves: Resolves,
+    pub answered_by: AnsweredBy,
     /// Whether inputs are announced.
     pub announce: Announce,
     /// Who decides claims.
@@ -227,11 +228,11 @@ impl MatchConfig {
             tick: Duration::from_nanos(16_666_667),
             tick_length: TickLength::Fixed,
             start: Tick(0),
-            sealing: Sealing::Deadline,
+            sealing: SealWhen::Deadline,
             turn: TurnLength::Fixed(2),
             command_delay: 0,
             laggards: Laggards::Ignore,
-            resolves: Resolves::Server,
+            answered_by: AnsweredBy::Server,
             announce: Announce::Ahead,
             claims: Claims::OwnerOnly,
             delay_ticks: 0,
@@ -247,12 +248,12 @@ impl MatchConfig {
     }
 
     /// For strategy games: ticks of 50 ms, turns of 150 ms, orders run two turns later, everybody waits for
-    /// everybody (seed row 74: no pause up to 150 ms on each leg).
+    /// everybody (no pause up to 150 ms on each leg).
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {
             tick: Duration::from_millis(50),
-            sealing: Sealing::WaitForAll {
+            sealing: SealWhen::WaitForAll {
                 kick_after: Duration::from_secs(20),
             },
             turn: TurnLength::Fixed(3),
@@ -288,7 +289,7 @@ impl MatchConfig {
         if self.command_delay > COMMAND_DELAY_MAX {
             return Err(ConfigError::CommandDelay(self.command_delay));
         }
-        if let Sealing::WaitForAll { kick_after } = self.sealing {
+        if let SealWhen::WaitForAll { kick_after } = self.sealing {
             if self.command_delay == 0 {
                 return Err(ConfigError::WaitWithoutDelay);
             }
@@ -334,7 +335,7 @@ impl MatchConfig {
             ),
             ("the first tick", self.start != next.start),
             ("the number of seats", self.players_max != next.players_max),
-            ("who answers queries", self.resolves != next.resolves),
+            ("who answers queries", self.answered_by != next.answered_by),
             ("the spectators' delay", self.spectators != next.spectators),
             ("the build", self.build != next.build),
             ("when it began", self.unix_time != next.unix_time),

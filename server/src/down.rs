@@ -31,7 +31,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use crate::config::Announce;
 use crate::history::History;
 use crate::outbox::Outbox;
-use crate::peer::{Peer, Stage};
+use crate::peer::{Peer, SessionStage};
 use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames.
@@ -265,7 +265,7 @@ impl<S: Simulation> Telling<'_, S> {
             };
             at = out.len();
             if reached == self.next
-                && peer.stage == Stage::Playing
+                && peer.stage == SessionStage::Playing
                 && !peer.is_spectator()
                 && self.announce(peer.own(), out)?
             {
@@ -307,7 +307,7 @@ impl<S: Simulation> Telling<'_, S> {
         }
         if let Some((number, company)) = self.company
             && peer.company_told != number
-            && peer.stage == Stage::Playing
+            && peer.stage == SessionStage::Playing
         {
             rare.add(RareDown::Company);
             out.bytes(company)?;

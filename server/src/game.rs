@@ -26,9 +26,9 @@ use crate::config::{ConfigError, MatchConfig};
 use crate::down::Pages;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
-use crate::incident::{Incident, Told};
+use crate::incident::{Incident, Notices};
 use crate::outbox::{Outbox, Output};
-use crate::peer::{Peer, PeerId, Stage};
+use crate::peer::{Peer, PeerId, SessionStage};
 use crate::seat::{Seat, SeatStats};
 use crate::up::Said;
 
@@ -73,14 +73,14 @@ use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
 pub(crate) use ended::{is_over, is_resumable};
-pub use errors::{ResumeError, StartError};
+pub use errors::{MatchStartError, ResumeError};
 pub use fold::{Folded, Unfolded};
 use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use origin::{Origin, Start};
 use people::People;
-use sealing::Sealing;
+use sealing::SealingDesk;
 use snapshots::Snapshots;
 use truth::Truth;
 
@@ -96,7 +96,7 @@ pub struct Match<S: Simulation> {
     seats: Vec<Seat<S>>,
     /// The packet that is being read.
     said: Said<S>,
-    sealing: Sealing<S>,
+    sealing: SealingDesk<S>,
     asking: Asking<S>,
     journal: JournalOut<S>,
     outbox: Outbox<S::Outcome>,
@@ -119,7 +119,7 @@ impl<S: Simulation> Match<S> {
         sim: S,
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, MatchStartError> {
         config.check()?;
         let hello = Hello::of::<S>(&rules, &config.build)?;
         let world = World::new(sim, config.start).clocked(config.cadence());
@@ -139,7 +139,7 @@ impl<S: Simulation> Match<S> {
         history: History<S>,
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, MatchStartError> {
         Ok(Match {
             origin: Origin {
                 hello,
@@ -151,7 +151,7 @@ impl<S: Simulation> Match<S> {
             people: People::default(),
             seats: (0..config.players_max).map(|_| Seat::new()).collect(),
             said: Said::default(),
-            sealing: Sealing::new(config.start),
+            sealing: SealingDesk::new(config.start),
             asking: Asking::new(resolver),
             journal: JournalOut::none(),
             outbox: Outbox::new(),
@@ -173,7 +173,7 @@ impl<S: Simulation> Match<S> {
     ///
     /// # Errors
     /// Names too long for a journal's head.
-    pub fn keep_journal(&mut self) -> Result<(), StartError> {
+    pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
         self.journal = JournalOut::start(
             &self.origin.hello,
             &self.config,
@@ -187,7 +187,7 @@ impl<S: Simulation> Match<S> {
     ///
     /// # Errors
     /// A value out of its range, or one that is fixed for the match: then nothing changes. The command delay
-    /// is one of these (seed row 12).
+    /// is one of these.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
             // The journal knows when the match began, as in `resume`; so an author's own unchanged configuration fits.
@@ -241,7 +241,7 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// With a command delay: batches of a player that wait for their turn, at most m (seed row 13).
+    /// With a command delay: batches of a player that wait for their turn, at most m.
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
         let turn = self.truth.world.turn().number;
@@ -276,13 +276,16 @@ impl<S: Simulation> Match<S> {
 
     /// How far a session has come; `None`: there is no such session.
     #[must_use]
-    pub fn stage(&self, peer: PeerId) -> Option<Stage> {
+    pub fn stage(&self, peer: PeerId) -> Option<SessionStage> {
         let session = self.people.peer(peer);
-        let caller = self.people.is_caller(peer).then_some(Stage::Greeting);
+        let caller = self
+            .people
+            .is_caller(peer)
+            .then_some(SessionStage::Greeting);
         session.map(|p| p.stage).or(caller)
     }
 
-    /// By how many ticks a session's authority trails the server, as its client tells (seed row 45).
+    /// By how many ticks a session's authority trails the server, as its client tells.
     #[must_use]
     pub fn lag(&self, peer: PeerId) -> Option<u32> {
         self.people
@@ -326,7 +329,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// What a host has not logged yet.
-    pub(crate) fn unlogged(&mut self) -> (&mut Told<Report>, &mut Told<Incident>) {
+    pub(crate) fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (&mut self.noted.reports, &mut self.noted.incidents)
     }
 

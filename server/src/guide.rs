@@ -92,7 +92,7 @@
 //!
 //! | policy | choices | what it means |
 //! |---|---|---|
-//! | [`Sealing`] | `Deadline` | a tick is sealed at its deadline, and the server fills missing inputs; nobody waits |
+//! | [`SealWhen`] | `Deadline` | a tick is sealed at its deadline, and the server fills missing inputs; nobody waits |
 //! | | `WaitForAll` | a turn is sealed when everybody's commands are there; a player who is silent for too long is removed; needs a command delay |
 //! | [`command_delay`] | 0 | clients predict |
 //! | | 1 to 4 turns | lockstep: what is ordered in turn n runs in turn n + m |
@@ -104,7 +104,7 @@
 //! | | `Hold` | the match waits for it; bearable is at most 250 ms at once and 2 s a minute |
 //! | | `Kick` | it is removed when it has trailed for too long |
 //! | [`delay_ticks`] | 0 to 32 ticks | the input delay: more delay, fewer wrong guesses; not with a command delay |
-//! | [`Resolves`] | `Server` | the server answers every query |
+//! | [`AnsweredBy`] | `Server` | the server answers every query |
 //! | | `Owner` | the client of the player who caused the query answers it, and the server checks the answer |
 //! | [`Claims`] | `OwnerOnly` | the player's own screen decides what the player claims, such as its death |
 //! | | `OwnerWithin` | the same; if no claim comes, the server decides so many ticks later |
@@ -168,7 +168,7 @@
 //! | `start` | says what the match began with; see below |
 //! | `guess` | guesses what other players hold while nothing is known; without it, their last input is repeated |
 //! | `speculate` | guesses outcomes, so that a likely answer is shown at once |
-//! | `resolve` | answers queries of own players, where [`Resolves::Owner`] is chosen |
+//! | `resolve` | answers queries of own players, where [`AnsweredBy::Owner`] is chosen |
 //! | `show` | says which poses to draw; the client interpolates them and lets corrections fade |
 //! | `reconcile` | rebuilds predictions in the game's thread, or in the background |
 //! | `names` | what the players at this screen want to be called |
@@ -217,12 +217,12 @@
 //! [`MatchConfig::action`]: crate::config::MatchConfig::action
 //! [`MatchConfig::strategy`]: crate::config::MatchConfig::strategy
 //! [`MatchConfig::check`]: crate::config::MatchConfig::check
-//! [`Sealing`]: crate::config::Sealing
+//! [`SealWhen`]: crate::config::SealWhen
 //! [`TurnLength`]: crate::config::TurnLength
 //! [`TickLength`]: crate::config::TickLength
 //! [`Laggards`]: crate::config::Laggards
-//! [`Resolves`]: crate::config::Resolves
-//! [`Resolves::Owner`]: crate::config::Resolves::Owner
+//! [`AnsweredBy`]: crate::config::AnsweredBy
+//! [`AnsweredBy::Owner`]: crate::config::AnsweredBy::Owner
 //! [`Claims`]: crate::config::Claims
 //! [`Announce`]: crate::config::Announce
 //! [`Spectators`]: crate::config::Spectators

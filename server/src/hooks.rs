@@ -46,7 +46,7 @@ impl<'a, S: Simulation> Look<'a, S> {
     }
 
     /// The newest confirmed tick that `player`'s screen was built on, as its client told: monotone, at
-    /// most 15 ticks back (seed row 79). For outcomes that compensate for what the player saw.
+    /// most 15 ticks back. For outcomes that compensate for what the player saw.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let told = self.views.get(player.index()).copied().unwrap_or_default();
@@ -55,7 +55,7 @@ impl<'a, S: Simulation> Look<'a, S> {
 }
 
 /// An outcome, or work that leads to one.
-pub enum Resolution<O> {
+pub enum Decision<O> {
     /// The outcome; it rides with the next tick.
     Now(O),
     /// A job that runs elsewhere and takes its time; unanswered after
@@ -71,20 +71,14 @@ pub enum Resolution<O> {
 /// again: outcomes come from the journal then, and only open queries are asked anew, under the same key.
 pub trait Resolver<S: Simulation>: Send + 'static {
     /// The answer to `query`, asked under `key` by the step just done.
-    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query)
-    -> Resolution<S::Outcome>;
+    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome>;
 }
 
 impl<S: Simulation, F> Resolver<S> for F
 where
-    F: FnMut(&Look<'_, S>, Key, &S::Query) -> Resolution<S::Outcome> + Send + 'static,
+    F: FnMut(&Look<'_, S>, Key, &S::Query) -> Decision<S::Outcome> + Send + 'static,
 {
-    fn resolve(
-        &mut self,
-        look: &Look<'_, S>,
-        key: Key,
-        query: &S::Query,
-    ) -> Resolution<S::Outcome> {
+    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
         self(look, key, query)
     }
 }
@@ -100,7 +94,7 @@ pub trait Referee<S: Simulation>: Send + 'static {
         claimed: bool,
     ) -> bool;
 
-    /// Under [`Resolves::Owner`](crate::config::Resolves::Owner): whether this answer of a player's own client
+    /// Under [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner): whether this answer of a player's own client
     /// to its own `query` may stand. If not, the server's resolver answers.
     ///
     /// A client can be made to say anything. So none stands unless a game says which do: a referee that does not write

@@ -214,16 +214,16 @@ impl fmt::Display for Incident {
 
 /// What is to be told, to two who do not wait for each other: a log, which misses none while there is room, and an
 /// author's own code, which gets the newest if it asks rarely.
-pub(crate) struct Told<T> {
+pub(crate) struct Notices<T> {
     most: usize,
     log: VecDeque<T>,
     author: VecDeque<T>,
 }
 
-impl<T: Clone> Told<T> {
+impl<T: Clone> Notices<T> {
     /// Keeps so many for each.
     pub(crate) fn new(most: usize) -> Self {
-        Told {
+        Notices {
             most,
             log: VecDeque::new(),
             author: VecDeque::new(),

@@ -41,7 +41,7 @@ mod up;
 
 pub use config::MatchConfig;
 pub use game::{Match, MatchStats};
-pub use hooks::{Look, Referee, Resolution, Resolver};
+pub use hooks::{Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;

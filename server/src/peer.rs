@@ -10,7 +10,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::gaps::Gaps;
 use twinstep_core::{PlayerId, Tick};
@@ -38,7 +38,7 @@ pub struct PeerId(pub u64);
 
 /// How far a session has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum SessionStage {
     /// Nothing agreed yet.
     Greeting,
     /// A world is on its way.
@@ -63,12 +63,12 @@ pub(crate) struct Peer {
     pub(crate) id: PeerId,
     pub(crate) identity: String,
     pub(crate) players: ArrayVec<PlayerId, SEATS_MAX>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: SessionStage,
     pub(crate) since: Duration,
     /// Since when it asks for a world, and when it asked last.
     pub(crate) asked_since: Option<Duration>,
     pub(crate) asked_at: Duration,
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(crate) lane_out: LaneSender,
     pub(crate) lane_in: LaneReceiver,
     /// The next frame that the client wants: all before it are acknowledged.
@@ -139,11 +139,11 @@ impl Peer {
             id,
             identity,
             players,
-            stage: Stage::Greeting,
+            stage: SessionStage::Greeting,
             since: now,
             asked_since: None,
             asked_at: now,
-            link: Link::default(),
+            link: LinkState::default(),
             lane_out: LaneSender::new(WORLD_BYTES_MAX),
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
             wanted: Tick(0),
@@ -227,7 +227,7 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    pub(crate) fn enter(&mut self, stage: Stage, now: Duration) {
+    pub(crate) fn enter(&mut self, stage: SessionStage, now: Duration) {
         self.stage = stage;
         self.since = now;
         self.progress_at = now;
@@ -235,7 +235,7 @@ impl Peer {
 
     /// Whether its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
-        self.stage == Stage::Loading && !self.has_loaded() && !self.standing.gave_way()
+        self.stage == SessionStage::Loading && !self.has_loaded() && !self.standing.gave_way()
     }
 
     /// Whether it has the world that it begins with, or needed none.
@@ -259,9 +259,9 @@ impl Peer {
     pub(crate) fn is_overdue(&self, now: Duration) -> bool {
         let gave_way = self.standing.gave_way();
         match self.stage {
-            Stage::Greeting => gave_way,
-            Stage::Loading => !self.has_loaded() && (gave_way || self.is_stalled(now)),
-            Stage::CatchingUp | Stage::Playing => false,
+            SessionStage::Greeting => gave_way,
+            SessionStage::Loading => !self.has_loaded() && (gave_way || self.is_stalled(now)),
+            SessionStage::CatchingUp | SessionStage::Playing => false,
         }
     }
 
@@ -275,7 +275,7 @@ impl Peer {
 
     /// The server saw that this session is late; of one that has just come that says nothing.
     pub(crate) fn note_late(&mut self, now: Duration) {
-        if self.stage == Stage::Playing && now.saturating_sub(self.since) >= SETTLED_AFTER {
+        if self.stage == SessionStage::Playing && now.saturating_sub(self.since) >= SETTLED_AFTER {
             self.late_at = Some(now);
         }
     }
@@ -302,7 +302,7 @@ impl Peer {
 
     /// Whether a ticket to return with is due now; if so, the next one is due a while later.
     pub(crate) fn takes_ticket(&mut self, now: Duration) -> bool {
-        let due = self.stage == Stage::Playing
+        let due = self.stage == SessionStage::Playing
             && self.ticket_due.is_none_or(|due| now >= due)
             // Not behind a world: a ticket is of use at once, or never.
             && self.lane_out.is_idle();

@@ -18,7 +18,7 @@ use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 use crate::caught::Caught;
 use crate::config::MatchConfig;
 use crate::hooks::Look;
-use crate::seat::{Refused, Seat};
+use crate::seat::{NotAdmitted, Seat};
 
 mod orders;
 mod queries;
@@ -34,7 +34,7 @@ const RETURN_AFTER: Duration = Duration::from_secs(5);
 /// Builds frames.
 pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<NotAdmitted>,
     /// Players whose claim in the sealed frame is the referee's word, not their own.
     pub(crate) owed: PlayerSet,
     of: PhantomData<fn() -> S>,
@@ -178,7 +178,7 @@ impl<S: Simulation> Sealer<S> {
                 .all(|left| left.player != order.player)
             {
                 seats[order.player.index()].stats.claims -= 1;
-                self.refused.push(Refused {
+                self.refused.push(NotAdmitted {
                     player: order.player,
                     claim: true,
                     seq: order.seq,
@@ -194,7 +194,7 @@ impl<S: Simulation> Sealer<S> {
                 let stats = &mut seats[order.player.index()].stats;
                 stats.accepted -= 1;
                 stats.refused += 1;
-                self.refused.push(Refused {
+                self.refused.push(NotAdmitted {
                     player: order.player,
                     claim: false,
                     seq: order.seq,

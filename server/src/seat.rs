@@ -40,7 +40,7 @@ pub(crate) struct Held<C> {
 }
 
 /// An order that was not admitted.
-pub(crate) struct Refused {
+pub(crate) struct NotAdmitted {
     pub(crate) player: PlayerId,
     pub(crate) claim: bool,
     pub(crate) seq: u32,
@@ -111,9 +111,9 @@ pub(crate) struct Seat<S: Simulation> {
 /// A batch that breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchError {
-    /// More batches than m are open: it was not closed by a turn that was executed (seed row 13).
+    /// More batches than m are open: it was not closed by a turn that was executed.
     TooFar,
-    /// Another content for a turn that has one (seed row 10).
+    /// Another content for a turn that has one.
     Changed,
 }
 
@@ -202,7 +202,7 @@ impl<S: Simulation> Seat<S> {
 
     /// Forgets what is held, as its player leaves. Orders that waited for their tick are refused by that.
     #[must_use = "whoever gave an order must hear of its fate"]
-    pub(crate) fn purge(&mut self) -> Vec<Refused> {
+    pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
         self.spoke = None;
         self.awaited_from = u32::MAX;
@@ -210,7 +210,7 @@ impl<S: Simulation> Seat<S> {
         self.answers.clear();
         self.stats.refused += self.commands.len() as u64;
         let refused = |claim: bool| {
-            move |held: Held<S::Command>| Refused {
+            move |held: Held<S::Command>| NotAdmitted {
                 player: held.order.player,
                 claim,
                 seq: held.order.seq,

@@ -15,7 +15,7 @@ use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 
 use crate::cost::Cost;
-use crate::seat::Refused;
+use crate::seat::NotAdmitted;
 
 /// An identity gets a world to join with, and thereby joins, at most once in so long.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
@@ -232,7 +232,7 @@ impl Standings {
     }
 
     /// An order of a player without a session is refused: it hears of it when it is back.
-    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: &Refused) {
+    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: &NotAdmitted) {
         let mut standing = self.take(identity, false);
         if standing.untold.len() < 2 * COMMANDS_OPEN_MAX {
             let told = (refused.player, refused.claim, refused.seq);

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Each lowering is a trial: if it brings back what the raise had cured, it is taken back, and the next
-//! trial waits twice as long; one that holds halves the wait again (seed row 48: no oscillation). The times are this project's own choice, tuned
-//! in virtual time; the mechanism is Stone Monarch's (seed rows 40, 47 to 49).
+//! trial waits twice as long; one that holds halves the wait again (no oscillation). The times are this project's own
+//! choice, tuned
+//! in virtual time; the mechanism is Stone Monarch's.
 
 use std::time::Duration;
 
@@ -206,7 +207,7 @@ impl Tempo {
     }
 }
 
-/// The turn that a round trip fits into (seed rows 25 and 40).
+/// The turn that a round trip fits into.
 pub(crate) fn turn_of(rtt: Duration, tick: Duration) -> u8 {
     rtt.as_nanos()
         .div_ceil(tick.as_nanos().max(1))

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::lane::LaneAck;
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
-use crate::peer::{Peer, Stage};
+use crate::peer::{Peer, SessionStage};
 use crate::seat::{Arrival, BatchError, Seat};
 pub(crate) use said::Said;
 use said::{Near, Packet};
@@ -40,7 +40,7 @@ pub(crate) enum Asked {
 
 /// Where the match stands, for whoever reads what a session says.
 #[derive(Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct MatchPosition {
     pub(crate) now: Duration,
     /// The next tick to be sealed.
     pub(crate) next: Tick,
@@ -69,7 +69,7 @@ pub(crate) enum Greeting {
 pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
     let mut packet = Reader::new(bytes);
     let (kind, parts) = UpKind::read(packet.u8()?)?;
-    Link::default().parse(&mut packet)?;
+    LinkState::default().parse(&mut packet)?;
     match kind {
         UpKind::Hello if !parts.has(UpPart::LaneAck) => {
             let hello = Hello::read(&mut packet)?;
@@ -94,13 +94,13 @@ pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
-    standing: Standing,
+    position: MatchPosition,
     said: &mut Said<S>,
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
     peer.bytes_up += bytes.len() as u64;
     peer.packets_up += 1;
-    let now = standing.now;
+    let now = position.now;
     let mut packet = Reader::new(bytes);
     let (kind, parts) = UpKind::read(packet.u8()?)?;
     let header = peer.link.parse(&mut packet)?;
@@ -110,13 +110,13 @@ pub(crate) fn read<S: Simulation>(
     }
     let near = Near {
         wanted: peer.wanted,
-        next: standing.next,
-        turn: standing.turn,
-        command_delay: standing.command_delay,
+        next: position.next,
+        turn: position.turn,
+        command_delay: position.command_delay,
         players: &peer.players,
     };
     let asked = match said.read(kind, parts, &mut packet, &near)? {
-        Packet::Hello(hello) if peer.stage == Stage::Greeting => Asked::Join(hello),
+        Packet::Hello(hello) if peer.stage == SessionStage::Greeting => Asked::Join(hello),
         Packet::Hello(_) => Asked::Nothing,
         Packet::Loading(ack) => {
             check_lane_ack(peer, Some(&ack))?;
@@ -124,8 +124,8 @@ pub(crate) fn read<S: Simulation>(
             Asked::Nothing
         }
         Packet::Play => {
-            check(peer, seats, standing, said)?;
-            heed(peer, seats, standing, header.newest, said);
+            check(peer, seats, position, said)?;
+            heed(peer, seats, position, header.newest, said);
             match (said.heal, said.evidence) {
                 (Some(tick), _) => Asked::Heal(tick),
                 (_, Some(tick)) => Asked::Evidence(tick),
@@ -148,13 +148,13 @@ pub(crate) fn read<S: Simulation>(
 fn check<S: Simulation>(
     peer: &Peer,
     seats: &[Seat<S>],
-    standing: Standing,
+    position: MatchPosition,
     said: &Said<S>,
 ) -> Result<(), WireError> {
-    if peer.stage == Stage::Greeting {
+    if peer.stage == SessionStage::Greeting {
         return Err(WireError::Malformed("it plays before it joined"));
     }
-    let (next, m) = (standing.turn, standing.command_delay);
+    let (next, m) = (position.turn, position.command_delay);
     for (seat, turn, input) in &said.batches {
         let seat = &seats[peer.players[*seat].index()];
         seat.check_batch(next, m, *turn, input)
@@ -170,18 +170,18 @@ fn check<S: Simulation>(
 fn heed<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
-    standing: Standing,
+    position: MatchPosition,
     newest: bool,
     said: &mut Said<S>,
 ) {
-    let Standing { now, next, .. } = standing;
+    let MatchPosition { now, next, .. } = position;
     take_lane_ack(peer, now, said.lane_ack.as_ref());
-    if peer.stage != Stage::Loading {
-        heed_progress(peer, standing, newest, said.wanted, said.view);
+    if peer.stage != SessionStage::Loading {
+        heed_progress(peer, position, newest, said.wanted, said.view);
     } else if peer.has_loaded() && said.wanted >= peer.wanted {
         // Whoever has not acknowledged its world has none to play on from, whatever it says.
         peer.standing.note_loaded();
-        peer.enter(Stage::CatchingUp, now);
+        peer.enter(SessionStage::CatchingUp, now);
         peer.wanted = said.wanted;
     }
     if newest {
@@ -217,7 +217,7 @@ fn heed<S: Simulation>(
             peer.refuse(player, true, seq);
         }
     }
-    heed_batches(peer, seats, standing, said);
+    heed_batches(peer, seats, position, said);
     for (owner, answer) in said.answers.drain(..) {
         let seat = &mut seats[owner.index()];
         if seat.answers.len() < ANSWERS_MAX {
@@ -227,10 +227,10 @@ fn heed<S: Simulation>(
 }
 
 /// How far its client has come, and whether that is late.
-fn heed_progress(peer: &mut Peer, standing: Standing, newest: bool, wanted: Tick, view: Tick) {
-    let now = standing.now;
+fn heed_progress(peer: &mut Peer, position: MatchPosition, newest: bool, wanted: Tick, view: Tick) {
+    let now = position.now;
     if newest && wanted > peer.wanted {
-        if now.saturating_sub(peer.progress_at) > standing.turn_length * 2 + standing.tick * 2 {
+        if now.saturating_sub(peer.progress_at) > position.turn_length * 2 + position.tick * 2 {
             peer.note_late(now);
         }
         peer.wanted = wanted;
@@ -243,26 +243,26 @@ fn heed_progress(peer: &mut Peer, standing: Standing, newest: bool, wanted: Tick
 fn heed_batches<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
-    standing: Standing,
+    position: MatchPosition,
     said: &Said<S>,
 ) {
-    let next = standing.turn;
+    let next = position.turn;
     let mut newest = None;
     for (seat, turn, input) in &said.batches {
         let seat = &mut seats[peer.players[*seat].index()];
         if seat.offer_batch(next, *turn, input) {
             newest = Some(*turn);
-            seat.spoke = Some(standing.next);
+            seat.spoke = Some(position.next);
         }
     }
     if let Some(turn) = newest {
         let ms = |time: Duration| time.as_millis() as i64;
         let ahead = i64::from(turn) - i64::from(next);
-        let due = ms(standing.due) + ahead * ms(standing.turn_length);
-        let slack = due - ms(standing.now);
+        let due = ms(position.due) + ahead * ms(position.turn_length);
+        let slack = due - ms(position.now);
         peer.note_slack(slack);
         if slack < 0 {
-            peer.note_late(standing.now);
+            peer.note_late(position.now);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use twinstep_core::Mwc;
 use twinstep_core::bounds::{DELAY_MAX, PLAYERS_MAX};
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 
 use crate::edges::Edges;
 use crate::history::History;
@@ -276,7 +276,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         match (self.luck.below(3), who) {
             (0, Some(who)) => {
                 let stage = self.rig.game.stage(self.rig.clients[who].peer);
-                let is_on_its_way = stage.is_some_and(|stage| stage != Stage::Playing);
+                let is_on_its_way = stage.is_some_and(|stage| stage != SessionStage::Playing);
                 self.run
                     .reached
                     .note_if(is_on_its_way, Edge::ClientKilledWhileJoining);
@@ -303,7 +303,8 @@ impl<'a, S: Play> Chaos<'a, S> {
     fn server_is_killed_once(&mut self) {
         self.run.forget(&self.rig);
         let stages = self.rig.clients.iter().map(|c| self.rig.game.stage(c.peer));
-        let on_the_way = |stage: Option<Stage>| stage.is_some_and(|stage| stage != Stage::Playing);
+        let on_the_way =
+            |stage: Option<SessionStage>| stage.is_some_and(|stage| stage != SessionStage::Playing);
         let is_on_its_way = stages.into_iter().any(on_the_way);
         self.run
             .reached

@@ -10,7 +10,7 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Never, Simulation};
-use twinstep_server::{Look, Match, MatchConfig, Output, PeerId, Resolution, Resolver};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Resolver};
 
 /// A match, and sessions that draw in step with each other.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
@@ -68,9 +68,7 @@ impl Simulation for Heavy {
 
 /// A resolver for games that ask nothing.
 pub fn unasked<S: Simulation>() -> impl Resolver<S> {
-    |_: &Look<'_, S>, _, _: &S::Query| -> Resolution<S::Outcome> {
-        unreachable!("nothing is asked")
-    }
+    |_: &Look<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> { unreachable!("nothing is asked") }
 }
 
 impl<S: Simulation, V: Show<S>> Direct<S, V> {

@@ -6,7 +6,7 @@ use twinstep_core::frame::RosterChange;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, PlayerId, Schedule, Simulation, Table, Tick,
 };
-use twinstep_server::Resolution;
+use twinstep_server::Decision;
 
 use crate::rig::{Play, Sticks};
 
@@ -233,9 +233,9 @@ impl Play for History {
                 expected(*query)
             };
             match chance.below(10) {
-                0..=6 => Resolution::Now(answer),
-                7 | 8 => Resolution::Later(Box::new(move || answer)),
-                _ => Resolution::Later(Box::new(move || answer ^ NEVER)),
+                0..=6 => Decision::Now(answer),
+                7 | 8 => Decision::Later(Box::new(move || answer)),
+                _ => Decision::Later(Box::new(move || answer ^ NEVER)),
             }
         }
     }

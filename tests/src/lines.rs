@@ -16,12 +16,12 @@ use twinstep_client::client::Ended;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_server::{JobId, Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, Key, PACKET_MAX, SendError, ServerConfig, ServerEndpoint,
-    ServerEvent, SessionId, Ticket, TicketSpec, Transport, TransportState,
+    ClientEndpoint, ClientEvent, PACKET_MAX, SendError, ServerConfig, ServerEndpoint, ServerEvent,
+    SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
 };
 
 use crate::rig::{Play, Sticks};
@@ -41,7 +41,7 @@ const PORT_BYTES: usize = 2;
 
 /// The wires of one machine: a link to each address of the server, shared by all its sockets.
 struct Cable {
-    links: Vec<Link>,
+    links: Vec<SimLink>,
     inboxes: BTreeMap<u16, VecDeque<(usize, Vec<u8>)>>,
     next_port: u16,
 }
@@ -173,7 +173,7 @@ pub struct Lines<S: Play> {
     /// Where those who join from now on rebuild their predictions: in threads, if elsewhere.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
-    key: Key,
+    key: TicketKey,
     servers: Vec<SocketAddr>,
     endpoint: ServerEndpoint,
     /// Which address of the server a client's socket speaks to.
@@ -197,7 +197,7 @@ impl<S: Play> Lines<S> {
         let rules = Arc::new(S::rules(0));
         let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
         let game = Match::new(MatchConfig::action(), sim, rules.clone(), resolver);
-        let key = Key::generate();
+        let key = TicketKey::generate();
         let servers: Vec<SocketAddr> = (1..=addresses)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7_777)))
             .collect();
@@ -228,8 +228,8 @@ impl<S: Play> Lines<S> {
     pub fn join(&mut self, identity: &str) -> usize {
         let n = self.players.len();
         let seed = self.seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let links =
-            (0..self.servers.len() as u64).map(|at| Link::new(self.profile, seed.wrapping_add(at)));
+        let links = (0..self.servers.len() as u64)
+            .map(|at| SimLink::new(self.profile, seed.wrapping_add(at)));
         let cable = Arc::new(Mutex::new(Cable {
             links: links.collect(),
             inboxes: BTreeMap::new(),
@@ -469,7 +469,11 @@ impl<S: Play> Lines<S> {
     }
 }
 
-fn endpoint<S: Simulation>(key: &Key, servers: &[SocketAddr], now: Duration) -> ServerEndpoint {
+fn endpoint<S: Simulation>(
+    key: &TicketKey,
+    servers: &[SocketAddr],
+    now: Duration,
+) -> ServerEndpoint {
     let config = ServerConfig {
         keys: std::slice::from_ref(key),
         public_addresses: servers,

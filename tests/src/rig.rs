@@ -11,9 +11,9 @@ use twinstep_client::{Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, Tick};
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{JobId, Match, PeerId};
 
 use asked::Asked;
@@ -294,9 +294,9 @@ impl<S: Play> Rig<S> {
         Session::new(config).expect("rules without NaN")
     }
 
-    fn new_net(&self, peer: PeerId) -> Link {
+    fn new_net(&self, peer: PeerId) -> SimLink {
         let seed = self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut net = Link::new(self.config.link, seed);
+        let mut net = SimLink::new(self.config.link, seed);
         net.up.reserve(256);
         net.down.reserve(256);
         net
@@ -408,7 +408,7 @@ impl<S: Play> Rig<S> {
     pub fn all_play(&self) -> bool {
         self.clients
             .iter()
-            .all(|c| self.game.stage(c.peer) == Some(Stage::Playing))
+            .all(|c| self.game.stage(c.peer) == Some(SessionStage::Playing))
     }
 
     /// A fraction of chance, for plans.

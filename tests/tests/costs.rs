@@ -11,8 +11,8 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{PlayerId, Presence};
 use twinstep_server::PeerId;
-use twinstep_server::config::{Laggards, Sealing, Spectators, TurnLength};
-use twinstep_server::peer::Stage;
+use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
+use twinstep_server::peer::SessionStage;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
 
@@ -141,7 +141,7 @@ fn nobody_is_removed_where_all_are_equally_slow() {
 #[test]
 fn a_longer_patience_is_a_larger_budget() {
     let mut config = RigConfig::strategy(6, LinkProfile::LAN);
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 60,
     };
     let mut rig = Rig::<History>::new(config);
@@ -253,7 +253,7 @@ fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.clients = 2;
     config.policies.players_max = 4;
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 3,
     };
     let mut rig = Rig::<History>::new(config);
@@ -268,7 +268,7 @@ fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
     rig.run(SECOND * 12);
     let client = &rig.clients[single];
     assert_eq!(client.session.seats(), [stays]);
-    assert_eq!(rig.game.stage(client.peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(client.peer), Some(SessionStage::Playing));
     assert_eq!(rig.game.world().presence(goes), Presence::Absent);
     // It is cut, and comes back at once: nothing keeps it out.
     rig.cut(single);
@@ -276,5 +276,5 @@ fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
     rig.redial(single);
     rig.run(SECOND * 3);
     let peer = rig.clients[single].peer;
-    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
 }

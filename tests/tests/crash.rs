@@ -8,8 +8,8 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
-use twinstep_server::config::{ConfigError, Sealing, TurnLength};
-use twinstep_server::peer::Stage;
+use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
+use twinstep_server::peer::SessionStage;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
 
@@ -175,7 +175,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
     let playing = |rig: &Rig<History>| {
         let stages = rig.clients.iter().map(|c| rig.game.stage(c.peer));
         stages
-            .filter(|stage| *stage == Some(Stage::Playing))
+            .filter(|stage| *stage == Some(SessionStage::Playing))
             .count()
     };
     assert_eq!(playing(&rig), 3, "they are in, though the clock stands");
@@ -202,7 +202,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
 #[test]
 fn after_a_restart_nobody_is_kicked_while_it_is_excused() {
     let mut config = RigConfig::strategy(9, LinkProfile::LAN);
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 2,
     };
     let mut rig = Rig::<History>::new(config);

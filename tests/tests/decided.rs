@@ -16,7 +16,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, codec};
-use twinstep_server::config::{Claims, Resolves};
+use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
 use twinstep_tests::direct::Direct;
 use twinstep_tests::powderkeg::CAMPAIGN;
@@ -83,7 +83,7 @@ fn owners_may_answer_for_their_blasts_and_tosses_and_cheats_are_overruled() {
         let mut config = RigConfig::new(51, LinkProfile::WAN);
         config.crowd = CAMPAIGN;
         config.fps = 60;
-        config.policies.resolves = Resolves::Owner;
+        config.policies.answered_by = AnsweredBy::Owner;
         config.forge = forge;
         let mut rig = Rig::<Game>::new(config);
         rig.game.set_referee(Judge);

@@ -8,7 +8,7 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::codec;
 use twinstep_core::lane::{self, LaneReceiver, LaneSender};
-use twinstep_core::link::{LINK_BYTES, Link};
+use twinstep_core::link::{LINK_BYTES, LinkState};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::packet::{DownKind, Parts, RareUp, UpKind, UpPart, message};
 use twinstep_core::replay::{Replay, ReplayError};
@@ -144,7 +144,7 @@ fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
     rig.run(SECOND * 5);
     let (peer, rtt) = (PeerId(9_999), Duration::from_millis(200));
     rig.game.connect(rig.now, peer, "flooder", 1).unwrap();
-    let (mut link, mut lane) = (Link::default(), LaneSender::new(REPORT_BYTES_MAX));
+    let (mut link, mut lane) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
     for n in 0..8_u8 {
         lane.push(message::REPORT, Arc::from([b'a' + n; 5]))
             .unwrap();

@@ -8,7 +8,7 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::Presence;
-use twinstep_server::config::Sealing;
+use twinstep_server::config::SealWhen;
 use twinstep_server::{Look, Referee};
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
@@ -123,7 +123,7 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
     for hung_up in [false, true] {
         let mut config = RigConfig::strategy(7, LinkProfile::LAN);
         config.sticks = Sticks::Still;
-        config.policies.sealing = Sealing::WaitForAll {
+        config.policies.sealing = SealWhen::WaitForAll {
             kick_after: 2 * SECOND,
         };
         let mut rig = Rig::<History>::new(config);

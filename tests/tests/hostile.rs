@@ -14,7 +14,7 @@ use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Mwc, PlayerId, Presence, Tick, World};
 use twinstep_server::PeerId;
-use twinstep_server::config::{Resolves, Sealing};
+use twinstep_server::config::{AnsweredBy, SealWhen};
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Rig, RigConfig};
 
@@ -46,10 +46,10 @@ fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
 /// The strategy preset; who spoils its own packets is waited for for two seconds.
 fn strategy() -> RigConfig {
     let mut config = RigConfig::strategy(2, LinkProfile::LAN);
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: Duration::from_secs(2),
     };
-    config.policies.resolves = Resolves::Owner;
+    config.policies.answered_by = AnsweredBy::Owner;
     config
 }
 

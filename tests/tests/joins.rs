@@ -7,13 +7,13 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::UpKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
 use twinstep_server::config::Spectators;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{MatchConfig, PeerId};
 use twinstep_tests::direct::{Direct, Heavy, unasked};
 use twinstep_tests::rig::{Play, Rig, RigConfig};
@@ -51,7 +51,7 @@ impl Staller {
                 .connect(rig.now, self.peer, &self.identity, self.seats);
             self.refused += u32::from(dialled.is_err());
         }
-        if rig.game.stage(self.peer) == Some(Stage::Greeting) {
+        if rig.game.stage(self.peer) == Some(SessionStage::Greeting) {
             let mut buffer = [0; PACKET_BYTES_MAX];
             while let Some(len) = self.session.poll_transmit(rig.now, &mut buffer) {
                 rig.game.handle(rig.now, self.peer, &buffer[..len]);
@@ -80,7 +80,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
         }
         let joiner = rig.join_with(&format!("honest {n}"), seats).unwrap();
         let began = rig.now;
-        while rig.game.stage(rig.clients[joiner].peer) != Some(Stage::Playing) {
+        while rig.game.stage(rig.clients[joiner].peer) != Some(SessionStage::Playing) {
             stallers.iter_mut().for_each(|s| s.insist(&mut rig));
             rig.run(MS(50));
             let waited = rig.now - began;
@@ -117,7 +117,7 @@ fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
     rig.run(SECOND * 2);
     let slow = rig.join("slow");
     // Its hello arrives; then nothing does for six seconds.
-    while rig.game.stage(rig.clients[slow].peer) != Some(Stage::Loading) {
+    while rig.game.stage(rig.clients[slow].peer) != Some(SessionStage::Loading) {
         rig.run(MS(1));
     }
     rig.relink(slow, LinkProfile::both(LegProfile::BLACKOUT));
@@ -148,13 +148,13 @@ fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
     let many = rig.join_with("too many", 4);
     assert_eq!(many, Err(CloseCode::Full));
     for staller in &stallers {
-        assert_eq!(rig.game.stage(staller.peer), Some(Stage::Loading));
+        assert_eq!(rig.game.stage(staller.peer), Some(SessionStage::Loading));
     }
     let honest = rig.join_with("honest", 1).expect("a seat");
     rig.run(SECOND * 5);
     assert_eq!(
         rig.game.stage(rig.clients[honest].peer),
-        Some(Stage::Playing)
+        Some(SessionStage::Playing)
     );
 }
 
@@ -168,7 +168,7 @@ fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
     rig.run(SECOND * 3);
     for client in [1, 2] {
         rig.restart(client);
-        while rig.game.stage(rig.clients[client].peer) != Some(Stage::Loading) {
+        while rig.game.stage(rig.clients[client].peer) != Some(SessionStage::Loading) {
             rig.run(MS(1));
         }
         rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
@@ -192,8 +192,8 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
     let mut liar = Staller::new(1, 1);
     liar.insist(&mut rig);
     rig.run(MS(50));
-    assert_eq!(rig.game.stage(liar.peer), Some(Stage::Loading));
-    let mut link = Link::default();
+    assert_eq!(rig.game.stage(liar.peer), Some(SessionStage::Loading));
+    let mut link = LinkState::default();
     for _ in 0..4 {
         let mut buffer = [0; PACKET_BYTES_MAX];
         let mut packet = Writer::new(&mut buffer);
@@ -205,7 +205,7 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
         rig.game.handle(rig.now, liar.peer, &buffer[..len]);
         rig.run(MS(10));
     }
-    assert_eq!(rig.game.stage(liar.peer), Some(Stage::Loading));
+    assert_eq!(rig.game.stage(liar.peer), Some(SessionStage::Loading));
     assert_eq!(
         rig.game.stats().malformed,
         0,

@@ -8,7 +8,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{ConfigError, Sealing, TurnLength};
+use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
@@ -64,7 +64,7 @@ fn four_players_stay_equal_over_a_common_line() {
 #[test]
 fn deadlines_work_in_lockstep_too() {
     let mut config = config(2, LinkProfile::BAD, 2);
-    config.policies.sealing = Sealing::Deadline;
+    config.policies.sealing = SealWhen::Deadline;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 30);
     rig.converge();
@@ -296,7 +296,7 @@ fn a_joiner_is_supplied_with_empty_turns() {
 #[test]
 fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
     let mut config = config(12, LinkProfile::LAN, 2);
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 2,
     };
     let mut rig = Rig::<History>::new(config);
@@ -324,7 +324,7 @@ fn who_is_silent_for_too_long_is_removed_and_the_others_go_on() {
 #[test]
 fn received_in_one_turn_sent_in_the_next_run_in_the_one_after() {
     let mut config = config(13, LinkProfile::PERFECT, 1);
-    config.policies.sealing = Sealing::Deadline;
+    config.policies.sealing = SealWhen::Deadline;
     config.sticks = Sticks::Still;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
@@ -349,7 +349,7 @@ fn a_late_turn_pauses_for_its_lateness_and_nobody_else() {
     let frame = MS(17);
     for extra in [160, 200, 250, 400] {
         let mut config = config(14, LinkProfile::LAN, 1);
-        config.policies.sealing = Sealing::Deadline;
+        config.policies.sealing = SealWhen::Deadline;
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 5);
         // Whatever is sent to the first client now takes longer.
@@ -491,7 +491,7 @@ fn a_server_that_stood_still_removes_nobody_for_it() {
 #[test]
 fn whose_line_is_longer_than_the_delay_is_there_and_its_orders_run() {
     let mut config = config(9, both(60), 1);
-    config.policies.sealing = Sealing::Deadline;
+    config.policies.sealing = SealWhen::Deadline;
     config.policies.turn = TurnLength::Fixed(1);
     config.policies.tick = MS(20);
     let mut rig = Rig::<History>::new(config);
@@ -509,7 +509,7 @@ fn whose_line_is_longer_than_the_delay_is_there_and_its_orders_run() {
     assert!(rig.stats(0).fills > 0, "its inputs come too late");
     // And over a line that fits into the delay everything comes in time, whenever its client began to play turns out.
     let mut fits = self::config(9, both(60), 4);
-    fits.policies.sealing = Sealing::Deadline;
+    fits.policies.sealing = SealWhen::Deadline;
     fits.policies.turn = TurnLength::Fixed(1);
     fits.policies.tick = MS(50);
     let mut rig = Rig::<History>::new(fits);

@@ -13,8 +13,8 @@ use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
 use twinstep_core::world::Presence;
 use twinstep_server::PeerId;
-use twinstep_server::config::Sealing;
-use twinstep_server::peer::Stage;
+use twinstep_server::config::SealWhen;
+use twinstep_server::peer::SessionStage;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
 
@@ -33,7 +33,7 @@ fn patient(seed: u64, numbers: usize) -> RigConfig {
     config.clients = 3;
     config.policies.players_max = numbers;
     config.policies.command_delay = 2;
-    config.policies.sealing = Sealing::WaitForAll {
+    config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 10,
     };
     config
@@ -52,7 +52,7 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     rig.run(SECOND * 2);
     assert_eq!(rig.game.world().tick(), stopped, "a pause");
     let peer = rig.clients[newcomer].peer;
-    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
     (rig, left)
 }
 

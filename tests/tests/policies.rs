@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_core::Key;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{Laggards, Resolves, Sealing, TickLength, TurnLength};
+use twinstep_server::config::{AnsweredBy, Laggards, SealWhen, TickLength, TurnLength};
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
@@ -102,7 +102,7 @@ fn after_a_spike_a_client_pauses_less() {
     for seed in 0..8 {
         let mut config = strategy(seed, both(20, 0));
         config.policies.command_delay = 1;
-        config.policies.sealing = Sealing::Deadline;
+        config.policies.sealing = SealWhen::Deadline;
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 5);
         let rough = LinkProfile {
@@ -145,7 +145,7 @@ fn the_match_holds_for_who_trails_within_limits() {
         } else {
             RigConfig::new(3, LinkProfile::LAN)
         };
-        config.policies.sealing = Sealing::Deadline;
+        config.policies.sealing = SealWhen::Deadline;
         config.policies.laggards = Laggards::Hold {
             at_once: MS(250),
             per_minute: SECOND * 2,
@@ -236,7 +236,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
         let mut config = strategy(5, LinkProfile::LAN);
         config.policies.tick_length = tick_length;
         // Longer than this test: who costs the others so much is removed in the end.
-        config.policies.sealing = Sealing::WaitForAll {
+        config.policies.sealing = SealWhen::WaitForAll {
             kick_after: SECOND * 60,
         };
         let mut rig = Rig::<History>::new(config);
@@ -393,7 +393,7 @@ fn owners(lockstep: bool, forge: bool) -> Rig<History> {
     } else {
         RigConfig::new(7, LinkProfile::WAN)
     };
-    config.policies.resolves = Resolves::Owner;
+    config.policies.answered_by = AnsweredBy::Owner;
     config.forge = forge;
     Rig::new(config)
 }

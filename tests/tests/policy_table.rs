@@ -8,7 +8,7 @@ use std::time::Duration;
 use twinstep_client::stats::SessionStats;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{Laggards, Sealing, TickLength, TurnLength};
+use twinstep_server::config::{Laggards, SealWhen, TickLength, TurnLength};
 use twinstep_tests::golden;
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Rig, RigConfig};
@@ -51,14 +51,14 @@ fn policies() -> Vec<(&'static str, MatchConfig)> {
         (
             "lockstep by deadline, m = 2",
             MatchConfig {
-                sealing: Sealing::Deadline,
+                sealing: SealWhen::Deadline,
                 ..strategy()
             },
         ),
         (
             "lockstep by deadline, m = 2, holding for laggards",
             MatchConfig {
-                sealing: Sealing::Deadline,
+                sealing: SealWhen::Deadline,
                 laggards: hold,
                 ..strategy()
             },

@@ -10,8 +10,8 @@ use twinstep_core::bounds::lead_max;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
-use twinstep_server::config::Sealing;
-use twinstep_server::peer::Stage;
+use twinstep_server::config::SealWhen;
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{MatchConfig, PeerId};
 use twinstep_tests::edges::Edges;
 use twinstep_tests::history::History;
@@ -116,10 +116,10 @@ fn who_only_dials_costs_the_session_that_it_has_nothing() {
         assert_eq!(called, Ok(()));
     }
     assert_eq!(rig.game.stage(callers[0]), None, "three at once are enough");
-    assert_eq!(rig.game.stage(callers[3]), Some(Stage::Greeting));
+    assert_eq!(rig.game.stage(callers[3]), Some(SessionStage::Greeting));
     rig.run(29 * SECOND);
-    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
-    assert_eq!(rig.game.stage(callers[3]), Some(Stage::Greeting));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
+    assert_eq!(rig.game.stage(callers[3]), Some(SessionStage::Greeting));
     rig.run(2 * SECOND);
     assert_eq!(rig.game.stage(callers[3]), None, "it had its time");
     assert_eq!(
@@ -153,14 +153,14 @@ fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
         .game
         .connect_by_ticket(rig.now, caller, "player 0", 1, safe + 1);
     assert_eq!(called, Ok(()));
-    assert_eq!(rig.game.stage(caller), Some(Stage::Greeting));
+    assert_eq!(rig.game.stage(caller), Some(SessionStage::Greeting));
     rig.game.raise_serial("player 0", false, safe + 2);
     assert_eq!(rig.game.stage(caller), None);
     for _ in 0..20 {
         rig.game.handle(rig.now, caller, &[0xff; 40]);
     }
     rig.run(SECOND);
-    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
     rig.converge();
 }
 
@@ -197,7 +197,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
         let mut rig = Rig::<History>::new(RigConfig {
             policies: MatchConfig {
                 command_delay: 4,
-                sealing: Sealing::WaitForAll {
+                sealing: SealWhen::WaitForAll {
                     kick_after: 20 * SECOND,
                 },
                 ..config.policies
@@ -206,7 +206,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
         });
         rig.run(6 * SECOND);
         rig.restart(0);
-        while rig.game.stage(rig.clients[0].peer) != Some(Stage::Playing) {
+        while rig.game.stage(rig.clients[0].peer) != Some(SessionStage::Playing) {
             rig.run(5 * MS);
             assert!(rig.now < 8 * SECOND, "seed {seed}: it never plays");
         }
@@ -307,10 +307,10 @@ fn who_comes_back_gets_turns_only_after_its_first_word() {
     rig.freeze(0, rig.now + SECOND);
     let peer = rig.clients[0].peer;
     rig.run(900 * MS);
-    assert_eq!(rig.game.stage(peer), Some(Stage::Greeting));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Greeting));
     assert_eq!(rig.game.bytes_down(peer).unwrap().packets, 0);
     rig.run(SECOND);
-    assert_eq!(rig.game.stage(peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
     assert!(rig.game.world().tick() > Tick(400));
 }
 

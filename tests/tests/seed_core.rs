@@ -347,6 +347,6 @@ fn everybody_agrees_on_kills_and_scores_at_the_same_tick() {
     assert!(score > 50 && sum == score, "{score} points, {players:?}");
     assert_eq!(
         rig.game.stage(PeerId(1)),
-        Some(twinstep_server::peer::Stage::Playing)
+        Some(twinstep_server::peer::SessionStage::Playing)
     );
 }

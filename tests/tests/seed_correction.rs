@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use twinstep_client::Hidden;
 use twinstep_client::hooks::{Repeat, Wait};
-use twinstep_client::orders::Orders;
+use twinstep_client::orders::LocalActions;
 use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
@@ -99,7 +99,7 @@ fn a_correction_equals_a_run_from_the_start() {
     let mut timeline = Timeline::new(
         Arc::new(()),
         start,
-        Orders::new(seats, &[0]),
+        LocalActions::new(seats, &[0]),
         guess,
         speculate,
         true,
@@ -164,7 +164,7 @@ fn what_another_player_gave_is_known_once_it_is_announced_and_the_prediction_hol
     let mut timeline = Timeline::new(
         Arc::new(()),
         start,
-        Orders::new([PlayerId(0)].into_iter().collect(), &[0]),
+        LocalActions::new([PlayerId(0)].into_iter().collect(), &[0]),
         Box::new(Repeat),
         Box::new(Wait),
         true,

@@ -18,7 +18,7 @@ use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{Sealing, TurnLength};
+use twinstep_server::config::{SealWhen, TurnLength};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::{Command, History, Pad};
 use twinstep_tests::rig::{Play, Rig, RigConfig};
@@ -272,7 +272,7 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_goes_on() {
     let mut rig = Rig::<History>::new(RigConfig {
         policies: MatchConfig {
             command_delay: 4,
-            sealing: Sealing::WaitForAll {
+            sealing: SealWhen::WaitForAll {
                 kick_after: SECOND * 20,
             },
             ..config.policies

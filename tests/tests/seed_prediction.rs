@@ -11,7 +11,7 @@ use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, PlayerId, Tick};
-use twinstep_server::{Look, MatchConfig, Resolution};
+use twinstep_server::{Decision, Look, MatchConfig};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::{self, History};
 use twinstep_tests::rig::{Play, Rig, RigConfig};
@@ -266,7 +266,7 @@ fn a_resolver_knows_what_the_asking_player_saw() {
         let view = look.view(PlayerId(0));
         let there = look.at(view).is_some();
         notes.lock().unwrap().push((look.tick(), view, there));
-        Resolution::Now(1)
+        Decision::Now(1)
     };
     let rules = Arc::new(7);
     let config = SessionConfig::<History>::new(rules.clone());

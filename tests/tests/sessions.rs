@@ -10,7 +10,7 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{Output, PeerId};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -159,7 +159,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
     let newcomer = rig.join("late");
     let began = rig.now;
     let (mut bytes, mut ticks) = (None, None);
-    while rig.game.stage(rig.clients[newcomer].peer) != Some(Stage::Playing)
+    while rig.game.stage(rig.clients[newcomer].peer) != Some(SessionStage::Playing)
         || rig.clients[newcomer].session.progress().is_some()
         || rig.clients[newcomer].session.prediction().is_none()
     {

@@ -10,7 +10,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::{ByteCounts, Parts, UpKind, UpPart};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::config::Spectators;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 use twinstep_tests::edges::Edges;
 use twinstep_tests::history::{Command, History};
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
@@ -44,7 +44,7 @@ fn a_live_spectator_sees_every_turn_and_is_nobody() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(1, wan), 16, 0));
     rig.run(10 * SECOND);
     let watcher = &rig.clients[4];
-    assert_eq!(rig.game.stage(watcher.peer), Some(Stage::Playing));
+    assert_eq!(rig.game.stage(watcher.peer), Some(SessionStage::Playing));
     assert!(watcher.session.seats().is_empty());
     assert_eq!(rig.game.world().present().len(), 4, "no player of its own");
     assert_eq!(rig.game.spectators(), 1);
@@ -66,7 +66,10 @@ fn a_spectator_of_a_match_that_waits_for_all_is_not_waited_for() {
         let config = with_room(RigConfig::strategy(5, LinkProfile::LAN), max, delay_ticks);
         let mut rig = watched::<History>(config);
         rig.run(20 * SECOND);
-        assert_eq!(rig.game.stage(rig.clients[4].peer), Some(Stage::Playing));
+        assert_eq!(
+            rig.game.stage(rig.clients[4].peer),
+            Some(SessionStage::Playing)
+        );
         let behind = rig.game.world().tick().0 - tick(&rig, 4);
         assert!(behind <= delay_ticks + 24, "{behind} ticks behind");
         rig.freeze(4, rig.now + 5 * SECOND);
@@ -323,7 +326,7 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     }
     rig.run(60 * SECOND);
     let playing = (4..4 + spectators)
-        .filter(|i| rig.game.stage(rig.clients[*i].peer) == Some(Stage::Playing));
+        .filter(|i| rig.game.stage(rig.clients[*i].peer) == Some(SessionStage::Playing));
     assert_eq!(playing.count(), spectators, "all are in");
     let before: Vec<ByteCounts> = (0..4).map(|i| rig.bytes_down(i)).collect();
     let stalls: f64 = (0..4).map(|i| rig.stats(i).stall_ms).sum();

@@ -7,10 +7,10 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
-use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
-use twinstep_server::config::{Laggards, Sealing, Spectators, TurnLength};
-use twinstep_server::peer::Stage;
+use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
 use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::edges::{Edges, Load};
@@ -62,7 +62,7 @@ fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_l
         ..MatchConfig::action()
     };
     let mut game = Match::new(policies, start.clone(), Arc::new(()), unasked()).unwrap();
-    let mut clients: Vec<(Session<Level>, Link)> = Vec::new();
+    let mut clients: Vec<(Session<Level>, SimLink)> = Vec::new();
     for n in 0..16 {
         let identity = format!("player {n}");
         game.connect(Duration::ZERO, PeerId(n), &identity, 1)
@@ -70,7 +70,7 @@ fn sixteen_players_who_have_an_8_mib_start_are_in_within_seconds_over_ordinary_l
         let mut config = SessionConfig::new(Arc::new(())).start(start.clone());
         config.verify = false;
         let line: LinkProfile = "rtt=60,jitter=10,loss=1".parse().unwrap();
-        clients.push((Session::new(config).unwrap(), Link::new(line, n)));
+        clients.push((Session::new(config).unwrap(), SimLink::new(line, n)));
     }
     let mut buffer = [0; PACKET_BYTES_MAX];
     for frame in 1..=240 {
@@ -112,7 +112,7 @@ fn ways() -> Vec<(&'static str, RigConfig)> {
     let wan = LinkProfile::WAN;
     let mut waiting = RigConfig::strategy(5, wan);
     waiting.policies.command_delay = 4;
-    waiting.policies.sealing = Sealing::WaitForAll {
+    waiting.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 20,
     };
     let mut all = vec![
@@ -351,7 +351,7 @@ fn who_was_not_let_in_yet_goes_on_by_frames() {
     }
     assert_eq!(
         rig.game.stage(rig.clients[late].peer),
-        Some(Stage::Loading),
+        Some(SessionStage::Loading),
         "no ack was heard"
     );
     rig.cut(late);
@@ -385,7 +385,7 @@ fn who_falls_behind_while_it_catches_up_is_healed() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
-    while rig.game.stage(rig.clients[late].peer) != Some(Stage::CatchingUp) {
+    while rig.game.stage(rig.clients[late].peer) != Some(SessionStage::CatchingUp) {
         rig.run(MS);
     }
     rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));

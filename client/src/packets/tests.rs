@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::{COUNT_MAX, PACKET_BYTES_MAX};
 use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::{FrameData, Order, Perspective};
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::packet::{ByteCounts, RareDown, company, frames, message};
 use twinstep_core::turn::Cadence;
@@ -22,9 +22,9 @@ mod absurd;
 
 /// Keeps what was ordered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Orders(Vec<u8>);
+struct LocalActions(Vec<u8>);
 
-impl Simulation for Orders {
+impl Simulation for LocalActions {
     const NAME: &'static str = "orders";
     const VERSION: u32 = 1;
     type Rules = ();
@@ -44,8 +44,8 @@ const MS: Duration = Duration::from_millis(1);
 
 /// A session in its match, what its server keeps of the link, and the frames so far.
 struct Table {
-    session: Session<Orders, Hidden>,
-    server: Link,
+    session: Session<LocalActions, Hidden>,
+    server: LinkState,
     now: Duration,
 }
 
@@ -54,14 +54,14 @@ impl Table {
     fn greeting() -> Table {
         Table {
             session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
-            server: Link::default(),
+            server: LinkState::default(),
             now: MS,
         }
     }
 
     /// Players 0 (here) and 1; one command is on its way, and a chunk of the lane too.
     fn new() -> Table {
-        let mut world = World::new(Orders::default(), Tick(0));
+        let mut world = World::new(LocalActions::default(), Tick(0));
         let mut first = FrameData::empty(Tick(0));
         for player in [PlayerId(0), PlayerId(1)] {
             first.roster.push((player, RosterChange::Joined));
@@ -160,7 +160,7 @@ impl Table {
         }
         let mut last = None;
         let run_of = |tick| {
-            let mut frame = FrameData::<Orders>::empty(tick);
+            let mut frame = FrameData::<LocalActions>::empty(tick);
             frame.inputs.set(PlayerId(0), Some(0));
             frame.inputs.set(PlayerId(1), Some(tick.0 as u8));
             frame.filled = OWN;
@@ -277,12 +277,12 @@ fn a_packet_that_is_spoiled_changes_nothing_or_is_another_one() {
 /// Law Hostile wire: nobody begins from a world that it does not have, or at a tick that there is not.
 #[test]
 fn a_session_begins_only_from_what_it_has() {
-    let begins = |start: Option<Orders>, basis: Basis| {
+    let begins = |start: Option<LocalActions>, basis: Basis| {
         let mut config = SessionConfig::new(Arc::new(()));
         config.start = start;
         let mut table = Table {
             session: Session::new(config).unwrap(),
-            server: Link::default(),
+            server: LinkState::default(),
             now: MS,
         };
         let welcome = Welcome {
@@ -301,7 +301,7 @@ fn a_session_begins_only_from_what_it_has() {
     let start = |tick| Basis::Start(Tick(tick), Cadence::DEFAULT);
     assert_eq!(begins(None, start(5)), None);
     assert_eq!(begins(None, Basis::Authority), None);
-    let own = || Some(Orders::default());
+    let own = || Some(LocalActions::default());
     assert_eq!(begins(own(), start(5)), Some(Tick(5)));
     assert_eq!(begins(own(), Basis::Authority), None);
     assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);

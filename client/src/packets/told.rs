@@ -13,7 +13,7 @@ use twinstep_core::packet::{DownPart, Parts, RareDown};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 
-use crate::orders::Orders;
+use crate::orders::LocalActions;
 
 /// Frames of one packet that there is room for without allocating.
 const FRAMES: usize = 64;
@@ -35,7 +35,7 @@ pub(crate) struct Near<'a, S: Simulation> {
     pub(crate) next_turn: Option<u32>,
     /// The first frame that is not here yet.
     pub(crate) wanted: Tick,
-    pub(crate) orders: &'a Orders<S>,
+    pub(crate) orders: &'a LocalActions<S>,
 }
 
 /// See the [module](self).

@@ -17,7 +17,7 @@ use twinstep_core::packet::{
 use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-use crate::orders::{Orders, Pending};
+use crate::orders::{LocalActions, Pending};
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Session, State};
@@ -246,7 +246,7 @@ const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
 /// Writes the newest of the inputs `first..end`, as many as leave `room` bytes; the first tick written, or `end`.
 fn write_newest<S: Simulation>(
-    orders: &Orders<S>,
+    orders: &LocalActions<S>,
     wanted: Tick,
     (first, end): (Tick, Tick),
     room: usize,
@@ -406,7 +406,11 @@ fn write_commands<S: Simulation, V: Show<S>>(
 }
 
 /// Writes claims whose fate is open, oldest first, as many as fit; whether there were any.
-fn write_claims<S: Simulation>(orders: &Orders<S>, tail: usize, out: &mut Writer<'_>) -> bool {
+fn write_claims<S: Simulation>(
+    orders: &LocalActions<S>,
+    tail: usize,
+    out: &mut Writer<'_>,
+) -> bool {
     let (any, _) = write_list(orders.claims(), out, |pending, out| {
         out.u8(orders.seat_of(pending.order.player) as u8)?;
         out.tick16(Tick(pending.order.seq))?;

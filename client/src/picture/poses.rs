@@ -107,7 +107,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// How much of what players gave is known here, rather than guessed. What a player of another screen fires while
     /// nobody here knows of it is best not drawn: every correction of the guess would tear it about. Once known
-    /// it appears at the muzzle, see [`put_from`](Self::put_from) (seed row 67).
+    /// it appears at the muzzle, see [`put_from`](Self::put_from).
     #[must_use]
     pub fn known(&self) -> Known {
         self.known

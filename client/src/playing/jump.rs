@@ -10,7 +10,7 @@ use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
 use super::Playing;
-use crate::orders::Orders;
+use crate::orders::LocalActions;
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
@@ -138,7 +138,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             .filter_map(|open| Some((seat_of(open.order.player)?, open.order.seq)))
             .collect();
         self.meter.commands_refused += refused.len() as u64;
-        *orders = Orders::new(welcome.seats.clone(), &welcome.next_seq);
+        *orders = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
         if self.lockstep.is_none() {
             self.view.own(orders.players());
         }

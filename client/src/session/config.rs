@@ -8,7 +8,7 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::company::Name;
 
-use crate::hooks::{Guess, LeaveToServer, Repeat, Resolve, Speculate, Wait};
+use crate::hooks::{Guess, LeaveToServer, OwnerResolver, Repeat, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
 use crate::timeline::Reconcile;
 
@@ -23,7 +23,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     /// Guesses outcomes.
     pub speculate: Box<dyn Speculate<S>>,
     /// Answers what own players ask, where owners do.
-    pub resolve: Box<dyn Resolve<S>>,
+    pub resolve: Box<dyn OwnerResolver<S>>,
     /// What is drawn.
     pub show: V,
     /// How corrections are smoothed.
@@ -82,7 +82,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
 
     /// Answers what own players ask, where owners do.
     #[must_use]
-    pub fn resolve(mut self, resolve: impl Resolve<S>) -> Self {
+    pub fn resolve(mut self, resolve: impl OwnerResolver<S>) -> Self {
         self.resolve = Box::new(resolve);
         self
     }

@@ -12,7 +12,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::announced::Announced;
 use crate::hooks::{Guess, Speculate};
-use crate::orders::Orders;
+use crate::orders::LocalActions;
 
 /// What never changes: the game's own part.
 pub(super) struct Game<S: Simulation> {
@@ -25,7 +25,7 @@ pub(super) struct Game<S: Simulation> {
 
 /// What is known by now.
 pub(super) struct Grounds<S: Simulation> {
-    pub(super) orders: Orders<S>,
+    pub(super) orders: LocalActions<S>,
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     /// The authority's next tick.
@@ -35,7 +35,7 @@ pub(super) struct Grounds<S: Simulation> {
 }
 
 impl<S: Simulation> Grounds<S> {
-    pub(super) fn new(orders: Orders<S>) -> Self {
+    pub(super) fn new(orders: LocalActions<S>) -> Self {
         Grounds {
             orders,
             announced: Announced::default(),

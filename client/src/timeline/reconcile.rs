@@ -17,7 +17,7 @@ use twinstep_core::{Simulation, Tick};
 use super::away::{Away, Place, Reconcile, TakenBack, Worth};
 use super::rebuild::Rebuild;
 use super::{Timeline, Watch, kept_wrongly};
-use crate::stats::Difference;
+use crate::stats::Misprediction;
 
 impl<S: Simulation> Timeline<S> {
     /// Rebuilds the prediction here or elsewhere. In lockstep there is none.
@@ -123,7 +123,7 @@ impl<S: Simulation> Timeline<S> {
                 panic!("{}", kept_wrongly(tick, ""));
             }
             if let Some(difference) =
-                Difference::between(&slot.data, slot.withheld, &passed.frame, own)
+                Misprediction::between(&slot.data, slot.withheld, &passed.frame, own)
             {
                 self.stats.note(difference);
                 return true;

@@ -74,7 +74,7 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
     let seats: ArrayVec<PlayerId, 4> = [ME].into_iter().collect();
     let world = World::new(Mix::default(), Tick(0));
     let (guess, speculate) = (Box::new(Repeat), Box::new(Wait));
-    let orders = Orders::new(seats, &[0]);
+    let orders = LocalActions::new(seats, &[0]);
     Timeline::new(Arc::new(()), world, orders, guess, speculate, true).reconciling(how)
 }
 
@@ -120,7 +120,7 @@ impl Script {
         }
     }
 
-    fn frame(&mut self, orders: &Orders<Mix>) -> FrameData<Mix> {
+    fn frame(&mut self, orders: &LocalActions<Mix>) -> FrameData<Mix> {
         let tick = self.next;
         self.reach(tick);
         let mut frame = FrameData::empty(Tick(tick));

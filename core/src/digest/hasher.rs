@@ -5,7 +5,7 @@
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::refused::Refused;
+use crate::refused::SerializeError;
 
 /// Bytes that are gathered before they are hashed.
 pub(super) const BUFFER: usize = 1_024;
@@ -74,7 +74,7 @@ impl Hasher {
 macro_rules! put_numbers {
     ($($method:ident: $number:ty),*) => {$(
         #[inline]
-        fn $method(self, number: $number) -> Result<(), Refused> {
+        fn $method(self, number: $number) -> Result<(), SerializeError> {
             self.put(number.to_le_bytes());
             Ok(())
         }
@@ -83,7 +83,7 @@ macro_rules! put_numbers {
 
 impl<'a> Serializer for &'a mut Hasher {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
     type SerializeSeq = Elements<'a>;
     type SerializeMap = Elements<'a>;
     type SerializeTuple = Self;
@@ -98,57 +98,57 @@ impl<'a> Serializer for &'a mut Hasher {
     );
 
     #[inline]
-    fn serialize_f32(self, number: f32) -> Result<(), Refused> {
+    fn serialize_f32(self, number: f32) -> Result<(), SerializeError> {
         self.saw_nan |= number.is_nan();
         self.put(number.to_bits().to_le_bytes());
         Ok(())
     }
 
     #[inline]
-    fn serialize_f64(self, number: f64) -> Result<(), Refused> {
+    fn serialize_f64(self, number: f64) -> Result<(), SerializeError> {
         self.saw_nan |= number.is_nan();
         self.put(number.to_bits().to_le_bytes());
         Ok(())
     }
 
     #[inline]
-    fn serialize_bool(self, flag: bool) -> Result<(), Refused> {
+    fn serialize_bool(self, flag: bool) -> Result<(), SerializeError> {
         self.put([flag as u8]);
         Ok(())
     }
 
-    fn serialize_char(self, character: char) -> Result<(), Refused> {
+    fn serialize_char(self, character: char) -> Result<(), SerializeError> {
         self.put(u32::from(character).to_le_bytes());
         Ok(())
     }
 
-    fn serialize_str(self, text: &str) -> Result<(), Refused> {
+    fn serialize_str(self, text: &str) -> Result<(), SerializeError> {
         self.put_slice(text.as_bytes());
         Ok(())
     }
 
-    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Refused> {
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<(), SerializeError> {
         self.put_slice(bytes);
         Ok(())
     }
 
     #[inline]
-    fn serialize_none(self) -> Result<(), Refused> {
+    fn serialize_none(self) -> Result<(), SerializeError> {
         self.put([0]);
         Ok(())
     }
 
     #[inline]
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), SerializeError> {
         self.put([1]);
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<(), Refused> {
+    fn serialize_unit(self) -> Result<(), SerializeError> {
         Ok(())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), SerializeError> {
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl<'a> Serializer for &'a mut Hasher {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SerializeError> {
         value.serialize(self)
     }
 
@@ -167,7 +167,7 @@ impl<'a> Serializer for &'a mut Hasher {
         _: &'static str,
         index: u32,
         _: &'static str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SerializeError> {
         self.put(index.to_le_bytes());
         Ok(())
     }
@@ -179,7 +179,7 @@ impl<'a> Serializer for &'a mut Hasher {
         index: u32,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SerializeError> {
         self.put(index.to_le_bytes());
         value.serialize(self)
     }
@@ -191,7 +191,7 @@ impl<'a> Serializer for &'a mut Hasher {
         index: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, SerializeError> {
         self.put(index.to_le_bytes());
         Ok(self)
     }
@@ -203,32 +203,32 @@ impl<'a> Serializer for &'a mut Hasher {
         index: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, SerializeError> {
         self.put(index.to_le_bytes());
         Ok(self)
     }
 
     // The type fixes how many elements these have.
     #[inline]
-    fn serialize_tuple(self, _: usize) -> Result<Self, Refused> {
+    fn serialize_tuple(self, _: usize) -> Result<Self, SerializeError> {
         Ok(self)
     }
 
     #[inline]
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Refused> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, SerializeError> {
         Ok(self)
     }
 
     #[inline]
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Refused> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, SerializeError> {
         Ok(self)
     }
 
-    fn serialize_seq(self, len: Option<usize>) -> Result<Elements<'a>, Refused> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<Elements<'a>, SerializeError> {
         Ok(Elements::new(self, len))
     }
 
-    fn serialize_map(self, len: Option<usize>) -> Result<Elements<'a>, Refused> {
+    fn serialize_map(self, len: Option<usize>) -> Result<Elements<'a>, SerializeError> {
         Ok(Elements::new(self, len))
     }
 
@@ -264,15 +264,18 @@ impl<'a> Elements<'a> {
 
 impl ser::SerializeSeq for Elements<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
     #[inline]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, element: &T) -> Result<(), Refused> {
+    fn serialize_element<T: Serialize + ?Sized>(
+        &mut self,
+        element: &T,
+    ) -> Result<(), SerializeError> {
         self.announce(true);
         element.serialize(&mut *self.hasher)
     }
 
-    fn end(mut self) -> Result<(), Refused> {
+    fn end(mut self) -> Result<(), SerializeError> {
         self.announce(false);
         Ok(())
     }
@@ -280,18 +283,18 @@ impl ser::SerializeSeq for Elements<'_> {
 
 impl ser::SerializeMap for Elements<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), SerializeError> {
         self.announce(true);
         key.serialize(&mut *self.hasher)
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerializeError> {
         value.serialize(&mut *self.hasher)
     }
 
-    fn end(mut self) -> Result<(), Refused> {
+    fn end(mut self) -> Result<(), SerializeError> {
         self.announce(false);
         Ok(())
     }
@@ -301,14 +304,14 @@ macro_rules! put_in_order {
     ($($compound:ident :: $method:ident),*) => {$(
         impl ser::$compound for &mut Hasher {
             type Ok = ();
-            type Error = Refused;
+            type Error = SerializeError;
 
             #[inline]
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerializeError> {
                 value.serialize(&mut **self)
             }
 
-            fn end(self) -> Result<(), Refused> {
+            fn end(self) -> Result<(), SerializeError> {
                 Ok(())
             }
         }
@@ -319,19 +322,19 @@ macro_rules! put_fields {
     ($($compound:ident),*) => {$(
         impl ser::$compound for &mut Hasher {
             type Ok = ();
-            type Error = Refused;
+            type Error = SerializeError;
 
             #[inline]
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), Refused> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), SerializeError> {
                 value.serialize(&mut **self)
             }
 
-            fn skip_field(&mut self, name: &'static str) -> Result<(), Refused> {
+            fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
                 self.put_slice(name.as_bytes());
                 Ok(())
             }
 
-            fn end(self) -> Result<(), Refused> {
+            fn end(self) -> Result<(), SerializeError> {
                 Ok(())
             }
         }

@@ -158,7 +158,7 @@ pub struct Start<'a> {
     pub build: &'a str,
     /// When the match began, in seconds since 1970, as the caller says.
     pub started_unix_s: u64,
-    /// The command delay in turns, which is fixed for a match, over its restarts too (seed row 12).
+    /// The command delay in turns, which is fixed for a match, over its restarts too.
     pub command_delay: u8,
     /// Who writes it.
     pub by: WrittenBy,

@@ -1,6 +1,6 @@
 use super::words::MASK_BYTES;
 use super::*;
-use crate::simnet::{LegProfile, Link, LinkProfile};
+use crate::simnet::{LegProfile, LinkProfile, SimLink};
 use crate::varint::{self, VarintError};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -39,7 +39,7 @@ fn sender_of(bytes: usize) -> LaneSender {
 struct Pair {
     sender: LaneSender,
     receiver: LaneReceiver,
-    link: Link,
+    link: SimLink,
     rtt: Duration,
     now: Duration,
     came: Vec<Message>,
@@ -50,7 +50,7 @@ impl Pair {
         Pair {
             sender: LaneSender::new(message_bytes_max),
             receiver: LaneReceiver::new(message_bytes_max),
-            link: Link::new(profile, seed),
+            link: SimLink::new(profile, seed),
             rtt: (profile.up.delay + profile.up.jitter / 2) * 2,
             now: Duration::ZERO,
             came: Vec::new(),

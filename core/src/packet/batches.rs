@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A batch is closed by its being here: all commands of its turn stand in this packet, or in an earlier one
-//! that was acknowledged. An idle player still sends one for every turn (seed row 9), of a byte.
+//! that was acknowledged. An idle player still sends one for every turn, of a byte.
 
 use arrayvec::ArrayVec;
 use serde::Serialize;

@@ -204,7 +204,7 @@ fn buffers_are_reused() {
 
 #[test]
 fn a_link_draws_apart_for_its_legs_and_tells_the_earlier_arrival() {
-    let mut link = Link::new(LinkProfile::WAN, 11);
+    let mut link = SimLink::new(LinkProfile::WAN, 11);
     link.up.send(Duration::ZERO, &[]);
     link.down.send(Duration::ZERO, &[]);
     assert_ne!(link.up.next_due(), link.down.next_due());

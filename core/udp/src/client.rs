@@ -11,7 +11,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::link::{Link, Refused};
+use crate::link::{LaminarLink, NotAPacket};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::ring::Ring;
 use crate::tickets::Ticket;
@@ -50,7 +50,7 @@ pub enum TransportState {
 /// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     guest: Guest,
-    link: Link,
+    link: LaminarLink,
     now: Duration,
     state: TransportState,
     told_connected: bool,
@@ -70,7 +70,7 @@ impl ClientEndpoint {
     pub fn new(ticket: &Ticket, now: Duration) -> ClientEndpoint {
         ClientEndpoint {
             guest: Guest::new(ticket),
-            link: Link::new(),
+            link: LaminarLink::new(),
             now,
             state: TransportState::Connecting,
             told_connected: false,
@@ -107,8 +107,8 @@ impl ClientEndpoint {
             });
             match unwrapped {
                 Ok(()) => {}
-                Err(Refused::Fenced) => self.counters.fenced += 1,
-                Err(Refused::Oversize) => self.counters.oversize += 1,
+                Err(NotAPacket::Fenced) => self.counters.fenced += 1,
+                Err(NotAPacket::Oversize) => self.counters.oversize += 1,
             }
         }
         self.settle();

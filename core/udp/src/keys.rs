@@ -22,19 +22,19 @@ const FIRST_LINE: &str = "twinstep-key-1";
 
 /// A secret of 32 bytes with its public generation.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct TicketKey {
     generation: u64,
     secret: [u8; 32],
 }
 
-impl Key {
+impl TicketKey {
     /// A new key from the operating system's random bytes.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
     #[must_use]
-    pub fn generate() -> Key {
-        Key {
+    pub fn generate() -> TicketKey {
+        TicketKey {
             generation: random_u64(),
             secret: random(),
         }
@@ -43,28 +43,28 @@ impl Key {
     /// Reads a key file.
     ///
     /// # Errors
-    /// [`KeyError`]: the file is missing, cannot be read, may be opened by others, or is no key file.
-    pub fn load(path: impl AsRef<Path>) -> Result<Key, KeyError> {
+    /// [`TicketKeyError`]: the file is missing, cannot be read, may be opened by others, or is no key file.
+    pub fn load(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         let path = path.as_ref().to_path_buf();
         let (text, loose) = match secrets::read(&path, 1_024) {
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(KeyError::Missing { path });
+                return Err(TicketKeyError::Missing { path });
             }
-            Err(source) => return Err(KeyError::Unreadable { path, source }),
+            Err(source) => return Err(TicketKeyError::Unreadable { path, source }),
         };
         if let Some(mode) = loose {
-            return Err(KeyError::Permissions { path, mode });
+            return Err(TicketKeyError::Permissions { path, mode });
         }
-        parse(&text).map_err(|found| KeyError::NotAKey { path, found })
+        parse(&text).map_err(|found| TicketKeyError::NotAKey { path, found })
     }
 
     /// Writes a key file with mode 0600, whole or not at all; a file that is already there is left alone. Of two
     /// processes that make one at once, one does, and the other finds it.
     ///
     /// # Errors
-    /// [`KeyError::Exists`] or [`KeyError::Unwritable`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+    /// [`TicketKeyError::Exists`] or [`TicketKeyError::Unwritable`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketKeyError> {
         let path = path.as_ref();
         let text = format!(
             "{FIRST_LINE}\n{:016x}\n{}\n",
@@ -74,8 +74,8 @@ impl Key {
         secrets::write_new(path, &text).map_err(|source| {
             let path = path.to_path_buf();
             match source.kind() {
-                io::ErrorKind::AlreadyExists => KeyError::Exists { path },
-                _ => KeyError::Unwritable { path, source },
+                io::ErrorKind::AlreadyExists => TicketKeyError::Exists { path },
+                _ => TicketKeyError::Unwritable { path, source },
             }
         })
     }
@@ -101,22 +101,22 @@ impl Key {
 
     /// Another secret under this key's name.
     #[cfg(test)]
-    pub(crate) fn forged(&self) -> Key {
-        Key {
+    pub(crate) fn forged(&self) -> TicketKey {
+        TicketKey {
             generation: self.generation,
-            ..Key::generate()
+            ..TicketKey::generate()
         }
     }
 }
 
 /// Shows the generation, never the secret.
-impl fmt::Debug for Key {
+impl fmt::Debug for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({:016x})", self.generation)
+        write!(f, "TicketKey({:016x})", self.generation)
     }
 }
 
-fn parse(text: &str) -> Result<Key, String> {
+fn parse(text: &str) -> Result<TicketKey, String> {
     let mut lines = text.lines().map(str::trim_end);
     let (first, generation, secret, rest) =
         (lines.next(), lines.next(), lines.next(), lines.next());
@@ -145,16 +145,16 @@ fn parse(text: &str) -> Result<Key, String> {
     if rest.is_some_and(|line| !line.is_empty()) {
         return Err("more than three lines".into());
     }
-    Ok(Key { generation, secret })
+    Ok(TicketKey { generation, secret })
 }
 
 /// Why a key file was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum TicketKeyError {
     /// There is no such file.
     #[error(
-        "expected a key file at {path}, but there is none; make one with Key::generate and Key::save"
+        "expected a key file at {path}, but there is none; make one with TicketKey::generate and TicketKey::save"
     )]
     Missing {
         /// Where it was looked for.
@@ -184,7 +184,7 @@ pub enum KeyError {
     /// The file is no key file.
     #[error(
         "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
-         bring back a whole copy, or move the file away and make a new one with Key::generate and Key::save (tickets of \
+         bring back a whole copy, or move the file away and make a new one with TicketKey::generate and TicketKey::save (tickets of \
          the old one are not good with it)"
     )]
     NotAKey {
@@ -221,14 +221,14 @@ mod tests {
     fn a_saved_key_comes_back_the_same_and_is_never_overwritten() {
         let folder = Folder::new();
         let path = folder.file("key");
-        let key = Key::generate();
+        let key = TicketKey::generate();
         key.save(&path).unwrap();
-        assert_eq!(Key::load(&path).unwrap(), key);
+        assert_eq!(TicketKey::load(&path).unwrap(), key);
         assert!(matches!(
-            Key::generate().save(&path),
-            Err(KeyError::Exists { .. })
+            TicketKey::generate().save(&path),
+            Err(TicketKeyError::Exists { .. })
         ));
-        assert_eq!(Key::load(&path).unwrap(), key);
+        assert_eq!(TicketKey::load(&path).unwrap(), key);
     }
 
     /// Two servers that started together read each other's half file.
@@ -238,13 +238,13 @@ mod tests {
         for n in 0..200 {
             let path = folder.file(&format!("key-{n}"));
             let make = || {
-                match Key::generate().save(&path) {
-                    Ok(()) | Err(KeyError::Exists { .. }) => {}
+                match TicketKey::generate().save(&path) {
+                    Ok(()) | Err(TicketKeyError::Exists { .. }) => {}
                     Err(error) => panic!("round {n}: {error}"),
                 }
-                Key::load(&path).unwrap_or_else(|error| panic!("round {n}: {error}"))
+                TicketKey::load(&path).unwrap_or_else(|error| panic!("round {n}: {error}"))
             };
-            let keys: Vec<Key> = std::thread::scope(|scope| {
+            let keys: Vec<TicketKey> = std::thread::scope(|scope| {
                 let made: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
                 made.into_iter().map(|key| key.join().unwrap()).collect()
             });
@@ -257,17 +257,17 @@ mod tests {
     fn a_key_file_that_was_cut_off_is_moved_away_and_made_anew() {
         let folder = Folder::new();
         let path = folder.file("key");
-        Key::generate().save(&path).unwrap();
+        TicketKey::generate().save(&path).unwrap();
         let whole = std::fs::read_to_string(&path).unwrap();
         for bytes in [0, 5, FIRST_LINE.len() + 3, whole.len() - 10] {
             secrets::write_over(&path, &whole[..bytes]).unwrap();
-            let error = Key::load(&path).unwrap_err();
-            assert!(matches!(error, KeyError::NotAKey { .. }), "{error}");
+            let error = TicketKey::load(&path).unwrap_err();
+            assert!(matches!(error, TicketKeyError::NotAKey { .. }), "{error}");
             let said = error.to_string();
             assert!(said.contains("move the file away"), "{said}");
             std::fs::rename(&path, folder.file("away")).unwrap();
-            Key::generate().save(&path).unwrap();
-            Key::load(&path).unwrap();
+            TicketKey::generate().save(&path).unwrap();
+            TicketKey::load(&path).unwrap();
         }
     }
 
@@ -277,13 +277,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = Folder::new();
         let path = folder.file("key");
-        Key::generate().save(&path).unwrap();
+        TicketKey::generate().save(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let error = Key::load(&path).unwrap_err();
-        assert!(matches!(error, KeyError::Permissions { mode: 0o640, .. }));
+        let error = TicketKey::load(&path).unwrap_err();
+        assert!(matches!(
+            error,
+            TicketKeyError::Permissions { mode: 0o640, .. }
+        ));
         assert!(error.to_string().contains("chmod 600"), "{error}");
     }
 
@@ -306,12 +309,14 @@ mod tests {
         for (text, expected) in cases {
             std::fs::remove_file(&path).ok();
             secrets::write_new(&path, &text).unwrap();
-            let error = Key::load(&path).unwrap_err().to_string();
+            let error = TicketKey::load(&path).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?} gave {error}");
         }
-        let missing = Key::load(folder.file("none")).unwrap_err();
+        let missing = TicketKey::load(folder.file("none")).unwrap_err();
         assert!(
-            missing.to_string().contains("make one with Key::generate"),
+            missing
+                .to_string()
+                .contains("make one with TicketKey::generate"),
             "{missing}"
         );
     }
@@ -321,7 +326,7 @@ mod tests {
     fn no_damage_makes_an_error_say_a_part_of_the_secret() {
         let folder = Folder::new();
         let path = folder.file("key");
-        Key::generate().save(&path).unwrap();
+        TicketKey::generate().save(&path).unwrap();
         let whole = std::fs::read_to_string(&path).unwrap();
         let secret = whole.lines().nth(2).unwrap().to_owned();
         let generation = whole.lines().nth(1).unwrap().to_owned();
@@ -350,7 +355,7 @@ mod tests {
         for text in damaged {
             std::fs::remove_file(&path).unwrap();
             secrets::write_new(&path, &text).unwrap();
-            let Err(error) = Key::load(&path) else {
+            let Err(error) = TicketKey::load(&path) else {
                 continue;
             };
             let told = format!("{error} {error:?}").to_lowercase();
@@ -363,13 +368,13 @@ mod tests {
 
     #[test]
     fn debug_output_does_not_hold_the_secret() {
-        let key = Key::generate();
+        let key = TicketKey::generate();
         assert!(!format!("{key:?}").contains(&to_hex(key.secret())[..8]));
     }
 
     #[test]
     fn game_wire_and_key_each_make_another_protocol() {
-        let (one, two) = (Key::generate(), Key::generate());
+        let (one, two) = (TicketKey::generate(), TicketKey::generate());
         let id = one.protocol_id("powder", 3);
         assert_eq!(id, one.protocol_id("powder", 3));
         assert_ne!(id, one.protocol_id("powder", 4));

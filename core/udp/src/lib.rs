@@ -26,13 +26,13 @@
 //! ```
 //! use std::time::Duration;
 //! use twinstep_udp::{
-//!     ClientEndpoint, Key, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketSpec, TransportState,
+//!     ClientEndpoint, TicketKey, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketSpec, TransportState,
 //! };
 //!
 //! let now_unix = Duration::from_secs(1_700_000_000);
 //! let server_address = "203.0.113.7:7777".parse().unwrap();
 //! let client_address = "198.51.100.1:50000".parse().unwrap();
-//! let key = Key::generate();
+//! let key = TicketKey::generate();
 //! let ticket = Ticket::issue(&key, &TicketSpec {
 //!     game: "my-game", wire_version: 1, identity: "anna", match_id: 1, seats: 1, servers: &[server_address],
 //!     life: Duration::from_secs(600), timeout: Duration::from_secs(5), now_unix,
@@ -88,7 +88,7 @@ mod tests;
 
 pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
-pub use keys::{Key, KeyError};
+pub use keys::{TicketKey, TicketKeyError};
 pub use link::LINK_LOG_TARGET;
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};

@@ -32,7 +32,7 @@ const PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1
 const HEADER_BYTES: usize = 5;
 
 /// One session's laminar.
-pub(crate) struct Link {
+pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.
     base: Instant,
@@ -40,15 +40,15 @@ pub(crate) struct Link {
 
 /// Why a datagram did not become a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum NotAPacket {
     /// Neither a whole unreliable packet nor a heartbeat.
     Fenced,
     /// A packet above [`PACKET_MAX`].
     Oversize,
 }
 
-impl Link {
-    pub(crate) fn new() -> Link {
+impl LaminarLink {
+    pub(crate) fn new() -> LaminarLink {
         let config = Config {
             // The cipher alone decides who is alive.
             idle_connection_timeout: Duration::MAX,
@@ -57,7 +57,7 @@ impl Link {
             receive_buffer_max_size: 1_300,
             ..Config::default()
         };
-        Link {
+        LaminarLink {
             manager: ConnectionManager::new(Pipe::default(), config),
             base: base(),
         }
@@ -84,12 +84,12 @@ impl Link {
         now: Duration,
         datagram: &[u8],
         deliver: impl FnOnce(&[u8]),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotAPacket> {
         if !passes(datagram) {
-            return Err(Refused::Fenced);
+            return Err(NotAPacket::Fenced);
         }
         if datagram.len() > HEADER_BYTES + PACKET_MAX {
-            return Err(Refused::Oversize);
+            return Err(NotAPacket::Oversize);
         }
         let incoming = &mut self.manager.socket_mut().incoming;
         incoming.clear();
@@ -106,7 +106,7 @@ impl Link {
             Some(packet) => deliver(packet.payload()),
             None if datagram[2] == 2 => {}
             // Another version of laminar's protocol.
-            None => return Err(Refused::Fenced),
+            None => return Err(NotAPacket::Fenced),
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(5);
 
-    fn unwrapped(link: &mut Link, datagram: &[u8]) -> Result<Option<Vec<u8>>, Refused> {
+    fn unwrapped(link: &mut LaminarLink, datagram: &[u8]) -> Result<Option<Vec<u8>>, NotAPacket> {
         let mut packet = None;
         link.unwrap(NOW, datagram, |bytes| packet = Some(bytes.to_vec()))?;
         Ok(packet)
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_packet_of_every_size_comes_out_as_it_went_in() {
-        let (mut one, mut other) = (Link::new(), Link::new());
+        let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
         for size in [0, 1, 2, 100, PACKET_MAX - 1, PACKET_MAX] {
             let packet: Vec<u8> = (0..size).map(|i| i as u8).collect();
             let datagram = one.wrap(NOW, &packet).to_vec();
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_fence_lets_only_whole_unreliable_packets_and_heartbeats_in() {
-        let mut link = Link::new();
+        let mut link = LaminarLink::new();
         let bytes = vec![7; 100];
         let refused = [
             Packet::unreliable_sequenced(PEER, bytes.clone(), None),
@@ -228,7 +228,7 @@ mod tests {
             let datagrams = datagrams_of(packet);
             assert!(!datagrams.is_empty());
             for datagram in datagrams {
-                assert_eq!(unwrapped(&mut link, &datagram), Err(Refused::Fenced));
+                assert_eq!(unwrapped(&mut link, &datagram), Err(NotAPacket::Fenced));
             }
         }
 
@@ -239,21 +239,24 @@ mod tests {
         assert_eq!(unwrapped(&mut link, &heartbeat), Ok(None));
         let mut other_version = whole.clone();
         other_version[0] ^= 1;
-        assert_eq!(unwrapped(&mut link, &other_version), Err(Refused::Fenced));
+        assert_eq!(
+            unwrapped(&mut link, &other_version),
+            Err(NotAPacket::Fenced)
+        );
     }
 
     #[test]
     fn a_packet_above_the_bound_is_refused() {
         let datagram = datagrams_of(Packet::unreliable(PEER, vec![7; PACKET_MAX + 1])).remove(0);
         assert_eq!(
-            unwrapped(&mut Link::new(), &datagram),
-            Err(Refused::Oversize)
+            unwrapped(&mut LaminarLink::new(), &datagram),
+            Err(NotAPacket::Oversize)
         );
     }
 
     #[test]
     fn a_link_that_was_silent_for_a_day_still_works() {
-        let (mut one, mut other) = (Link::new(), Link::new());
+        let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
         for day in 0..3 {
             let now = Duration::from_secs(day * 86_400);
             let datagram = one.wrap(now, b"packet").to_vec();

@@ -24,9 +24,9 @@ use std::time::Duration;
 use crate::cipher::KEY_BYTES;
 use crate::claims::{SerialOf, TicketClaims};
 use crate::door::Door;
-use crate::keys::Key;
+use crate::keys::TicketKey;
 use crate::knock::KNOCK;
-use crate::link::{Link, Refused};
+use crate::link::{LaminarLink, NotAPacket};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
@@ -89,7 +89,7 @@ pub struct ServerEndpoint {
     door: Door,
     /// What carries the packets of all sessions without a seat: there may be hundreds, and 1.7 MB for each would be
     /// too much. Whole unreliable packets leave nothing behind in it, so they cannot meet there.
-    spectators: Option<Link>,
+    spectators: Option<LaminarLink>,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
@@ -116,7 +116,7 @@ struct Session {
     /// Whether it may speak.
     is_admitted: bool,
     /// Its own link, once admitted; without a seat it shares one.
-    link: Option<Link>,
+    link: Option<LaminarLink>,
     has_seats: bool,
 }
 
@@ -138,7 +138,7 @@ impl ServerEndpoint {
         if config.public_addresses.is_empty() {
             return Err(ServerConfigError::NoAddress);
         }
-        let protocol = |key: &Key| {
+        let protocol = |key: &TicketKey| {
             let id = key.protocol_id(config.game, config.wire_version);
             Protocol {
                 id,
@@ -244,7 +244,7 @@ impl ServerEndpoint {
                 true => &mut session.link,
                 false => &mut self.spectators,
             };
-            link.get_or_insert_with(Link::new);
+            link.get_or_insert_with(LaminarLink::new);
         }
     }
 
@@ -386,8 +386,8 @@ impl ServerEndpoint {
                 });
                 match unwrapped {
                     Ok(()) => {}
-                    Err(Refused::Fenced) => self.counters.fenced += 1,
-                    Err(Refused::Oversize) => self.counters.oversize += 1,
+                    Err(NotAPacket::Fenced) => self.counters.fenced += 1,
+                    Err(NotAPacket::Oversize) => self.counters.oversize += 1,
                 }
             }
             Arrival::Connected { id, slot } => {

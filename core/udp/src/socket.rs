@@ -17,7 +17,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
 use crate::netcode::DATAGRAM_MAX;
@@ -32,7 +32,7 @@ pub const RECEIVE_BUDGET: usize = 256;
 pub struct UdpClient {
     endpoint: ClientEndpoint,
     socket: UdpSocket,
-    conditioner: Option<Link>,
+    conditioner: Option<SimLink>,
     now: Duration,
     io_errors: u64,
 }
@@ -81,7 +81,7 @@ impl UdpClient {
     /// Sends all datagrams, both ways, through a simulated bad network.
     #[must_use]
     pub fn with_conditioner(mut self, profile: LinkProfile, seed: u64) -> UdpClient {
-        self.conditioner = Some(Link::new(profile, seed));
+        self.conditioner = Some(SimLink::new(profile, seed));
         self
     }
 

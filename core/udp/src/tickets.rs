@@ -29,7 +29,7 @@ use crate::claims::{
     ADDRESS_BYTES, IDENTITY_MAX_BYTES, Pass, SEALED_BYTES, SEATS_MAX, SERVERS_MAX, TicketClaims,
     address_from_bytes, address_to_bytes, is_identity,
 };
-use crate::keys::Key;
+use crate::keys::TicketKey;
 use crate::secrets::{self, from_hex, random, random_u64, to_hex};
 
 /// The longest life of a ticket. Which serials are safe is remembered for about as long.
@@ -94,7 +94,7 @@ impl Ticket {
     ///
     /// # Panics
     /// If the operating system has no random bytes.
-    pub fn issue(key: &Key, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
+    pub fn issue(key: &TicketKey, spec: &TicketSpec<'_>) -> Result<Ticket, TicketError> {
         Ticket::issue_after(key, spec, None)
     }
 
@@ -107,7 +107,7 @@ impl Ticket {
     /// # Panics
     /// As [`issue`](Ticket::issue).
     pub fn issue_after(
-        key: &Key,
+        key: &TicketKey,
         spec: &TicketSpec<'_>,
         after: Option<u64>,
     ) -> Result<Ticket, TicketError> {

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 
 use crate::client::TransportState;
 use crate::words::{CloseReason, PACKET_MAX, SendError};
@@ -61,7 +61,7 @@ pub struct SimulatedTransport {
 
 #[derive(Debug)]
 struct Wire {
-    link: Link,
+    link: SimLink,
     closed: Option<CloseReason>,
 }
 
@@ -70,7 +70,7 @@ impl SimulatedTransport {
     #[must_use]
     pub fn pair(profile: LinkProfile, seed: u64) -> (SimulatedTransport, SimulatedTransport) {
         let wire = Arc::new(Mutex::new(Wire {
-            link: Link::new(profile, seed),
+            link: SimLink::new(profile, seed),
             closed: None,
         }));
         let end = |is_client| SimulatedTransport {

@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use twinstep_udp::{
-    CloseReason, Key, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket,
-    TicketSpec, Transport, TransportState, UdpClient,
+    CloseReason, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, SessionId, Ticket,
+    TicketKey, TicketSpec, Transport, TransportState, UdpClient,
 };
 
 const NOW_UNIX: Duration = Duration::from_secs(1_700_000_000);
@@ -13,7 +13,7 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// A server on a socket, which answers each packet with the same.
 struct EchoServer {
-    key: Key,
+    key: TicketKey,
     socket: UdpSocket,
     endpoint: ServerEndpoint,
     session: Option<SessionId>,
@@ -23,7 +23,7 @@ impl EchoServer {
     fn start() -> EchoServer {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.set_nonblocking(true).expect("a non-blocking socket");
-        let key = Key::generate();
+        let key = TicketKey::generate();
         let config = ServerConfig {
             keys: std::slice::from_ref(&key),
             public_addresses: &[socket.local_addr().expect("an address")],

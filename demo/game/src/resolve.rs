@@ -15,7 +15,7 @@ use twinstep_server::physics::flight::{
     self, BODIES_MAX, FlightError, Flights, Material, Motion, Track,
 };
 use twinstep_server::physics::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
-use twinstep_server::{Look, Resolution, Resolver};
+use twinstep_server::{Decision, Look, Resolver};
 
 use super::blast::bodies_near;
 use super::bomb::Bomb;
@@ -227,9 +227,9 @@ fn shape(form: Form) -> Shape {
 impl Resolver<Game> for Arbiter {
     /// Quick enough to answer within the tick. Who cannot answer has met a bug of the step; the panic becomes
     /// "no answer": a barrel fizzles, nothing is thrown, a crate was empty.
-    fn resolve(&mut self, look: &Look<'_, Game>, key: Key, query: &Query) -> Resolution<Outcome> {
+    fn resolve(&mut self, look: &Look<'_, Game>, key: Key, query: &Query) -> Decision<Outcome> {
         match self.decide(look.sim(), look.rules(), key, query) {
-            Ok(outcome) => Resolution::Now(outcome),
+            Ok(outcome) => Decision::Now(outcome),
             Err(error) => panic!("{error}"),
         }
     }

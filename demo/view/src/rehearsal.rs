@@ -15,7 +15,7 @@ use powderkeg_game::{Arbiter, Bot, Game, GameShow, Judge, Luck, Pad, Rules, Stic
 use twinstep_client::client::Ended;
 use twinstep_client::{Closed, Session};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_server::{Match, Output, PeerId};
 
@@ -65,7 +65,7 @@ impl Setup {
 struct Member {
     peer: PeerId,
     session: Session<Game, GameShow>,
-    net: Link,
+    net: SimLink,
     bot: Option<Bot>,
 }
 
@@ -122,7 +122,7 @@ impl Rehearsal {
             Member {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),
-                net: Link::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
+                net: SimLink::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
                 bot: is_bot.then(|| Bot::new(Sticks::Keys, luck.fork(of))),
             }
         });

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
-//! what the m − 1 turns between do not absorb (seed rows 43 and 76).
+//! what the m − 1 turns between do not absorb.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::Match;
-use super::clock::Wait;
+use super::clock::WaitReason;
 use super::costs::Budget;
-use crate::config::{Laggards, Sealing};
+use crate::config::{Laggards, SealWhen};
 use crate::down::tell_lane;
-use crate::peer::{Peer, Stage};
+use crate::peer::{Peer, SessionStage};
 use crate::up;
 
 /// With a command delay, and while the match waits, what is not acknowledged is said again this often.
@@ -53,12 +53,11 @@ impl<S: Simulation> Match<S> {
         if waits { repeat } else { due.min(repeat) }
     }
 
-    /// The players that the match waits for now: whose batch is missing, or whose machine trails (seed
-    /// row 8). Clients are told.
+    /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         match self.clock.waiting_since {
-            Some(_) => self.wait().map(Wait::players).unwrap_or_default(),
+            Some(_) => self.wait().map(WaitReason::players).unwrap_or_default(),
             None => PlayerSet::default(),
         }
     }
@@ -143,11 +142,11 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Whom the match must wait for before it may seal what is due.
-    fn wait(&self) -> Option<Wait> {
+    fn wait(&self) -> Option<WaitReason> {
         if self.clock.returning.is_some() {
-            return Some(Wait::Return(self.missing_after_restart()));
+            return Some(WaitReason::Return(self.missing_after_restart()));
         }
-        if let Sealing::WaitForAll { .. } = self.config.sealing {
+        if let SealWhen::WaitForAll { .. } = self.config.sealing {
             let turn = self.truth.world.turn().number;
             let missing: PlayerSet = self
                 .truth
@@ -162,7 +161,7 @@ impl<S: Simulation> Match<S> {
                 })
                 .collect();
             if !missing.is_empty() {
-                return Some(Wait::Batches(missing));
+                return Some(WaitReason::Batches(missing));
             }
         }
         if let Laggards::Hold {
@@ -183,14 +182,14 @@ impl<S: Simulation> Match<S> {
                 .flat_map(|peer| peer.players.iter().copied())
                 .collect();
             if !trailing.is_empty() {
-                return Some(Wait::Laggards(trailing));
+                return Some(WaitReason::Laggards(trailing));
             }
         }
         None
     }
 
     /// The match stands still. Who is waited for too long is removed, and the others go on from here.
-    fn wait_on(&mut self, now: Duration, wait: Wait) {
+    fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         if self.clock.waiting_since.is_none() {
             self.clock.waiting_since = Some(now);
             for player in wait.players().iter() {
@@ -206,7 +205,7 @@ impl<S: Simulation> Match<S> {
         let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
         self.pay(now, waited);
         match (wait, self.config.sealing) {
-            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
+            (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
                 let since = self.clock.due.unwrap_or(now).max(self.clock.excused_until);
                 let late = match now.saturating_sub(since) >= kick_after {
                     true => players,
@@ -216,9 +215,9 @@ impl<S: Simulation> Match<S> {
                     self.remove(player, CloseCode::TooSlow);
                 }
             }
-            (Wait::Batches(_), Sealing::Deadline) => {}
+            (WaitReason::Batches(_), SealWhen::Deadline) => {}
             // The schedule moves on with the clock: what was waited is not made up for.
-            (Wait::Return(_) | Wait::Laggards(_), _) => {
+            (WaitReason::Return(_) | WaitReason::Laggards(_), _) => {
                 self.clock.due = Some(now);
                 self.clock.paid = Duration::ZERO;
             }
@@ -227,9 +226,9 @@ impl<S: Simulation> Match<S> {
 
     /// Whoever was waited for since the match was last found waiting pays for what that has cost the schedule: what the
     /// turns between absorb has cost nobody anything.
-    fn pay(&mut self, now: Duration, wait: Wait) {
+    fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
-        if let Wait::Laggards(players) = wait {
+        if let WaitReason::Laggards(players) = wait {
             // How long the others stand still has its bound, whoever is to blame.
             let held = now.saturating_sub(began);
             self.noted.stats.held += held;
@@ -241,21 +240,21 @@ impl<S: Simulation> Match<S> {
         }
         let due = began.max(self.clock.excused_until);
         let absorbed = match wait {
-            Wait::Batches(_) => self.clock.absorbed(self.config.command_delay),
-            Wait::Laggards(_) | Wait::Return(_) => Duration::ZERO,
+            WaitReason::Batches(_) => self.clock.absorbed(self.config.command_delay),
+            WaitReason::Laggards(_) | WaitReason::Return(_) => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
         let waited = cost.saturating_sub(self.clock.paid);
         self.clock.paid += waited;
         match (wait, self.config.sealing) {
-            (Wait::Batches(players), Sealing::WaitForAll { kick_after }) => {
+            (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
                 self.charge(now, players, waited, Budget::of(kick_after));
             }
-            (Wait::Laggards(players), _) => {
+            (WaitReason::Laggards(players), _) => {
                 self.charge(now, players, waited, Budget::of(Duration::ZERO));
             }
             // Nobody is to blame for the server's own restart.
-            (Wait::Batches(_), Sealing::Deadline) | (Wait::Return(_), _) => {}
+            (WaitReason::Batches(_), SealWhen::Deadline) | (WaitReason::Return(_), _) => {}
         }
     }
 
@@ -286,9 +285,9 @@ impl<S: Simulation> Match<S> {
     }
 
     /// When the next turn is due, for whoever measures how early a batch came.
-    pub(super) fn standing(&self, now: Duration) -> up::Standing {
+    pub(super) fn position(&self, now: Duration) -> up::MatchPosition {
         let turn = self.truth.world.turn();
-        up::Standing {
+        up::MatchPosition {
             now,
             next: self.truth.world.tick(),
             turn: turn.number,
@@ -317,7 +316,7 @@ impl<S: Simulation> Match<S> {
 
     fn trails(&self, peer: &Peer) -> bool {
         let turn = u32::from(self.truth.world.turn().cadence.turn_ticks);
-        peer.stage == Stage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
+        peer.stage == SessionStage::Playing && !peer.players.is_empty() && self.trail(peer) > turn
     }
 
     /// Removes clients that trailed for too long, where that is the policy.

@@ -15,9 +15,9 @@ use twinstep_core::frame::Answer;
 use twinstep_core::{Key, OpenQuery, PlayerId, Simulation, Tick};
 
 use super::Match;
-use crate::config::Resolves;
+use crate::config::AnsweredBy;
 use crate::outbox::JobId;
-use crate::peer::{Peer, Stage};
+use crate::peer::{Peer, SessionStage};
 
 impl<S: Simulation> Match<S> {
     /// What has been asked is answered: by the resolver, or left to its owner's client.
@@ -29,7 +29,7 @@ impl<S: Simulation> Match<S> {
             }
             self.noted.stats.queries += 1;
             let name = (open.asked, open.key);
-            if self.config.resolves == Resolves::Owner && self.owner_plays(open.key) {
+            if self.config.answered_by == AnsweredBy::Owner && self.owner_plays(open.key) {
                 self.asking.owed.push(name);
             } else {
                 self.resolve_here(name);
@@ -46,7 +46,7 @@ impl<S: Simulation> Match<S> {
 
     fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
-            let plays = |p: &Peer| p.stage == Stage::Playing && p.players.contains(&owner);
+            let plays = |p: &Peer| p.stage == SessionStage::Playing && p.players.contains(&owner);
             self.people.peers.iter().any(plays)
         })
     }
@@ -74,7 +74,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Looks at what a player's client answered (seed row 51). What is not owed is late, doubled, or somebody
+    /// Looks at what a player's client answered. What is not owed is late, doubled, or somebody
     /// else's: nothing is said of it.
     pub(super) fn take_answers(&mut self, player: PlayerId) {
         while let Some(answer) = self.seats[player.index()].answers.pop() {

@@ -4,7 +4,7 @@ use twinstep_core::bounds::QUERIES_OPEN_MAX;
 use twinstep_core::{Key, Simulation, Tick};
 
 use super::noted::Noted;
-use crate::hooks::{Look, Resolution, Resolver};
+use crate::hooks::{Decision, Look, Resolver};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{Item, Outbox};
 use crate::sealer::Queries;
@@ -49,12 +49,12 @@ impl<S: Simulation> Asking<S> {
             resolver.resolve(look, key, &open.query)
         });
         match resolved {
-            Some(Resolution::Now(outcome)) => self.answer((asked, key), Some(outcome), noted),
-            Some(Resolution::Later(work)) => {
+            Some(Decision::Now(outcome)) => self.answer((asked, key), Some(outcome), noted),
+            Some(Decision::Later(work)) => {
                 let id = self.queries.defer(asked, key);
                 out.push(Item::Job(id, work));
             }
-            Some(Resolution::Unanswered) | None => self.answer((asked, key), None, noted),
+            Some(Decision::Unanswered) | None => self.answer((asked, key), None, noted),
         }
         noted.note_panics();
     }

@@ -16,8 +16,8 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
-use super::clock::Wait;
-use crate::peer::{Peer, Stage};
+use super::clock::WaitReason;
+use crate::peer::{Peer, SessionStage};
 use crate::tempo::Seen;
 
 /// A machine cannot keep up if it is busy with the game for this share of its time.
@@ -41,7 +41,7 @@ impl<S: Simulation> Match<S> {
     }
 
     fn asks_for_more(&self, peer: &Peer) -> bool {
-        peer.stage == Stage::Playing && !peer.tempo.excess(&self.config).is_zero()
+        peer.stage == SessionStage::Playing && !peer.tempo.excess(&self.config).is_zero()
     }
 
     /// How the turn that begins now is clocked.
@@ -52,7 +52,7 @@ impl<S: Simulation> Match<S> {
         let mut cadence = self.config.cadence();
         for peer in &mut self.people.peers {
             let pauses = std::mem::take(&mut peer.pauses);
-            if peer.stage != Stage::Playing || peer.is_spectator() {
+            if peer.stage != SessionStage::Playing || peer.is_spectator() {
                 continue;
             }
             let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
@@ -81,11 +81,11 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The match has waited, and does not any more: that was a pause for the sessions that were missing.
-    pub(super) fn note_paused(&mut self, wait: Wait) {
+    pub(super) fn note_paused(&mut self, wait: WaitReason) {
         let players = match wait {
-            Wait::Batches(players) | Wait::Laggards(players) => players,
+            WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
             // Nobody is to blame for the server's own restart.
-            Wait::Return(_) => return,
+            WaitReason::Return(_) => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
         for peer in self.people.peers.iter_mut().filter(is_missing) {

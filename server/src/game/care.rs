@@ -11,9 +11,9 @@ use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation};
 
 use super::Match;
-use crate::config::Sealing;
+use crate::config::SealWhen;
 use crate::outbox::Item;
-use crate::peer::Stage;
+use crate::peer::SessionStage;
 
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ impl<S: Simulation> Match<S> {
         let turn = self.truth.world.turn().number;
         let tick = self.truth.world.turn().cadence.tick();
         // Where everybody is waited for, silence ends in a kick instead.
-        let drops = self.config.sealing == Sealing::Deadline;
+        let drops = self.config.sealing == SealWhen::Deadline;
         for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
             let seat = &mut self.seats[i];
@@ -36,7 +36,7 @@ impl<S: Simulation> Match<S> {
                 .people
                 .peers
                 .iter()
-                .any(|p| p.stage == Stage::Playing && p.players.contains(&player));
+                .any(|p| p.stage == SessionStage::Playing && p.players.contains(&player));
             let speaks = session
                 && match self.config.command_delay {
                     0 => seat.input(next).is_some(),
@@ -106,14 +106,14 @@ impl<S: Simulation> Match<S> {
             let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
             let verdict = match peer.stage {
                 // Waiting for a place does not count, as long as it is asked for.
-                Stage::Greeting => {
+                SessionStage::Greeting => {
                     let silent = now.saturating_sub(peer.asked_at.max(peer.since));
                     (silent > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
                 }
-                Stage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
-                Stage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
-                Stage::CatchingUp if next - has_come_to <= near => {
-                    peer.enter(Stage::Playing, now);
+                SessionStage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
+                SessionStage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
+                SessionStage::CatchingUp if next - has_come_to <= near => {
+                    peer.enter(SessionStage::Playing, now);
                     self.note_used(at);
                     let peer = &self.people.peers[at];
                     for player in &peer.players {
@@ -123,8 +123,8 @@ impl<S: Simulation> Match<S> {
                     self.let_in(at);
                     None
                 }
-                Stage::CatchingUp => None,
-                Stage::Playing => {
+                SessionStage::CatchingUp => None,
+                SessionStage::Playing => {
                     self.let_in(at);
                     stuck.then_some(CloseCode::NoAcks)
                 }
@@ -136,7 +136,7 @@ impl<S: Simulation> Match<S> {
             if behind
                 && matches!(
                     self.people.peers[at].stage,
-                    Stage::CatchingUp | Stage::Playing
+                    SessionStage::CatchingUp | SessionStage::Playing
                 )
             {
                 // Farther behind than the frames that are kept: only a world helps.

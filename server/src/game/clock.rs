@@ -19,7 +19,7 @@ pub(super) struct Clock {
     /// Since when the match waits.
     pub(super) waiting_since: Option<Duration>,
     /// For whom the match was last found waiting.
-    pub(super) waited_for: Option<Wait>,
+    pub(super) waited_for: Option<WaitReason>,
     /// How much of what this wait has cost is paid.
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
@@ -88,7 +88,7 @@ impl Clock {
 
 /// Why the match does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WaitReason {
     /// For these players' batches.
     Batches(PlayerSet),
     /// For these players' machines to come closer.
@@ -97,10 +97,12 @@ pub(super) enum Wait {
     Return(PlayerSet),
 }
 
-impl Wait {
+impl WaitReason {
     pub(super) fn players(self) -> PlayerSet {
         match self {
-            Wait::Batches(players) | Wait::Laggards(players) | Wait::Return(players) => players,
+            WaitReason::Batches(players)
+            | WaitReason::Laggards(players)
+            | WaitReason::Return(players) => players,
         }
     }
 }

@@ -33,14 +33,14 @@ const NAMES_KEPT: usize = 64;
 const BLOCKS_KEPT: usize = 1_024;
 
 /// What was told at which tick, oldest first; each with its number.
-struct Told<T> {
+struct Versions<T> {
     states: VecDeque<(Tick, u32, T)>,
     kept_max: usize,
 }
 
-impl<T> Told<T> {
+impl<T> Versions<T> {
     fn new(kept_max: usize) -> Self {
-        Told {
+        Versions {
             states: VecDeque::new(),
             kept_max,
         }
@@ -73,9 +73,9 @@ pub(super) struct Company {
     of: Vec<(String, PlayerId)>,
     names: Names,
     /// [`names`](Company::names) as they are sent; the first number is 1.
-    names_told: Told<Arc<[u8]>>,
+    names_told: Versions<Arc<[u8]>>,
     names_number: u32,
-    blocks_told: Told<Block>,
+    blocks_told: Versions<Block>,
     blocks_number: u32,
     due: Duration,
 }
@@ -86,9 +86,9 @@ impl Default for Company {
             wished: Default::default(),
             of: Vec::new(),
             names: Names::default(),
-            names_told: Told::new(NAMES_KEPT),
+            names_told: Versions::new(NAMES_KEPT),
             names_number: 0,
-            blocks_told: Told::new(BLOCKS_KEPT),
+            blocks_told: Versions::new(BLOCKS_KEPT),
             blocks_number: 0,
             due: Duration::ZERO,
         }
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_state_is_told_from_its_tick_on_and_forgotten_when_nobody_is_shown_it() {
-        let mut told = Told::new(3);
+        let mut told = Versions::new(3);
         for (n, tick) in [10, 20, 30].into_iter().enumerate() {
             told.push(Tick(tick), n as u32, tick, Tick(0));
         }

@@ -16,7 +16,7 @@ use twinstep_core::bounds::WAITED_PER_MINUTE;
 use twinstep_core::frame::PlayerSet;
 
 use super::Match;
-use crate::config::Sealing;
+use crate::config::SealWhen;
 
 /// Over this time costs are summed up.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -91,8 +91,8 @@ impl<S: Simulation> Match<S> {
     /// What a machine or a line may cost the others, in one way or another.
     pub(super) fn patience(&self) -> Budget {
         Budget::of(match self.config.sealing {
-            Sealing::WaitForAll { kick_after } => kick_after,
-            Sealing::Deadline => Duration::ZERO,
+            SealWhen::WaitForAll { kick_after } => kick_after,
+            SealWhen::Deadline => Duration::ZERO,
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::config::ConfigError;
 /// A match that cannot be started.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StartError {
+pub enum MatchStartError {
     /// A policy out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -54,5 +54,5 @@ pub enum ResumeError {
     },
     /// The configuration.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] MatchStartError),
 }

@@ -24,8 +24,8 @@ use twinstep_core::{PlayerId, RosterChange, Simulation, Tick, codec};
 use super::Match;
 use super::spectators::VIEWS_AT_ONCE;
 use super::watched::Snapshot;
-use crate::config::Resolves;
-use crate::peer::{Peer, Stage};
+use crate::config::AnsweredBy;
+use crate::peer::{Peer, SessionStage};
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
@@ -72,7 +72,7 @@ impl<S: Simulation> Match<S> {
                 .map(|p| self.seats[p.index()].next_seq)
                 .collect(),
             command_delay: self.config.command_delay,
-            owners_answer: self.config.resolves == Resolves::Owner,
+            owners_answer: self.config.answered_by == AnsweredBy::Owner,
             basis,
         };
         let mut bytes = Vec::new();
@@ -108,7 +108,7 @@ impl<S: Simulation> Match<S> {
         for player in &peer.players {
             self.seats[player.index()].awaited_from = number;
         }
-        peer.enter(Stage::Loading, now);
+        peer.enter(SessionStage::Loading, now);
         peer.wanted = from;
         peer.view = from;
     }
@@ -203,7 +203,7 @@ impl<S: Simulation> Match<S> {
             return None;
         }
         let asks = |p: &Peer| {
-            p.stage == Stage::Greeting
+            p.stage == SessionStage::Greeting
                 && now.saturating_sub(p.asked_at) < ASKS_AGAIN
                 && p.standing.could_join(now)
         };

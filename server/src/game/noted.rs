@@ -5,7 +5,7 @@ use std::time::Duration;
 use twinstep_core::Tick;
 
 use crate::caught::Panics;
-use crate::incident::{INCIDENTS_MAX, Incident, Told};
+use crate::incident::{INCIDENTS_MAX, Incident, Notices};
 use crate::peer::PeerId;
 
 /// Desync reports that wait to be taken.
@@ -79,8 +79,8 @@ pub(super) struct Noted {
     pub(super) stats: MatchStats,
     /// Panics that hooks were saved from, and that are not told yet.
     pub(super) panics: Panics,
-    pub(super) reports: Told<Report>,
-    pub(super) incidents: Told<Incident>,
+    pub(super) reports: Notices<Report>,
+    pub(super) incidents: Notices<Incident>,
 }
 
 impl Default for Noted {
@@ -88,8 +88,8 @@ impl Default for Noted {
         Noted {
             stats: MatchStats::default(),
             panics: Panics::default(),
-            reports: Told::new(REPORTS_MAX),
-            incidents: Told::new(INCIDENTS_MAX),
+            reports: Notices::new(REPORTS_MAX),
+            incidents: Notices::new(INCIDENTS_MAX),
         }
     }
 }

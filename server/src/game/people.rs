@@ -10,7 +10,7 @@ use twinstep_udp::SERIAL_END;
 
 use super::caller::Caller;
 use crate::peer::{Peer, PeerId};
-use crate::seat::Refused;
+use crate::seat::NotAdmitted;
 use crate::serials::Serials;
 use crate::standing::{Standing, Standings};
 
@@ -92,7 +92,7 @@ impl People {
     }
 
     /// An order of a player will not run: its owner hears of it, now or when it is back.
-    pub(super) fn refuse(&mut self, now: Duration, refused: &Refused) {
+    pub(super) fn refuse(&mut self, now: Duration, refused: &NotAdmitted) {
         let player = refused.player;
         let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
         if let Some(peer) = owner {

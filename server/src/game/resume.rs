@@ -27,7 +27,7 @@ use twinstep_core::{PlayerId, Simulation};
 
 use super::clock::Return;
 use super::ended::is_over;
-use super::errors::{ResumeError, StartError};
+use super::errors::{MatchStartError, ResumeError};
 use super::journal::JournalOut;
 use super::origin::Start;
 use super::watched::Watched;
@@ -35,7 +35,7 @@ use super::{Match, Resumed};
 use crate::config::{MatchConfig, Spectators};
 use crate::history::History;
 use crate::hooks::Resolver;
-use crate::peer::Stage;
+use crate::peer::SessionStage;
 
 /// The match's clock waits at most so long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ impl<S: Simulation> Match<S> {
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
     ) -> Result<Resumed<S>, ResumeError> {
-        let hello = Hello::of::<S>(&rules, &config.build).map_err(StartError::from)?;
+        let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
         let index = Index::scan(journal).map_err(ReplayError::from)?;
         index.check(&hello)?;
         if index.about.by != WrittenBy::Server {
@@ -77,10 +77,10 @@ impl<S: Simulation> Match<S> {
         }
         let keep_bytes = index.sound_bytes();
         let sound = &journal[..keep_bytes as usize];
-        // Fixed for the match (seed row 12), whatever this process was started with.
+        // Fixed for the match, whatever this process was started with.
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
-        config.check().map_err(StartError::from)?;
+        config.check().map_err(MatchStartError::from)?;
         // The match's own first tick: who watches from a distance is not shown more because of a crash.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
         config.start = first.tick;
@@ -100,7 +100,7 @@ impl<S: Simulation> Match<S> {
             &game.truth.world,
             &mut game.outbox,
         )
-        .map_err(StartError::from)?;
+        .map_err(MatchStartError::from)?;
         let turn = game.truth.world.turn().cadence.turn();
         game.clock.resume(game.config.command_delay, turn);
         game.snapshots
@@ -165,7 +165,7 @@ impl<S: Simulation> Match<S> {
             .people
             .peers
             .iter()
-            .filter(|p| p.stage == Stage::Playing)
+            .filter(|p| p.stage == SessionStage::Playing)
         {
             for player in &peer.players {
                 missing.set(*player, false);

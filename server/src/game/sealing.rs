@@ -1,4 +1,4 @@
-//! [`Sealing`]: the frame of the tick that is sealed, and who builds and admits what stands in it.
+//! [`SealingDesk`]: the frame of the tick that is sealed, and who builds and admits what stands in it.
 
 use twinstep_core::frame::{Answer, FrameData};
 use twinstep_core::turn::Cadence;
@@ -11,17 +11,17 @@ use crate::sealer::{Queries, Sealer};
 use crate::seat::Seat;
 
 /// See the [module](self).
-pub(super) struct Sealing<S: Simulation> {
+pub(super) struct SealingDesk<S: Simulation> {
     pub(super) sealer: Sealer<S>,
     referee: Box<dyn Referee<S>>,
     /// The frame that was sealed last.
     pub(super) frame: FrameData<S>,
 }
 
-impl<S: Simulation> Sealing<S> {
+impl<S: Simulation> SealingDesk<S> {
     /// Of a match that begins with this tick; all within the bounds is admitted.
     pub(super) fn new(start: Tick) -> Self {
-        Sealing {
+        SealingDesk {
             sealer: Sealer::default(),
             referee: Box::new(AdmitAll),
             frame: FrameData::roomy(start),

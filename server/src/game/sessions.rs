@@ -24,7 +24,7 @@ use super::ended::{KEPT, MOVED, is_resumable};
 use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
-use crate::peer::{Peer, PeerId, Stage};
+use crate::peer::{Peer, PeerId, SessionStage};
 use crate::up;
 use crate::up::Asked;
 
@@ -90,7 +90,7 @@ impl<S: Simulation> Match<S> {
             .people
             .peers
             .iter()
-            .filter(|p| p.stage == Stage::Playing);
+            .filter(|p| p.stage == SessionStage::Playing);
         playing.map(|p| p.id).collect()
     }
 
@@ -98,7 +98,7 @@ impl<S: Simulation> Match<S> {
     /// tickets, for example.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
-        let here = |p: &Peer| p.stage == Stage::Playing && p.lane_out.is_idle();
+        let here = |p: &Peer| p.stage == SessionStage::Playing && p.lane_out.is_idle();
         self.people.callers.is_empty() && self.people.peers.iter().all(here)
     }
 
@@ -303,7 +303,7 @@ impl<S: Simulation> Match<S> {
         let Some(at) = session.or_else(|| self.hear_caller(now, peer, bytes)) else {
             return;
         };
-        let standing = self.standing(now);
+        let standing = self.position(now);
         match up::read(
             &mut self.people.peers[at],
             &mut self.seats,

@@ -10,7 +10,7 @@ use twinstep_core::packet::message;
 
 use super::Match;
 use crate::down::Telling;
-use crate::peer::Stage;
+use crate::peer::SessionStage;
 
 impl<S: Simulation> Match<S> {
     /// Everybody is told what it has not acknowledged; `again`: nothing new was sealed.
@@ -36,7 +36,7 @@ impl<S: Simulation> Match<S> {
         let delay = self.config.spectators.delay_ticks;
         let company = self.company.block(self.truth.world.tick());
         for peer in &mut self.people.peers {
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+            if !matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing) {
                 continue;
             }
             let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
@@ -75,7 +75,7 @@ impl<S: Simulation> Match<S> {
             .people
             .peers
             .iter()
-            .filter(|p| p.stage == Stage::Playing)
+            .filter(|p| p.stage == SessionStage::Playing)
         {
             let rtt = peer.link.rtt().unwrap_or_default();
             for player in &peer.players {
@@ -102,7 +102,7 @@ impl<S: Simulation> Match<S> {
         for at in 0..self.people.peers.len() {
             let shown = self.shown_to(at);
             let peer = &mut self.people.peers[at];
-            if !matches!(peer.stage, Stage::CatchingUp | Stage::Playing) {
+            if !matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing) {
                 continue;
             }
             let Some((number, names)) = self.company.names(shown) else {

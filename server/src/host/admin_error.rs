@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use twinstep_core::text::line;
-use twinstep_udp::KeyError;
+use twinstep_udp::TicketKeyError;
 
 /// Why there is no admin port, or nothing could be taken over through it.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum AdminError {
     NotLoopback(SocketAddr),
     /// The file of the token.
     #[error("the admin token: {0}\n(an admin token that is not there is made at the next start)")]
-    Token(#[from] KeyError),
+    Token(#[from] TicketKeyError),
     /// It cannot be listened on.
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
     Listen {

@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use twinstep_udp::{Key, KeyError};
+use twinstep_udp::{TicketKey, TicketKeyError};
 
 /// The head of a request must be here so soon.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
@@ -40,17 +40,17 @@ pub(super) struct AdminToken(String);
 
 impl AdminToken {
     /// Reads the token's file, which is a key file of its own; it is made if it is not there.
-    pub(super) fn load_or_make(path: &Path) -> Result<AdminToken, KeyError> {
+    pub(super) fn load_or_make(path: &Path) -> Result<AdminToken, TicketKeyError> {
         if !path.exists() {
-            match Key::generate().save(path) {
+            match TicketKey::generate().save(path) {
                 // Another process of this machine was faster.
-                Ok(()) | Err(KeyError::Exists { .. }) => {}
+                Ok(()) | Err(TicketKeyError::Exists { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         // Its own rules say whether it is sound, and nobody else's.
-        Key::load(path)?;
-        let text = std::fs::read_to_string(path).map_err(|source| KeyError::Unreadable {
+        TicketKey::load(path)?;
+        let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
             path: path.to_owned(),
             source,
         })?;

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Time since the host started: the one clock of all its matches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(super) struct HostClock {
     began: Instant,
 }
 
-impl Clock {
+impl HostClock {
     #[expect(
         clippy::disallowed_methods,
         reason = "the edge: here the clock is read"
     )]
-    pub(super) fn start() -> Clock {
-        Clock {
+    pub(super) fn start() -> HostClock {
+        HostClock {
             began: Instant::now(),
         }
     }

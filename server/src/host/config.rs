@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
-    Key, SafeSerials, SerialsError, ServerConfig, ServerConfigError, ServerEndpoint,
+    SafeSerials, SerialsError, ServerConfig, ServerConfigError, ServerEndpoint, TicketKey,
 };
 
 use super::admin_error::AdminError;
 use super::clock::unix_now;
 use super::journal_file::JournalFileError;
-use crate::game::StartError;
+use crate::game::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.
 const BACK_AFTER: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub struct HostConfig {
     /// What players dial and tickets name, if it is not `listen` (behind NAT, or bound to every address).
     pub public: Vec<SocketAddr>,
     /// One or two keys: tickets of each are good.
-    pub keys: Vec<Key>,
+    pub keys: Vec<TicketKey>,
     /// Where safe serials are written down, beside the key file. Needed wherever a key outlives a match's journal.
     pub serials_file: Option<PathBuf>,
     /// Where incident files go; without it, beside each match's journal.
@@ -47,7 +47,7 @@ pub struct HostConfig {
 impl HostConfig {
     /// 64 sessions, nothing remembered: for a key that lives as long as the process.
     #[must_use]
-    pub fn new(game: &str, listen: SocketAddr, key: Key) -> HostConfig {
+    pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {
             game: game.to_owned(),
             listen,
@@ -123,7 +123,7 @@ pub enum HostError {
     Journal(#[from] JournalFileError),
     /// The match.
     #[error(transparent)]
-    Match(#[from] StartError),
+    Match(#[from] MatchStartError),
     /// The id is in use.
     #[error("expected a new match id, but match {0} runs here already; choose another id")]
     MatchExists(u64),

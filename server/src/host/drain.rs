@@ -33,7 +33,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::knock::{self, Found};
 use super::moves::{Move, MoveOrder};
-use super::register::{Admin, Known};
+use super::register::{Admin, ListedMatch};
 use super::taker::{Drained, HandedOver, Kept, Ready, ReadyMatch, Taker};
 
 /// A match says within so long whether it can move. One that does not stands still.
@@ -50,7 +50,7 @@ pub(super) struct To {
 /// What a hand-over would come to.
 struct Plan {
     to: Vec<SocketAddr>,
-    ready: Vec<(u64, Known, PathBuf)>,
+    ready: Vec<(u64, ListedMatch, PathBuf)>,
     stays: Vec<Kept>,
 }
 

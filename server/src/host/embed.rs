@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::{Key as Cause, Simulation};
-use twinstep_udp::{Key, SESSIONS_MAX};
+use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;
 use super::admin_error::AdminError;
@@ -31,8 +31,8 @@ use super::knock::Doorkeeper;
 use super::matches::Host;
 use super::taker::{Taker, take_over};
 use crate::config::{MatchConfig, Spectators};
-use crate::game::{Match, StartError};
-use crate::hooks::{Look, Referee, Resolution, Resolver};
+use crate::game::{Match, MatchStartError};
+use crate::hooks::{Decision, Look, Referee, Resolver};
 
 mod issuer;
 mod running;
@@ -52,7 +52,7 @@ pub struct Server<S: Simulation> {
     resolver: Chosen<S>,
     set_referee: Option<Setup<S>>,
     public: Vec<SocketAddr>,
-    key: Option<Key>,
+    key: Option<TicketKey>,
     serials_file: Option<PathBuf>,
     journal: Option<Keep>,
     durability: Durability,
@@ -84,10 +84,10 @@ impl<S: Simulation> Resolver<S> for Chosen<S> {
         look: &Look<'_, S>,
         key: Cause,
         query: &S::Query,
-    ) -> Resolution<S::Outcome> {
+    ) -> Decision<S::Outcome> {
         match &mut self.0 {
             Some(resolver) => resolver.resolve(look, key, query),
-            None => Resolution::Unanswered,
+            None => Decision::Unanswered,
         }
     }
 }
@@ -173,7 +173,7 @@ impl<S: Simulation> Server<S> {
     /// The key whose tickets are good; without one it is a new one, and tickets come from
     /// [`Running::ticket`] only.
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(mut self, key: TicketKey) -> Self {
         self.key = Some(key);
         self
     }
@@ -267,8 +267,8 @@ impl<S: Simulation> Server<S> {
         })?;
         let mut config = self.config;
         config.unix_time = unix_now().as_secs();
-        config.check().map_err(StartError::from)?;
-        let key = self.key.unwrap_or_else(Key::generate);
+        config.check().map_err(MatchStartError::from)?;
+        let key = self.key.unwrap_or_else(TicketKey::generate);
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
@@ -295,7 +295,8 @@ impl<S: Simulation> Server<S> {
                 host.public = public_of(socket.local_addr().unwrap_or(listen), host.public);
                 // The other process stops what it hands over: a server that cannot start takes nothing over.
                 host.rehearse(&host.public)?;
-                let hello = Hello::of::<S>(&self.rules, &config.build).map_err(StartError::from)?;
+                let hello =
+                    Hello::of::<S>(&self.rules, &config.build).map_err(MatchStartError::from)?;
                 let mut taker = Taker::new(&hello, &config).only(MATCH);
                 taker.door = socket.local_addr().ok().map(on_this_machine);
                 let token = host.admin_token.as_deref();

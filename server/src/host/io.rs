@@ -24,7 +24,7 @@ use twinstep_udp::{
     DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
-use super::clock::{Clock, unix_now};
+use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
@@ -42,7 +42,7 @@ const BATCH: usize = 256;
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a match hears of.
-pub(super) enum Heard {
+pub(super) enum FromIo {
     /// A ticket for this match was good.
     Connected(PeerId, TicketClaims),
     /// A packet.
@@ -52,9 +52,9 @@ pub(super) enum Heard {
 }
 
 /// What the I/O task is told.
-pub(super) enum Told {
+pub(super) enum ToIo {
     /// Tickets for this match lead here, but those that are older than these.
-    Open(u64, Sender<Heard>, Vec<(SerialOf, u64)>),
+    Open(u64, Sender<FromIo>, Vec<(SerialOf, u64)>),
     /// Tickets with a lower serial let this identity in no more.
     Safe(SerialOf, u64),
     /// A match ended, for this reason.
@@ -72,8 +72,8 @@ pub(super) enum Told {
 struct Io {
     socket: UdpSocket,
     endpoint: ServerEndpoint,
-    clock: Clock,
-    matches: BTreeMap<u64, Sender<Heard>>,
+    clock: HostClock,
+    matches: BTreeMap<u64, Sender<FromIo>>,
     routes: Routes,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
@@ -104,8 +104,8 @@ struct Lost {
 pub(super) fn start(
     socket: UdpSocket,
     endpoint: ServerEndpoint,
-    clock: Clock,
-    orders: Receiver<Told>,
+    clock: HostClock,
+    orders: Receiver<ToIo>,
     beat: Arc<Beat>,
     game: String,
     own_knocks: OwnKnocks,
@@ -131,7 +131,7 @@ pub(super) fn start(
 }
 
 impl Io {
-    async fn run(mut self, mut orders: Receiver<Told>) {
+    async fn run(mut self, mut orders: Receiver<ToIo>) {
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut buffer = [0; DATAGRAM_MAX + 1];
@@ -219,7 +219,7 @@ impl Io {
                         && let Some(game) = self.matches.get(&guest.ticket.match_id)
                     {
                         // If it finds no room, the match notices the silence by itself.
-                        let _ = game.try_send(Heard::Gone(PeerId(session.0)));
+                        let _ = game.try_send(FromIo::Gone(PeerId(session.0)));
                     }
                 }
             }
@@ -254,7 +254,7 @@ impl Io {
             return;
         };
         // Its packets come behind this, so the match knows it by then.
-        let heard = Heard::Connected(PeerId(session.0), ticket);
+        let heard = FromIo::Connected(PeerId(session.0), ticket);
         if game.try_send(heard).is_ok() {
             self.endpoint.admit(session);
             self.routes.turn(session, Route::Playing);
@@ -288,7 +288,7 @@ impl Io {
                 };
                 let sent = game.capacity() > RESERVED
                     && game
-                        .try_send(Heard::Packet(PeerId(session.0), bytes))
+                        .try_send(FromIo::Packet(PeerId(session.0), bytes))
                         .is_ok();
                 self.lost.match_full += u64::from(!sent);
             }
@@ -297,17 +297,17 @@ impl Io {
         }
     }
 
-    fn obey(&mut self, order: Told) {
+    fn obey(&mut self, order: ToIo) {
         match order {
-            Told::Open(id, game, safe) => {
+            ToIo::Open(id, game, safe) => {
                 for (of, serial) in safe {
                     self.endpoint.note_safe(of, serial);
                 }
                 self.matches.insert(id, game);
                 self.lead_waiting();
             }
-            Told::Safe(of, serial) => self.endpoint.note_safe(of, serial),
-            Told::Over(id, code) => {
+            ToIo::Safe(of, serial) => self.endpoint.note_safe(of, serial),
+            ToIo::Over(id, code) => {
                 self.matches.remove(&id);
                 self.endpoint.forget_match(id);
                 if code == CloseCode::Moved {
@@ -326,22 +326,22 @@ impl Io {
                     self.say_goodbye(session, code);
                 }
             }
-            Told::Packet(peer, bytes) => {
+            ToIo::Packet(peer, bytes) => {
                 // Not sent is lost: the match says it again.
                 let _ = self.endpoint.send(SessionId(peer.0), &bytes);
             }
-            Told::Close(peer, code) => {
+            ToIo::Close(peer, code) => {
                 let session = SessionId(peer.0);
                 let guest = self.routes.get(session);
                 if guest.is_some_and(|guest| guest.route == Route::Playing) {
                     self.say_goodbye(session, code);
                 }
             }
-            Told::Shut => {
+            ToIo::Shut => {
                 self.is_shut = true;
                 self.endpoint.shut();
             }
-            Told::Drain(code) => {
+            ToIo::Drain(code) => {
                 self.draining = Some(code);
                 self.matches.clear();
                 let is_here = |guest: &Guest| !matches!(guest.route, Route::Leaving(..));

@@ -19,7 +19,7 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::incidents::IncidentFiles;
-use super::io::Told;
+use super::io::ToIo;
 use super::jobs;
 use super::pulse::Pulse;
 use super::runner::Runner;
@@ -68,7 +68,7 @@ pub(super) async fn watch(
     mut end: oneshot::Receiver<Ended>,
     pulse: Arc<Pulse>,
     files: IncidentFiles,
-    told: mpsc::Sender<Told>,
+    told: mpsc::Sender<ToIo>,
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -104,7 +104,7 @@ pub(super) async fn watch(
             CloseCode::Fault
         }
     };
-    let _ = told.send(Told::Over(id, code)).await;
+    let _ = told.send(ToIo::Over(id, code)).await;
     over.send_replace(Some(code));
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use twinstep_udp::Key;
+use twinstep_udp::TicketKey;
 
 const KNOCK: [u8; 8] = *b"\xffTwknoc?";
 const ANSWER: [u8; 8] = *b"\xffTwknoc!";
@@ -133,7 +133,7 @@ fn ask(at: SocketAddr, game: &str, own: &OwnKnocks) -> io::Result<Found> {
     socket.connect(at)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     // Whoever does not see it cannot answer.
-    let nonce = Key::generate().generation();
+    let nonce = TicketKey::generate().generation();
     let knock = Knock::new(game, nonce);
     let _under_way = UnderWay::begin(own, nonce);
     for _ in 0..TRIES {

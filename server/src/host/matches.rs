@@ -14,21 +14,21 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Key, SafeSerials, SerialOf, ServerEndpoint};
+use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint, TicketKey};
 
 use super::admin;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
-use super::clock::Clock;
+use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, public_of};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
-use super::io::{self, Told};
+use super::io::{self, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
 use super::pulse::{Beat, Pulse};
-use super::register::{Admin, Known, Register};
+use super::register::{Admin, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
@@ -86,13 +86,13 @@ impl Drop for Taken<'_> {
 pub struct Host {
     address: SocketAddr,
     public: Vec<SocketAddr>,
-    key: Key,
+    key: TicketKey,
     game: String,
     incidents: Option<PathBuf>,
     back_after: Duration,
-    clock: Clock,
+    clock: HostClock,
     pub(super) serials: SerialKeeper,
-    told: mpsc::Sender<Told>,
+    told: mpsc::Sender<ToIo>,
     closing: watch::Sender<Option<Ending>>,
     matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
     /// The matches as the admin port sees them.
@@ -143,7 +143,7 @@ impl Host {
         let address = socket.local_addr().map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
-        let clock = Clock::start();
+        let clock = HostClock::start();
         let public = public_of(address, config.public.clone());
         let serials = config.serials_file.as_ref().map(SafeSerials::open);
         let serials = SerialKeeper::start(serials.transpose()?);
@@ -252,7 +252,7 @@ impl Host {
             };
             (of, serial)
         });
-        let opens = Told::Open(id, hear, safe.collect());
+        let opens = ToIo::Open(id, hear, safe.collect());
         let opened = self.told.send(opens).await;
         opened.map_err(|_| HostError::Stopped)?;
         let pulse = Arc::new(Pulse::default());
@@ -286,7 +286,7 @@ impl Host {
             ends,
         );
         let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
-        let known = Known {
+        let known = ListedMatch {
             pulse: pulse.clone(),
             moves: move_to,
             needs,
@@ -318,7 +318,7 @@ impl Host {
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
     pub async fn shutdown(mut self, code: CloseCode) {
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
-        let _ = self.told.send(Told::Shut).await;
+        let _ = self.told.send(ToIo::Shut).await;
         self.closing.send_replace(Some(Ending::Told(code)));
         let matches = self.with_matches(std::mem::take);
         let all_end = async {
@@ -335,7 +335,7 @@ impl Host {
             tracing::error!("a match did not end in time");
         }
         self.serials.write().await;
-        let _ = self.told.send(Told::Drain(code)).await;
+        let _ = self.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         tracing::info!(reason = %code, "shut down");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
-use super::clock::Clock;
+use super::clock::HostClock;
 use super::knock::OwnKnocks;
 use super::moves::Move;
 use super::pulse::{Beat, Pulse};
@@ -14,7 +14,7 @@ use super::taker::Taker;
 
 /// What the admin port knows of a match.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: mpsc::Sender<Move>,
     /// What another server must be able to run to take it over.
@@ -22,12 +22,12 @@ pub(super) struct Known {
 }
 
 /// The matches of a host, as its admin port sees them.
-pub(super) type Register = Arc<Mutex<BTreeMap<u64, Known>>>;
+pub(super) type Register = Arc<Mutex<BTreeMap<u64, ListedMatch>>>;
 
 /// What an admin port is about.
 #[derive(Clone)]
 pub(super) struct Admin {
-    pub(super) clock: Clock,
+    pub(super) clock: HostClock,
     pub(super) beat: Arc<Beat>,
     pub(super) matches: Register,
     /// The game that is played here.
@@ -39,7 +39,7 @@ pub(super) struct Admin {
 
 impl Admin {
     /// The matches that run.
-    pub(super) fn known(&self) -> BTreeMap<u64, Known> {
+    pub(super) fn known(&self) -> BTreeMap<u64, ListedMatch> {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
         matches.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
         matches.clone()

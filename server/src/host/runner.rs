@@ -18,9 +18,9 @@ use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
 use twinstep_udp::{SerialOf, TicketClaims};
 
-use super::clock::{Clock, unix_now};
+use super::clock::{HostClock, unix_now};
 use super::incidents::IncidentFiles;
-use super::io::{Heard, RESERVED, Told};
+use super::io::{FromIo, RESERVED, ToIo};
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::moves::{Move, MoveOrder, Moved};
@@ -63,10 +63,10 @@ pub(super) enum Ending {
 
 /// What connects a match to the rest of its host.
 pub(super) struct Ends<S: Simulation> {
-    pub(super) clock: Clock,
-    pub(super) heard: Receiver<Heard>,
+    pub(super) clock: HostClock,
+    pub(super) heard: Receiver<FromIo>,
     pub(super) errands: Receiver<Errand<S>>,
-    pub(super) told: Sender<Told>,
+    pub(super) told: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: Receiver<Move>,
@@ -95,7 +95,7 @@ pub(super) struct Runner<S: Simulation> {
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
-    orders: Vec<Told>,
+    orders: Vec<ToIo>,
     /// When it was last said that the match goes on without a journal.
     lamented: Option<Duration>,
     /// When a client's report was logged last.
@@ -286,16 +286,16 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    fn hear(&mut self, heard: Heard) {
+    fn hear(&mut self, heard: FromIo) {
         let now = self.ends.clock.now();
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
-            Heard::Packet(peer, _) if self.game.stage(peer).is_none() => {
-                self.tell(Told::Close(peer, CloseCode::MatchOver));
+            FromIo::Packet(peer, _) if self.game.stage(peer).is_none() => {
+                self.tell(ToIo::Close(peer, CloseCode::MatchOver));
             }
-            Heard::Packet(peer, bytes) => self.game.handle(now, peer, &bytes),
-            Heard::Gone(peer) => self.game.disconnect(peer),
-            Heard::Connected(peer, ticket) => self.let_in(peer, &ticket),
+            FromIo::Packet(peer, bytes) => self.game.handle(now, peer, &bytes),
+            FromIo::Gone(peer) => self.game.disconnect(peer),
+            FromIo::Connected(peer, ticket) => self.let_in(peer, &ticket),
         }
     }
 
@@ -311,7 +311,7 @@ impl<S: Simulation> Runner<S> {
         }
         tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
         if let Err(code) = connected {
-            self.tell(Told::Close(peer, code));
+            self.tell(ToIo::Close(peer, code));
         }
     }
 
@@ -330,7 +330,7 @@ impl<S: Simulation> Runner<S> {
                     }
                 }
                 Output::Packet { peer, bytes } => {
-                    self.orders.push(Told::Packet(peer, bytes.into()));
+                    self.orders.push(ToIo::Packet(peer, bytes.into()));
                 }
                 Output::Job { id, work } => {
                     let now = self.ends.clock.now();
@@ -351,10 +351,10 @@ impl<S: Simulation> Runner<S> {
                     };
                     self.serials.raise(of.clone(), serial);
                     // Lost, it is known to the match all the same.
-                    self.orders.push(Told::Safe(of, serial));
+                    self.orders.push(ToIo::Safe(of, serial));
                 }
                 Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
-                Output::Closed { peer, code } => self.orders.push(Told::Close(peer, code)),
+                Output::Closed { peer, code } => self.orders.push(ToIo::Close(peer, code)),
             }
         }
         for peer in due {
@@ -382,7 +382,7 @@ impl<S: Simulation> Runner<S> {
     fn send(&mut self) {
         for order in self.orders.drain(..) {
             let room = match order {
-                Told::Packet(..) => self.ends.told.capacity() > RESERVED,
+                ToIo::Packet(..) => self.ends.told.capacity() > RESERVED,
                 // If it finds no room, the next packet of that session brings it up again.
                 _ => true,
             };
@@ -410,7 +410,7 @@ impl<S: Simulation> Runner<S> {
             OnJournalFailure::End => {
                 // What is not in the journal must not be seen.
                 self.orders
-                    .retain(|order| !matches!(order, Told::Packet(..)));
+                    .retain(|order| !matches!(order, ToIo::Packet(..)));
                 self.game.close(CloseCode::Fault);
                 self.carry_out();
                 journal.discard_unbegun();
@@ -469,7 +469,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    fn tell(&mut self, order: Told) {
+    fn tell(&mut self, order: ToIo) {
         let _ = self.ends.told.try_send(order);
     }
 

@@ -10,7 +10,7 @@ use super::{Sealer, is_seated};
 use crate::caught::Caught;
 use crate::config::{Claims, MatchConfig};
 use crate::hooks::Look;
-use crate::seat::{Held, Refused, Seat};
+use crate::seat::{Held, NotAdmitted, Seat};
 
 /// What a player's next order came to.
 enum Next {
@@ -102,7 +102,7 @@ impl<S: Simulation> Sealer<S> {
                     seat.stats.claims += 1;
                     frame.claims.push(held.order);
                 } else {
-                    self.refused.push(Refused {
+                    self.refused.push(NotAdmitted {
                         player,
                         claim: true,
                         seq: held.order.seq,
@@ -163,7 +163,7 @@ impl<S: Simulation> Sealer<S> {
         };
         if !admitted {
             seat.stats.refused += 1;
-            self.refused.push(Refused {
+            self.refused.push(NotAdmitted {
                 player,
                 claim: false,
                 seq: held.order.seq,
@@ -199,7 +199,7 @@ impl<S: Simulation> Sealer<S> {
             };
             waiting[i] -= order_bytes(&held.order.command).min(waiting[i]);
             seat.stats.refused += 1;
-            self.refused.push(Refused {
+            self.refused.push(NotAdmitted {
                 player: held.order.player,
                 claim: false,
                 seq: held.order.seq,

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use twinstep_core::lane::FRAME_BYTES_MAX;
-use twinstep_core::link::Link;
+use twinstep_core::link::LinkState;
 use twinstep_core::packet::{Parts, RareUp, UpPart, batches, gaps, inputs, message};
 use twinstep_core::wire::Writer;
 use twinstep_core::{Effects, Frame, Key, Never, PlayerId};
@@ -40,7 +40,7 @@ struct Table {
     peer: Peer,
     seats: Vec<Seat<Talk>>,
     said: Said<Talk>,
-    client: Link,
+    client: LinkState,
     command_delay: u8,
 }
 
@@ -54,7 +54,7 @@ impl Table {
             Default::default(),
             NOW,
         );
-        peer.enter(Stage::Playing, NOW);
+        peer.enter(SessionStage::Playing, NOW);
         peer.wanted = NEXT.back(9);
         peer.lane_out
             .push(message::TICKET, Arc::from([7; 20]))
@@ -65,7 +65,7 @@ impl Table {
             peer,
             seats: (0..8).map(|_| Seat::new()).collect(),
             said: Said::default(),
-            client: Link::default(),
+            client: LinkState::default(),
             command_delay,
         };
         // A packet of the server, so that there is something to acknowledge.
@@ -78,7 +78,7 @@ impl Table {
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Asked, WireError> {
-        let standing = Standing {
+        let standing = MatchPosition {
             now: NOW,
             next: NEXT,
             turn: 9_000,

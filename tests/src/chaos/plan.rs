@@ -13,7 +13,7 @@ use twinstep_core::bounds::{
 use twinstep_core::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
-    Announce, Claims, Laggards, Resolves, Sealing, TickLength, TurnLength,
+    Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
 };
 
 use crate::edges::{Hooks, Load};
@@ -211,7 +211,7 @@ impl Plan {
         if game == Game::Edges {
             roles.extend([Role::Poisons; 3]);
         }
-        if matches!(self.policies.sealing, Sealing::WaitForAll { .. }) {
+        if matches!(self.policies.sealing, SealWhen::WaitForAll { .. }) {
             roles.push(Role::Lags);
         }
         let role = pick(luck, &roles);
@@ -292,8 +292,8 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
         MatchConfig {
             command_delay: 1 + luck.below(4) as u8,
             sealing: match luck.below(3) {
-                0 => Sealing::Deadline,
-                _ => Sealing::WaitForAll {
+                0 => SealWhen::Deadline,
+                _ => SealWhen::WaitForAll {
                     kick_after: KICK_AFTER,
                 },
             },
@@ -329,7 +329,7 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
         _ => Laggards::Ignore,
     };
     if one_in(luck, 4) {
-        config.resolves = Resolves::Owner;
+        config.answered_by = AnsweredBy::Owner;
     }
     if one_in(luck, 4) {
         config.claims = Claims::OwnerWithin(40);

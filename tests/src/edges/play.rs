@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_server::{Look, Resolution, Resolver};
+use twinstep_server::{Decision, Look, Resolver};
 
 use super::shape::Shape;
 use super::{Command, Edges, Hooks, INPUT_HEAD_BYTES, Load, MEANT, Outcome, Pad, Query, Widest};
@@ -128,16 +128,16 @@ impl Play for Edges {
             if chance.below(HOOK_FAILS) == 0 {
                 match load.hooks {
                     Hooks::Panic => panic!("{MEANT} the resolver"),
-                    Hooks::Nonsense => return Resolution::Now(nonsense(&mut chance)),
+                    Hooks::Nonsense => return Decision::Now(nonsense(&mut chance)),
                     Hooks::Sound => {}
                 }
             }
             let answer = expected(query, &load, chance.below(4) == 0);
             match chance.below(12) {
-                0..=8 => Resolution::Now(answer),
-                9 => Resolution::Later(Box::new(move || answer)),
-                10 => Resolution::Later(Box::new(|| Outcome::Lost)),
-                _ => Resolution::Unanswered,
+                0..=8 => Decision::Now(answer),
+                9 => Decision::Later(Box::new(move || answer)),
+                10 => Decision::Later(Box::new(|| Outcome::Lost)),
+                _ => Decision::Unanswered,
             }
         }
     }

@@ -7,7 +7,7 @@ use twinstep_client::session::Closed;
 use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 
 use super::Rig;
 use super::client::RigClient;
@@ -94,7 +94,7 @@ impl<S: Play> Rig<S> {
             }
             assert_eq!(
                 self.game.stage(client.peer),
-                Some(Stage::Playing),
+                Some(SessionStage::Playing),
                 "{who} is not in the match"
             );
             assert!(client.session.differs().is_none(), "{who} still differs");

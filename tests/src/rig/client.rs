@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::cues::{CueId, CueKind};
 use twinstep_client::{Event, Rebuild, Session};
 use twinstep_core::Tick;
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::world::World;
 use twinstep_server::PeerId;
 
@@ -23,7 +23,7 @@ pub struct RigClient<S: Play> {
     /// How many seats it has; none: it watches.
     pub seats: usize,
     /// Its two legs.
-    pub net: Link,
+    pub net: SimLink,
     /// Commands that it gave, with their seats and sequences.
     pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted in it, so that its digest may differ until it is healed.

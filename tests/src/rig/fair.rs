@@ -10,8 +10,8 @@ use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::Replay;
 use twinstep_core::world::Presence;
-use twinstep_server::config::{Laggards, Sealing};
-use twinstep_server::peer::Stage;
+use twinstep_server::config::{Laggards, SealWhen};
+use twinstep_server::peer::SessionStage;
 
 use super::Rig;
 use super::client::RigClient;
@@ -74,8 +74,8 @@ impl<S: Play> Rig<S> {
         let excused = client.excuse + self.excuse - since.1;
         let began = match self.config.policies.sealing {
             // Each successor of the server waits anew for everybody.
-            Sealing::WaitForAll { .. } => since.0.max(self.served_since),
-            Sealing::Deadline => since.0,
+            SealWhen::WaitForAll { .. } => since.0.max(self.served_since),
+            SealWhen::Deadline => since.0,
         };
         self.now.saturating_sub(began + excused)
     }
@@ -83,10 +83,10 @@ impl<S: Play> Rig<S> {
     /// For how long the match may stand still for others.
     pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
-            (Sealing::Deadline, Laggards::Ignore) => Duration::ZERO,
+            (SealWhen::Deadline, Laggards::Ignore) => Duration::ZERO,
             // Its author said how patient the match is with each who does not speak, one after the other; after a restart
             // it is more patient, and waits for those too of whose leaving the journal does not know.
-            (Sealing::WaitForAll { kick_after }, _) => {
+            (SealWhen::WaitForAll { kick_after }, _) => {
                 let misbehave = self.clients.iter().filter(|c| !c.role.is_honest());
                 let silent = (misbehave.count() + self.left.len()).max(1) as u32;
                 WAIT_PATIENCE.max(kick_after * silent + EXCUSED)
@@ -165,11 +165,11 @@ impl<S: Play> Rig<S> {
         // Its author says how patient the match is.
         let minute = Duration::from_secs(60);
         let (most, window) = match self.config.policies.sealing {
-            Sealing::WaitForAll { kick_after } => {
+            SealWhen::WaitForAll { kick_after } => {
                 let most = WAIT_PATIENCE.max(kick_after + LINE_PATIENCE);
                 (most, minute.max(most * 3))
             }
-            Sealing::Deadline => (WAIT_PATIENCE, minute),
+            SealWhen::Deadline => (WAIT_PATIENCE, minute),
         };
         let windows = 1 + (self.now.as_nanos() / window.as_nanos()) as u32;
         assert!(
@@ -215,7 +215,7 @@ impl<S: Play> Rig<S> {
             client.settled += 1;
             client.given_at.pop_front();
         }
-        let playing = self.game.stage(client.peer) == Some(Stage::Playing);
+        let playing = self.game.stage(client.peer) == Some(SessionStage::Playing);
         if playing || client.role == Role::Deceived {
             client.left_out_since = (now, client.excuse + excuse);
         }
@@ -295,7 +295,7 @@ impl<S: Play> Rig<S> {
             .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
         // A large world takes longer to come, and who loads one says nothing.
-        let plays = self.game.stage(client.peer) == Some(Stage::Playing);
+        let plays = self.game.stage(client.peer) == Some(SessionStage::Playing);
         let is_settled = plays && self.now.saturating_sub(came_at) >= SETTLING;
         let silence = client.silence(self.now);
         assert!(

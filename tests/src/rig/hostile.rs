@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::Session;
 use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 
 use super::Rig;
 use super::client::RigClient;
@@ -135,7 +135,7 @@ impl<S: Play> Rig<S> {
             let is_back = self.now >= client.frozen_until + LAGS_ALIVE;
             if client.role == Role::Lags
                 && is_back
-                && self.game.stage(client.peer) == Some(Stage::Playing)
+                && self.game.stage(client.peer) == Some(SessionStage::Playing)
             {
                 self.freeze(i, self.now + LAGS_FOR);
             }

@@ -2,7 +2,7 @@
 
 use twinstep_client::Event;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::simnet::{LegProfile, Link, LinkProfile};
+use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_server::{Match, MatchConfig, PeerId, Resolver};
 
 use super::Rig;
@@ -13,7 +13,7 @@ impl<S: Play> Rig<S> {
     /// A client's transport dies: nothing of it arrives any more at either end, and nobody is told.
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
-        self.clients[client].net = Link::new(dead, 1);
+        self.clients[client].net = SimLink::new(dead, 1);
         self.disturb(client, self.now);
     }
 

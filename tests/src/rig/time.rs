@@ -7,7 +7,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_server::Output;
 use twinstep_server::game::Folded;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 
 use super::play::{Play, Role};
 use super::{Rig, TICKET_BYTES, fair};
@@ -38,7 +38,7 @@ impl<S: Play> Rig<S> {
     /// If it does not within 30 s.
     pub fn until_it_plays(&mut self, client: usize) -> Duration {
         let began = self.now;
-        while self.game.stage(self.clients[client].peer) != Some(Stage::Playing)
+        while self.game.stage(self.clients[client].peer) != Some(SessionStage::Playing)
             || self.clients[client].session.progress().is_some()
             || self.clients[client].session.prediction().is_none()
         {

@@ -25,7 +25,7 @@ const NUMBERS: [u32; 7] = [
 #[derive(Serialize)]
 struct RawWorld {
     tick: u32,
-    sim: Orders,
+    sim: LocalActions,
     roster: [Presence; 16],
     held: [u8; 16],
     open: Vec<(u32, Key, ())>,
@@ -41,7 +41,7 @@ fn world() -> RawWorld {
     roster[..2].fill(Presence::Present);
     RawWorld {
         tick: 1,
-        sim: Orders::default(),
+        sim: LocalActions::default(),
         roster,
         held: [0; 16],
         open: Vec::new(),
@@ -73,7 +73,7 @@ struct Said {
     unbroken: u8,
     acks: Option<u32>,
     refusal: Option<(u8, u32)>,
-    frames: Vec<FrameData<Orders>>,
+    frames: Vec<FrameData<LocalActions>>,
     /// How far before the end of the run the newest turn began.
     turn_back: u8,
     announced: Option<Order<u8>>,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::keys::Key;
+use crate::keys::TicketKey;
 
 /// The most sessions of one server.
 pub const SESSIONS_MAX: usize = 1_024;
@@ -14,7 +14,7 @@ pub const KEYS_MAX: usize = 2;
 #[derive(Clone, Debug)]
 pub struct ServerConfig<'a> {
     /// One or two keys: tickets of each are good.
-    pub keys: &'a [Key],
+    pub keys: &'a [TicketKey],
     /// The addresses that tickets name: what players dial, not what the socket is bound to.
     pub public_addresses: &'a [SocketAddr],
     /// Sessions at once, 1..=[`SESSIONS_MAX`]. Memory: 3 KB each and key, and 1.8 MB for each that speaks

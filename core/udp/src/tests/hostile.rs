@@ -27,7 +27,7 @@ fn assert_alive(world: &mut World, session: SessionId) {
 fn a_ticket_of_a_forged_key_never_connects() {
     let mut world = World::new();
     let forged = world.key.forged();
-    for key in [&forged, &Key::generate()] {
+    for key in [&forged, &TicketKey::generate()] {
         let ticket = world.ticket_of(key, server_address());
         world.join(0, &ticket);
     }
@@ -401,7 +401,7 @@ impl Cheater {
 fn a_cheaters_reliable_and_fragment_packets_stop_at_the_fence() {
     let mut world = World::new();
     let mut cheater = Cheater::connect(&mut world);
-    let header = crate::link::Link::new().wrap(SECOND, b"")[..2].to_vec();
+    let header = crate::link::LaminarLink::new().wrap(SECOND, b"")[..2].to_vec();
     let mut fenced = 0;
     for kind in 0..4 {
         for delivery in 0..3 {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::claims::TicketClaims;
-use crate::keys::Key;
+use crate::keys::TicketKey;
 use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
 use crate::tickets::{Ticket, TicketSpec};
 use crate::words::{LeaveReason, SessionId};
@@ -31,7 +31,7 @@ type Sent = (SocketAddr, SocketAddr, Vec<u8>);
 
 /// A server and its players; datagrams arrive at once.
 struct World {
-    key: Key,
+    key: TicketKey,
     server: ServerEndpoint,
     players: Vec<Player>,
     now: Duration,
@@ -53,7 +53,7 @@ struct Player {
     packets: Vec<Vec<u8>>,
 }
 
-fn server_of(keys: &[Key], now: Duration, sessions_max: usize) -> ServerEndpoint {
+fn server_of(keys: &[TicketKey], now: Duration, sessions_max: usize) -> ServerEndpoint {
     let config = ServerConfig {
         keys,
         public_addresses: &[server_address()],
@@ -81,7 +81,7 @@ fn spec_at(now_unix: Duration) -> TicketSpec<'static> {
 
 impl World {
     fn new() -> World {
-        let key = Key::generate();
+        let key = TicketKey::generate();
         World {
             server: server_of(std::slice::from_ref(&key), Duration::ZERO, 8),
             key,
@@ -105,7 +105,7 @@ impl World {
         self.ticket_of(&self.key, server_address())
     }
 
-    fn ticket_of(&self, key: &Key, server: SocketAddr) -> Ticket {
+    fn ticket_of(&self, key: &TicketKey, server: SocketAddr) -> Ticket {
         let spec = TicketSpec {
             servers: &[server],
             ..spec_at(EPOCH + self.now)

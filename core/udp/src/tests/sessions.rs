@@ -6,7 +6,7 @@ use super::*;
 use crate::claims::SerialOf;
 use crate::words::SendError;
 use crate::{PACKET_MAX, SERIAL_END};
-use twinstep_core::simnet::{Link, LinkProfile};
+use twinstep_core::simnet::{LinkProfile, SimLink};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -387,7 +387,7 @@ fn a_full_server_denies_in_words_and_has_room_again_later() {
 #[test]
 fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
     let mut world = World::new();
-    let (old, other) = (Key::generate(), Key::generate());
+    let (old, other) = (TicketKey::generate(), TicketKey::generate());
     let keys = [world.key.clone(), old.clone()];
     world.server = server_of(&keys, world.now, 2);
     for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
@@ -411,7 +411,7 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
 #[test]
 fn two_handshakes_at_once_do_not_share_the_last_place() {
     let mut world = World::new();
-    let keys = [world.key.clone(), Key::generate()];
+    let keys = [world.key.clone(), TicketKey::generate()];
     world.server = server_of(&keys, world.now, 1);
     for (n, key) in keys.iter().enumerate() {
         let ticket = world.ticket_of(key, server_address());
@@ -483,7 +483,7 @@ fn play_over(profile: LinkProfile, seed: u64) -> (usize, usize) {
     let mut world = World::new();
     let ticket = world.ticket();
     let mut client = ClientEndpoint::new(&ticket, world.now);
-    let mut link = Link::new(profile, seed);
+    let mut link = SimLink::new(profile, seed);
     let mut down = 0;
     for tick in 0..1_000 {
         let now = STEP * tick;

@@ -20,7 +20,7 @@ fn server() -> [SocketAddr; 1] {
 }
 
 pub(crate) fn ticket() -> Ticket {
-    Ticket::issue(&Key::generate(), &spec(&server())).unwrap()
+    Ticket::issue(&TicketKey::generate(), &spec(&server())).unwrap()
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn mutated_tickets_never_panic() {
 
 #[test]
 fn a_spec_out_of_range_is_refused() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let servers = server();
     let identities = ["", "a\nb", "a name of more than thirty-two bytes"];
     for identity in identities {
@@ -144,7 +144,7 @@ fn a_ticket_tells_its_holder_when_it_is_of_no_use() {
 /// Finding O4: clocks jump, and still the newer ticket has the higher serial.
 #[test]
 fn a_ticket_is_newer_than_the_one_that_it_is_issued_after_whatever_the_clock_says() {
-    let (key, servers) = (Key::generate(), server());
+    let (key, servers) = (TicketKey::generate(), server());
     let at = |now_s: u64, after| {
         let spec = TicketSpec {
             now_unix: Duration::from_secs(now_s),
@@ -161,7 +161,7 @@ fn a_ticket_is_newer_than_the_one_that_it_is_issued_after_whatever_the_clock_say
 /// A revocation by the highest number made a ticket with that very number, which nothing could supersede any more.
 #[test]
 fn no_ticket_is_made_for_whoever_is_revoked_for_good() {
-    let (key, servers) = (Key::generate(), server());
+    let (key, servers) = (TicketKey::generate(), server());
     for after in [SERIAL_END - 1, SERIAL_END] {
         let error = Ticket::issue_after(&key, &spec(&servers), Some(after)).unwrap_err();
         assert!(matches!(error, TicketError::Revoked { .. }), "{error}");
@@ -174,7 +174,7 @@ fn a_ticket_can_be_led_to_each_of_its_addresses_alone() {
     let servers: Vec<SocketAddr> = (1..=3)
         .map(|n| SocketAddr::from(([192, 0, 2, n], 7)))
         .collect();
-    let ticket = Ticket::issue(&Key::generate(), &spec(&servers)).unwrap();
+    let ticket = Ticket::issue(&TicketKey::generate(), &spec(&servers)).unwrap();
     for n in 0..7 {
         let led = ticket.led_to(n);
         assert_eq!(led.servers().collect::<Vec<_>>(), [servers[n % 3]]);

@@ -5,7 +5,7 @@
 use glam::Vec2;
 use twinstep_core::{Key, Tick};
 use twinstep_server::physics::{Layers, Mirror, MirrorError, Shape};
-use twinstep_server::{Look, Resolution, Resolver};
+use twinstep_server::{Decision, Look, Resolver};
 
 use super::map::{Point, STEPS};
 use super::messages::{BLAST_RADIUS, Blast, HITS_MAX, Hits};
@@ -65,9 +65,9 @@ fn fields(place: Point) -> Vec2 {
 }
 
 impl Resolver<Skirmish> for Bombardier {
-    fn resolve(&mut self, look: &Look<'_, Skirmish>, _: Key, blast: &Blast) -> Resolution<Hits> {
+    fn resolve(&mut self, look: &Look<'_, Skirmish>, _: Key, blast: &Blast) -> Decision<Hits> {
         match self.decide(look.sim(), blast, look.tick()) {
-            Ok(hits) => Resolution::Now(hits),
+            Ok(hits) => Decision::Now(hits),
             // Becomes "no answer", and the bomb fizzles.
             Err(error) => panic!("{error}"),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{Key, SerialOf, Ticket, TicketError, TicketSpec};
+use twinstep_udp::{SerialOf, Ticket, TicketError, TicketKey, TicketSpec};
 
 use crate::game::Match;
 use crate::host::clock::unix_now;
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
 pub struct TicketIssuer<S: Simulation> {
-    pub(super) key: Key,
+    pub(super) key: TicketKey,
     pub(super) servers: Vec<SocketAddr>,
     pub(super) serials: SerialKeeper,
     pub(super) game: MatchHandle<S>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Key, Ticket, TicketError};
+use twinstep_udp::{Ticket, TicketError, TicketKey};
 
 use super::issuer::{TicketIssuer, inspect};
 use crate::game::{Match, Report};
@@ -37,7 +37,7 @@ pub enum Stopped {
 /// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
 /// journal can be taken up again. That takes up to a second if its match is in the middle of something.
 pub struct Running<S: Simulation> {
-    pub(super) key: Key,
+    pub(super) key: TicketKey,
     pub(super) host: Option<Host>,
     pub(super) game: MatchHandle<S>,
     pub(super) runtime: Option<Runtime>,
