@@ -1,5 +1,4 @@
 //! Players who come, crash, return and leave, as processes that are typed and killed.
-#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,10 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Folder, Process, address, succeed, within};
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod common;
+use crate::common::{Folder, Process, address, succeed, within};
 
 /// The first address on this machine that is said.
 fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {

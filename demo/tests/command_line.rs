@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use twinstep_udp::{SERIAL_END, SafeSerials, SerialOf, Ticket};
 
-use common::{Folder, Process, address, powderkeg, refused, run};
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod common;
+use crate::common::{Folder, Process, address, powderkeg, refused, run};
 
 #[test]
 fn a_flag_that_is_wrong_is_named() {

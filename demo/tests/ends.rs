@@ -1,13 +1,9 @@
 //! How a server ends, as whoever started it sees it: exit codes, files, and what it says.
-#![cfg(unix)]
 
 use std::fs;
 use std::process::{Command, Stdio};
 
-use common::{Folder, powderkeg, refused, run, succeed};
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod common;
+use crate::common::{Folder, powderkeg, refused, run, succeed};
 
 /// Finding O5: the match had died of a full disk, and the process ended as if all had gone well; a second time when it was
 /// started again on that disk.

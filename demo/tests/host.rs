@@ -1,5 +1,4 @@
 //! A match for friends, as processes: `host` writes invites, friends join with a file or by pasting its line.
-#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -8,10 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Folder, Process, powderkeg, refused, run};
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod common;
+use crate::common::{Folder, Process, powderkeg, refused, run};
 
 /// A process that is given these words to read.
 fn told(args: &[&str], words: &str) -> Process {

@@ -5,7 +5,6 @@
 //!
 //! `ci/kills.sh` runs this for longer: `TWINSTEP_KILLS` kills within `TWINSTEP_SECONDS`, `TWINSTEP_CLIENT_KILLS` and
 //! `TWINSTEP_RETURN_KILLS`.
-#![cfg(unix)]
 
 use std::fs;
 use std::net::UdpSocket;
@@ -16,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Folder, Process, powderkeg};
+use crate::common::{Folder, Process, powderkeg};
 use powderkeg::bots::{BotClient, Hands};
 use powderkeg::wiring;
 use powderkeg_game::terms;
@@ -25,9 +24,6 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Replay, Survey};
 use twinstep_core::{Mwc, PlayerId};
 use twinstep_udp::Ticket;
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod common;
 
 const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);

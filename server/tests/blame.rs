@@ -7,12 +7,10 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
-use twinstep_server::config::{Claims, Resolves};
-use twinstep_server::{Look, MatchConfig, PeerId, Referee, Resolution, Trouble};
+use twinstep_server::config::{AnsweredBy, Claims};
+use twinstep_server::{Decision, Look, MatchConfig, PeerId, Referee, Trouble};
 
-mod table;
-
-use table::{SECOND, Table, serves};
+use crate::table::{SECOND, Table, serves};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
@@ -102,8 +100,8 @@ impl Simulation for Fragile {
     }
 }
 
-fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Resolution<Vec<u8>> {
-    Resolution::Now(match query {
+fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>> {
+    Decision::Now(match query {
         Outcome::Huge => vec![7; 300],
         _ => vec![7],
     })
@@ -306,7 +304,7 @@ fn a_referee_that_panics_on_an_answer_is_told_of() {
 
 fn owners_answer() -> Table<Fragile> {
     let config = MatchConfig {
-        resolves: Resolves::Owner,
+        answered_by: AnsweredBy::Owner,
         ..MatchConfig::action()
     };
     let forge = |_: &Fragile, (): &(), _: Key, _: &Outcome| Some(vec![99; 9]);

@@ -16,8 +16,8 @@ use twinstep_server::config::TurnLength;
 use twinstep_server::host::{
     Host, HostConfig, Journal, MatchHandle, OnJournalFailure, Running, Server,
 };
-use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution};
-use twinstep_udp::{Key, Ticket};
+use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId};
+use twinstep_udp::{Ticket, TicketKey};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -67,7 +67,7 @@ impl Hosts {
         let config = |token: &str| HostConfig {
             admin: Some(loopback()),
             admin_token: Some(folder.0.join(token)),
-            ..HostConfig::new(Counter::NAME, loopback(), Key::generate())
+            ..HostConfig::new(Counter::NAME, loopback(), TicketKey::generate())
         };
         Hosts {
             host: Host::start(config("token")).await.unwrap(),
@@ -77,7 +77,7 @@ impl Hosts {
     }
 
     async fn add(&self, id: u64, has_journal: bool) -> MatchHandle<Counter> {
-        let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
         let (config, sim) = (MatchConfig::action(), Counter::default());
         let game = Match::new(config, sim, Arc::new(()), nobody).unwrap();
         let journal = has_journal.then(|| Journal::create(self.folder.journal(id)).unwrap());
@@ -239,7 +239,7 @@ async fn add_over_a_pipe(
         turn: TurnLength::Fixed(20),
         ..MatchConfig::action()
     };
-    let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+    let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
     let game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
     let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
     let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
@@ -394,7 +394,7 @@ fn sessions(server: &Running<Counter>) -> usize {
 /// Finding H5: a hand-over lost whoever joined, returned or was healed at that moment.
 #[test]
 fn who_joins_returns_or_is_healed_during_a_hand_over_arrives() {
-    let (key, folder) = (Key::generate(), Folder::new("arrives"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("arrives"));
     let server = || {
         Server::action(Counter::default(), ())
             .players(5)

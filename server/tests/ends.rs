@@ -11,8 +11,8 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_server::host::{Host, HostConfig, HostError, Journal, MatchEnded, Server, Stopped};
-use twinstep_server::{Look, Match, MatchConfig, Resolution};
-use twinstep_udp::Key;
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_udp::TicketKey;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,7 +40,7 @@ fn server() -> Server<Counter> {
 }
 
 fn game() -> Match<Counter> {
-    let nobody = |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered;
+    let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
     Match::new(
         MatchConfig::action(),
         Counter::default(),
@@ -109,7 +109,7 @@ async fn a_host_that_is_dropped_ends_the_threads_of_its_matches() {
     const FROM: u64 = 7_000;
     let address = "127.0.0.1:0".parse().unwrap();
     for n in 0..20 {
-        let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+        let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
         let host = host.await.unwrap();
         let handle = host.add_match(FROM + n, game(), None).await.unwrap();
         handle.inspect(|game| game.world().tick()).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_host_that_is_dropped_ends_the_threads_of_its_matches() {
 fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     let folder = Folder::new("drained");
     let path = folder.0.join("match.journal");
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let first = server().key(key.clone()).journal(&path);
     let first = first.listen("127.0.0.1:0").unwrap();
     let address = first.local_addr().to_string();
@@ -183,7 +183,7 @@ fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_that_closes_the_match_is_answered() {
     let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
     let host = host.await.unwrap();
     for id in 0..200 {
         let game = host.add_match(id, game(), None).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_look_that_closes_the_match_is_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
     let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
     let host = Arc::new(host.await.unwrap());
     for id in 0..60 {
         let add = || {
@@ -224,7 +224,7 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
     let folder = Folder::new("condemned");
     let path = folder.0.join("match.journal");
     let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, Key::generate()));
+    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
     let host = host.await.unwrap();
     let journal = Journal::create(&path).unwrap();
     let handle = host.add_match(9, game(), Some(journal)).await.unwrap();
@@ -250,7 +250,7 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
             &path,
             MatchConfig::action(),
             Arc::new(()),
-            |_: &Look<'_, Counter>, _, _: &_| Resolution::Unanswered,
+            |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered,
         )
     };
     let freed = async {

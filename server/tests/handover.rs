@@ -12,7 +12,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::testing::doc::Counter;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::{AdminError, HostError, Running, Server, Taker, take_over};
-use twinstep_udp::{Key, Ticket};
+use twinstep_udp::{Ticket, TicketKey};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -44,7 +44,7 @@ fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-fn server(key: &Key, folder: &Folder) -> Server<Counter> {
+fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
     Server::action(Counter::default(), ())
         .players(4)
         .spectators(4, 0)
@@ -114,7 +114,7 @@ fn is_over(server: &Running<Counter>) -> bool {
 
 #[test]
 fn a_match_moves_to_another_server_and_its_clients_follow() {
-    let (key, folder) = (Key::generate(), Folder::new("moves"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("moves"));
     let old = server(&key, &folder).journal(folder.0.join("match.journal"));
     let old = old.listen("127.0.0.1:0").unwrap();
     let mut players = [
@@ -169,7 +169,7 @@ fn a_match_moves_to_another_server_and_its_clients_follow() {
 
 #[test]
 fn a_match_without_a_journal_stays_where_it_is() {
-    let (key, folder) = (Key::generate(), Folder::new("stays"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("stays"));
     let old = server(&key, &folder).listen("127.0.0.1:0").unwrap();
     let admin = old.admin_addr().unwrap();
     let refused = server(&key, &folder).take_over(admin).listen("127.0.0.1:0");
@@ -186,7 +186,7 @@ fn a_match_without_a_journal_stays_where_it_is() {
 /// Whatever keeps the new server from starting is found before the old one stops anything.
 #[test]
 fn a_server_that_cannot_start_takes_nothing_over() {
-    let (key, folder) = (Key::generate(), Folder::new("cannot-start"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("cannot-start"));
     let old = server(&key, &folder).journal(folder.0.join("match.journal"));
     let old = old.listen("127.0.0.1:0").unwrap();
     let admin = old.admin_addr().unwrap();
@@ -260,7 +260,7 @@ fn a_server_that_cannot_start_takes_nothing_over() {
 
 #[test]
 fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
-    let (key, folder) = (Key::generate(), Folder::new("admin"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
     let running = server(&key, &folder).listen("127.0.0.1:0").unwrap();
     let mut players = [join(&running.ticket("anna").unwrap())];
     play(&mut players, |players| players[0].tick() > Tick(60));
@@ -301,7 +301,7 @@ fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
 /// reach it under a name of its own.
 #[test]
 fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
-    let (key, folder) = (Key::generate(), Folder::new("token"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("token"));
     let running = server(&key, &folder).journal(folder.0.join("match.journal"));
     let running = running.listen("127.0.0.1:0").unwrap();
     let admin = running.admin_addr().unwrap();
@@ -346,7 +346,7 @@ fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() 
 /// Finding C8: whoever asked could send the players anywhere.
 #[test]
 fn players_are_sent_only_to_where_a_server_of_their_game_answers() {
-    let (key, folder) = (Key::generate(), Folder::new("knock"));
+    let (key, folder) = (TicketKey::generate(), Folder::new("knock"));
     let running = server(&key, &folder).journal(folder.0.join("match.journal"));
     let running = running.listen("127.0.0.1:0").unwrap();
     let admin = running.admin_addr().unwrap();

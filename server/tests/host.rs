@@ -14,8 +14,8 @@ use twinstep_core::{Effects, Frame, Key as Cause, Never, RosterChange, Simulatio
 use twinstep_server::host::{
     Host, HostConfig, HostError, Journal, JournalFileError, MatchEnded, MatchHandle, Server,
 };
-use twinstep_server::{Look, Match, MatchConfig, Resolution};
-use twinstep_udp::{Key, Ticket, TicketSpec};
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PANIC: u8 = 99;
@@ -63,7 +63,7 @@ fn tally(players_max: usize) -> Match<Tally> {
     };
     let resolver = |_: &Look<'_, Tally>, _: Cause, query: &u8| {
         let query = *query;
-        Resolution::Later(Box::new(move || match query {
+        Decision::Later(Box::new(move || match query {
             PANIC => std::panic::resume_unwind(Box::new("planted")),
             n => n,
         }))
@@ -75,7 +75,7 @@ fn tally(players_max: usize) -> Match<Tally> {
     clippy::disallowed_methods,
     reason = "real tickets need the wall clock"
 )]
-fn ticket(host: &Host, key: &Key, identity: &str, match_id: u64) -> Ticket {
+fn ticket(host: &Host, key: &TicketKey, identity: &str, match_id: u64) -> Ticket {
     let now_unix = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
@@ -158,13 +158,13 @@ impl Drop for Folder {
     }
 }
 
-fn config(key: &Key) -> HostConfig {
+fn config(key: &TicketKey) -> HostConfig {
     HostConfig::new(Tally::NAME, "127.0.0.1:0".parse().unwrap(), key.clone())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     let folder = Folder::new("two-matches");
     let journal = folder.file("one.journal");
@@ -212,7 +212,7 @@ async fn two_matches_play_side_by_side_and_a_shutdown_tells_why() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     host.add_match(1, tally(1), None).await.unwrap();
 
@@ -235,7 +235,7 @@ async fn other_rules_full_matches_and_unknown_ones_are_refused_in_words() {
 /// Without a journal the file beside the key remembers which tickets are out of date.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let folder = Folder::new("restart");
     let mut settings = config(&key);
     settings.serials_file = Some(folder.file("serials"));
@@ -268,7 +268,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
 /// Finding H6: who dialled before its match was there was refused for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     let early = ticket(&host, &key, "anna", 7);
     let mut party = vec![(client(&early), 1)];
@@ -289,7 +289,7 @@ async fn who_dials_before_its_match_is_taken_up_waits_for_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let config = HostConfig {
         sessions_max: 16,
         ..config(&key)
@@ -321,7 +321,7 @@ async fn who_waits_for_a_match_that_does_not_run_takes_nobody_elses_place() {
 /// Finding K12: "full, try again later" could not be tried again with the same ticket.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_refused_tries_again_with_the_same_ticket() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     host.add_match(1, tally(1), None).await.unwrap();
     let mut inside = vec![(client(&ticket(&host, &key, "anna", 1)), 0)];
@@ -341,7 +341,7 @@ async fn who_is_refused_tries_again_with_the_same_ticket() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_panics_ends_alone() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     let sick = host.add_match(1, tally(8), None).await.unwrap();
     let well = host.add_match(2, tally(8), None).await.unwrap();
@@ -363,7 +363,7 @@ async fn a_match_that_panics_ends_alone() {
 
 #[tokio::test]
 async fn what_cannot_start_says_what_to_do() {
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let host = Host::start(config(&key)).await.unwrap();
     let mut taken = config(&key);
     taken.listen = host.local_addr();

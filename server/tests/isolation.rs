@@ -12,8 +12,8 @@ use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
 use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle, OnJournalFailure};
-use twinstep_server::{Look, Match, MatchConfig, Resolution, Trouble};
-use twinstep_udp::{Key, Ticket, TicketSpec};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Trouble};
+use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 const PATIENCE: Duration = Duration::from_secs(25);
 
@@ -88,14 +88,14 @@ thread_local! {
 
 fn fragile() -> Match<Fragile> {
     let resolver = |_: &Look<'_, Fragile>, _: Cause, query: &Answer| match query {
-        Answer::Well => Resolution::Now(1),
+        Answer::Well => Decision::Now(1),
         Answer::Panics => panic!("planted: resolver"),
         Answer::Hangs => {
             std::thread::sleep(PATIENCE * 2);
-            Resolution::Now(2)
+            Decision::Now(2)
         }
-        Answer::JobPanics => Resolution::Later(Box::new(|| panic!("planted: job"))),
-        Answer::JobHangs => Resolution::Later(Box::new(|| {
+        Answer::JobPanics => Decision::Later(Box::new(|| panic!("planted: job"))),
+        Answer::JobHangs => Decision::Later(Box::new(|| {
             std::thread::sleep(PATIENCE * 2);
             3
         })),
@@ -143,14 +143,14 @@ impl Drop for Folder {
 /// A host, its matches, and one client in each.
 struct World {
     host: Host,
-    key: Key,
+    key: TicketKey,
     folder: Folder,
     matches: Vec<(MatchHandle<Fragile>, Client<Fragile>, Option<Ended>)>,
 }
 
 impl World {
     async fn new(name: &str) -> World {
-        let (key, folder) = (Key::generate(), Folder::new(name));
+        let (key, folder) = (TicketKey::generate(), Folder::new(name));
         let mut config =
             HostConfig::new(Fragile::NAME, "127.0.0.1:0".parse().unwrap(), key.clone());
         config.incidents = Some(folder.0.clone());

@@ -14,7 +14,7 @@ use twinstep_core::{Key, Tick, World};
 use twinstep_server::host::{
     Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
 };
-use twinstep_server::{Look, Match, MatchConfig, Output, Resolution};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output};
 
 /// A folder of one test's own, gone afterwards.
 struct Folder(PathBuf);
@@ -47,8 +47,8 @@ fn config(unix_time: u64) -> MatchConfig {
     }
 }
 
-fn nobody(_: &Look<'_, Counter>, _: Key, _: &Ask) -> Resolution<Ask> {
-    Resolution::Unanswered
+fn nobody(_: &Look<'_, Counter>, _: Key, _: &Ask) -> Decision<Ask> {
+    Decision::Unanswered
 }
 
 /// Writes what a match wants written.

@@ -16,7 +16,7 @@ use twinstep_core::{PlayerId, Tick};
 use twinstep_server::PeerId;
 use twinstep_server::host::{Running, Server};
 use twinstep_udp::{
-    CloseReason, Key, SERIAL_END, Ticket, TicketError, Transport, TransportState, UdpClient,
+    CloseReason, SERIAL_END, Ticket, TicketError, TicketKey, Transport, TransportState, UdpClient,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -402,7 +402,7 @@ fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
     };
     let file = std::env::temp_dir().join(format!("twinstep-door-{}", std::process::id()));
     let _ = std::fs::remove_file(&file);
-    let key = Key::generate();
+    let key = TicketKey::generate();
     let server = || self::server().key(key.clone()).serials_file(&file);
     let running = server().listen("127.0.0.1:0").unwrap();
     let address = running.local_addr();

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_core::{Controls, Effects, Frame, Key, PlayerId, Simulation};
-use twinstep_server::{Look, MatchConfig, Resolution};
+use twinstep_server::{Decision, Look, MatchConfig};
 
-mod table;
-
-use table::{SECOND, Table};
+use crate::table::{SECOND, Table};
 
 /// A command of any size, and what it makes the game ask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +74,7 @@ fn board(clients: usize, busy: bool) -> Table<Board> {
         ..MatchConfig::action()
     };
     let resolver = |_: &Look<'_, Board>, _: Key, (bytes, _): &(u16, u32)| {
-        Resolution::Now(vec![7; usize::from(*bytes)])
+        Decision::Now(vec![7; usize::from(*bytes)])
     };
     let set = |_| SessionConfig {
         verify: false,

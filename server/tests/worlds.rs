@@ -12,14 +12,12 @@ use twinstep_core::replay::Replay;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Look, Match, MatchConfig, PeerId, Resolution, Trouble};
+use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId, Trouble};
 
-mod table;
+use crate::table::{SECOND, Table};
 
-use table::{SECOND, Table};
-
-fn nothing<S: Simulation>(_: &Look<'_, S>, _: Key, _: &S::Query) -> Resolution<S::Outcome> {
-    Resolution::Unanswered
+fn nothing<S: Simulation>(_: &Look<'_, S>, _: Key, _: &S::Query) -> Decision<S::Outcome> {
+    Decision::Unanswered
 }
 
 /// A state that is as large as its player orders, in MiB.

@@ -257,24 +257,32 @@ fn one_place_steps_a_simulation() {
 /// A file in `tests/tests` that no program names is no test.
 #[test]
 fn every_file_of_tests_is_in_a_program() {
-    let manifest = read("tests/Cargo.toml");
-    let is_program = |file: &str| manifest.contains(&format!("name = \"{file}\"\n"));
-    let names = |path: &String| {
-        let file = path.trim_start_matches("tests/tests/");
-        file.trim_end_matches(".rs").to_owned()
-    };
-    let files: Vec<String> = sources("tests/tests").iter().map(names).collect();
-    let programs: Vec<String> = files
-        .iter()
-        .filter(|file| is_program(file))
-        .cloned()
-        .collect();
-    for file in files.iter().filter(|file| !is_program(file)) {
-        let mut homes = programs.iter();
-        let has = |program: &String| {
-            read(&format!("tests/tests/{program}.rs")).contains(&format!("mod {file};\n"))
+    for (package, folder) in [
+        ("tests", "tests/tests"),
+        ("server", "server/tests"),
+        ("demo", "demo/tests"),
+    ] {
+        let manifest = read(&format!("{package}/Cargo.toml"));
+        let is_program =
+            |file: &String| manifest.contains(&format!("[[test]]\nname = \"{file}\"\n"));
+        // A folder belongs to its `mod.rs`.
+        let name = |path: &String| {
+            let file = path.trim_start_matches(folder).trim_start_matches('/');
+            let file = file.split('/').next().unwrap_or(file);
+            file.trim_end_matches(".rs").to_owned()
         };
-        assert!(homes.any(has), "{file}.rs is in no program");
+        let files: Vec<String> = sources(folder).iter().map(name).collect();
+        let (programs, parts): (Vec<String>, Vec<String>) = files.into_iter().partition(is_program);
+        assert!(!programs.is_empty() && !parts.is_empty(), "{folder}");
+        for part in parts {
+            let has = |program: &String| {
+                read(&format!("{folder}/{program}.rs")).contains(&format!("mod {part};\n"))
+            };
+            assert!(
+                programs.iter().any(has),
+                "{folder}: {part} is in no program"
+            );
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A match and its clients on one table: packets are handed over at once, time is a number.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_server::peer::Stage;
+use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, MatchConfig, Output, PeerId, Resolver};
 
 thread_local! {
@@ -98,7 +96,7 @@ impl<S: Simulation<Rules = ()>> Table<S> {
     pub(crate) fn gather(&mut self) -> &mut Self {
         for _ in 0..3_600 {
             if (0..self.sessions.len() as u64)
-                .all(|i| self.game.stage(PeerId(i)) == Some(Stage::Playing))
+                .all(|i| self.game.stage(PeerId(i)) == Some(SessionStage::Playing))
             {
                 return self.run(SECOND);
             }

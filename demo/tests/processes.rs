@@ -1,0 +1,8 @@
+//! Powderkeg as its users run it: processes that start, talk, are killed and end.
+
+mod come_and_go;
+mod command_line;
+mod common;
+mod ends;
+mod host;
+mod kill;

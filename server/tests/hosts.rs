@@ -1,0 +1,9 @@
+//! Hosts with sockets, threads and files, in this process.
+
+mod drain;
+mod ends;
+mod handover;
+mod host;
+mod isolation;
+mod journals;
+mod sessions;

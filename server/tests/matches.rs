@@ -1,0 +1,6 @@
+//! A match as its host drives it, without sockets.
+
+mod blame;
+mod shares;
+mod table;
+mod worlds;
