@@ -98,9 +98,8 @@ pub struct Pace {
     /// held for long, so it says nothing of the way.
     unbroken_from: Tick,
     way: Way,
-    /// The first tick to be sampled after the clock waited for turns, until the server told of an input since: what it
-    /// tells before says nothing of how late the clock has become by waiting.
-    waited: Option<Tick>,
+    /// Until when turns that come show how late the clock has become by waiting for them; `MAX` while it waits.
+    waited_until: Option<Duration>,
     /// Mean of I − known when a turn arrives, while all is well.
     reach: Option<f64>,
     known: Tick,
@@ -136,7 +135,7 @@ impl Pace {
             sampled_at: now,
             unbroken_from: known,
             way: Way::new(now),
-            waited: None,
+            waited_until: None,
             reach: None,
             known,
             rtt,
@@ -247,18 +246,7 @@ impl Pace {
         self.run(run, rate);
 
         if known > self.known {
-            let reach = self.position() - f64::from(known.0);
-            let well = self.way.middle().is_some() && self.error().abs() < 3.0;
-            if well && self.hold.is_zero() {
-                self.reach = Some(
-                    self.reach
-                        .map_or(reach, |mean| mean + (reach - mean) / 16.0),
-                );
-            }
-            self.known = known;
-            if self.waited.is_some() && self.whole + 1 < known + self.reach() as u32 {
-                self.jump_to(known + self.reach() as u32);
-            }
+            self.hear_of(now, known);
         }
         if self.whole < known {
             self.jump_to(known + self.reach() as u32);
@@ -269,7 +257,7 @@ impl Pace {
             // The clock waits: what it does not run it never makes up for.
             self.offset -= self.position() - f64::from(end_of_window.0);
             (self.whole, self.nanos) = (end_of_window, 0);
-            self.waited = Some(end_of_window);
+            self.waited_until = Some(Duration::MAX);
         }
         let cap = authority + self.window();
         if !self.skip && self.whole - self.input > self.freeze_ticks() {
@@ -301,6 +289,30 @@ impl Pace {
         }
     }
 
+    /// Turns came, up to `known`: measures how far I is ahead of them, or makes up for having waited for them.
+    fn hear_of(&mut self, now: Duration, known: Tick) {
+        self.known = known;
+        if self.waited_until == Some(Duration::MAX) {
+            self.waited_until = Some(now + FREEZE);
+        }
+        self.waited_until = self.waited_until.filter(|until| now <= *until);
+        if self.waited_until.is_some() {
+            let wanted = known + self.reach() as u32;
+            if self.whole + 1 < wanted {
+                self.jump_to(wanted);
+            }
+            return;
+        }
+        let reach = self.position() - f64::from(known.0);
+        let well = self.way.middle().is_some() && self.error().abs() < 3.0;
+        if well && self.hold.is_zero() {
+            let mean = self
+                .reach
+                .map_or(reach, |mean| mean + (reach - mean) / 16.0);
+            self.reach = Some(mean);
+        }
+    }
+
     /// The server told at some moment: its newest input of this session was for `newest_held` (late ones
     /// count too), which was `margin` ticks above the next tick that it would seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
@@ -310,7 +322,6 @@ impl Pace {
             return;
         };
         self.late_since = None;
-        self.waited = self.waited.filter(|first| newest_held < *first);
         self.way.note(now, base);
         self.leap();
     }
@@ -359,7 +370,7 @@ impl Pace {
         if excess().all(|excess| excess > LEAP_TICKS) {
             self.hold = self.config.tick.mul_f64(mean.round());
             self.holds += 1;
-            self.waited = None;
+            self.waited_until = None;
             self.unbroken_from = self.input;
         } else if excess().all(|excess| excess < -LEAP_TICKS) && self.error() > LEAP_TICKS {
             self.jump_to(self.whole + (-mean).round() as u32);
