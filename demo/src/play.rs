@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use powderkeg_game::{Game, GameShow, Pad, Rules, Sticks, terms};
-use powderkeg_view::feed::{Feed, Live, Surplus};
+use powderkeg_view::feed::{Feed, Surplus};
 use powderkeg_view::time::unix_now;
 use powderkeg_view::{say, stop};
 use twinstep_client::client::Ended;
@@ -128,16 +128,6 @@ fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow
         .recorded(unix_now().as_secs())
 }
 
-/// What a view draws of a client's match. `link` names its simulated link.
-pub(crate) fn feed(
-    client: Client<Game, GameShow>,
-    rules: &Arc<Rules>,
-    link: Option<String>,
-) -> Feed {
-    let live = Live::new(client, GameShow, link);
-    Feed::live(live, rules.clone())
-}
-
 /// What became of playing here.
 enum Played {
     /// It ended so; `None`: whoever played has left.
@@ -154,7 +144,7 @@ fn play_here(
     rules: &Arc<Rules>,
     luck: &Mwc,
 ) -> Result<Played, Failure> {
-    let feed = feed(client, rules, Some(args.link.clone()));
+    let feed = Feed::client(client, rules.clone(), Some(args.link.clone()));
     let client = match view::show(feed, view, &args.view)? {
         Shown::Over(ended) => return Ok(Played::Over(ended)),
         Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
@@ -225,8 +215,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         None => keeping(wiring::dial(&ticket, session(), None)?, kept),
     };
     if on_screen {
-        let live = Live::new(client, GameShow, None).with_names(names);
-        let feed = Feed::live(live, rules.clone());
+        let feed = Feed::client(client, rules.clone(), None).with_names(names);
         let unseen = match view::show(feed, view, &args.view)? {
             Shown::Over(ended) => return finish(ended, args.enemies),
             Shown::Nowhere(feed) => feed.into_client(),

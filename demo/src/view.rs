@@ -124,8 +124,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use powderkeg_game::{GameShow, Rules};
-    use powderkeg_view::feed::Live;
+    use powderkeg_game::Rules;
     use powderkeg_view::rehearsal::{Rehearsal, Setup};
 
     use super::*;
@@ -133,8 +132,7 @@ mod tests {
     #[test]
     fn where_there_is_no_view_the_feed_comes_back_unplayed() {
         let setup = Setup::new(Arc::new(Rules::arena(4)), 5);
-        let live = Live::new(Rehearsal::new(&setup), GameShow, None);
-        let feed = Feed::live(live, setup.rules.clone());
+        let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
         let shown = show(feed, View::Nowhere, &ViewArgs::default()).unwrap();
         let Shown::Nowhere(feed) = shown else {
             panic!("nothing can have been shown");

@@ -19,8 +19,6 @@ use twinstep_core::simnet::{Link, LinkProfile};
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_server::{Match, Output, PeerId};
 
-use crate::feed::Line;
-
 /// Parts of a frame in which packets move.
 const PARTS: u32 = 8;
 /// Steps of the prediction that one frame may take.
@@ -160,6 +158,59 @@ impl Rehearsal {
         self.members.remove(1 + nth);
     }
 
+    /// A frame goes by; `pad` tells what a seat's player holds.
+    ///
+    /// # Errors
+    /// Playing is over; it says so from then on.
+    pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), Ended> {
+        for part in 0..PARTS {
+            self.now += self.frame / PARTS;
+            self.serve();
+            // Each bot in a phase of its own.
+            for at in 1..self.members.len() {
+                if at as u32 % PARTS == part {
+                    self.play_bot(at);
+                }
+            }
+        }
+        Ok(self.play(0, pad)?)
+    }
+
+    /// Time since it began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The session at this screen.
+    #[must_use]
+    pub fn session(&self) -> &Session<Game, GameShow> {
+        &self.members[0].session
+    }
+
+    /// The session at this screen.
+    pub fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
+        &mut self.members[0].session
+    }
+
+    /// Everybody plays over such a link from now on.
+    pub fn set_link(&mut self, profile: LinkProfile) {
+        for member in &mut self.members {
+            member.net.set_profile(profile);
+        }
+    }
+
+    /// The session at this screen says goodbye.
+    pub fn leave(&mut self) {
+        self.members[0].session.leave();
+    }
+
+    /// The rules that it is played by.
+    #[must_use]
+    pub fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
     fn serve(&mut self) {
         for member in &mut self.members {
             while let Some(bytes) = member.net.up.poll(self.now) {
@@ -192,14 +243,14 @@ impl Rehearsal {
         });
         let (pad, order) = thought.unwrap_or_default();
         // A bot whose session is over stands still.
-        let _ = self.play(at, &|_| pad);
+        let _ = self.play(at, |_| pad);
         if let Some(order) = order {
             // An order too many is an order not given.
             let _ = self.members[at].session.command(0, order);
         }
     }
 
-    fn play(&mut self, at: usize, pad: &dyn Fn(usize) -> Pad) -> Result<(), Closed> {
+    fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), Closed> {
         let Member { session, net, .. } = &mut self.members[at];
         while let Some(bytes) = net.down.poll(self.now) {
             session.handle(self.now, bytes);
@@ -214,43 +265,5 @@ impl Rehearsal {
             while session.poll_event().is_some() {}
         }
         played
-    }
-}
-
-impl Line for Rehearsal {
-    fn advance(&mut self, pad: &dyn Fn(usize) -> Pad) -> Result<(), Ended> {
-        for part in 0..PARTS {
-            self.now += self.frame / PARTS;
-            self.serve();
-            // Each bot in a phase of its own.
-            for at in 1..self.members.len() {
-                if at as u32 % PARTS == part {
-                    self.play_bot(at);
-                }
-            }
-        }
-        Ok(self.play(0, pad)?)
-    }
-
-    fn now(&self) -> Duration {
-        self.now
-    }
-
-    fn session(&self) -> &Session<Game, GameShow> {
-        &self.members[0].session
-    }
-
-    fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
-        &mut self.members[0].session
-    }
-
-    fn set_link(&mut self, profile: LinkProfile) {
-        for member in &mut self.members {
-            member.net.set_profile(profile);
-        }
-    }
-
-    fn leave(&mut self) {
-        self.members[0].session.leave();
     }
 }

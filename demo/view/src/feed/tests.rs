@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{GameShow, Heading};
+use powderkeg_game::Heading;
 use twinstep_client::cues::{CueId, CueKind};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay};
@@ -28,12 +28,7 @@ fn setup(link: &str) -> Setup {
 }
 
 fn live(setup: &Setup) -> Feed {
-    let live = Live::new(
-        Rehearsal::new(setup),
-        GameShow,
-        Some("rehearsed".to_owned()),
-    );
-    Feed::live(live, Arc::clone(&setup.rules))
+    Feed::rehearsal(Rehearsal::new(setup), Some("rehearsed".to_owned()))
 }
 
 fn run(feed: &mut Feed, frames: u32, pad: Pad) {
@@ -163,8 +158,7 @@ fn a_link_is_switched_by_name_and_only_if_it_is_a_simulated_one() {
     assert_eq!(feed.link(), Some("bad"));
 
     let setup = setup("perfect");
-    let real = Live::new(Rehearsal::new(&setup), GameShow, None);
-    let mut feed = Feed::live(real, Arc::clone(&setup.rules));
+    let mut feed = Feed::rehearsal(Rehearsal::new(&setup), None);
     feed.set_link(3);
     assert_eq!(feed.link(), None);
 }
@@ -205,7 +199,7 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     };
     let mut rehearsal = Rehearsal::new(&setup);
     for _ in 0..600 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let company = rehearsal.session().company();
     let names: Vec<&str> = company
@@ -219,10 +213,9 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     assert!((1..30).contains(&link.loss_percent), "{link:?}");
     rehearsal.lose_bot(0);
     for _ in 0..900 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
-    let live = Live::new(rehearsal, GameShow, None);
-    let mut feed = Feed::live(live, setup.rules);
+    let mut feed = Feed::rehearsal(rehearsal, None);
     run(&mut feed, 1, Pad::default());
     let company = feed.company();
     let lost = company.iter().find(|one| one.name == "bot-1").unwrap();
@@ -234,7 +227,7 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
     let mut rehearsal = Rehearsal::new(&setup("perfect"));
     for _ in 0..frames {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     (rehearsal.journal().to_vec(), rehearsal)
 }
@@ -329,7 +322,7 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
     };
     let mut rehearsal = Rehearsal::new(&setup);
     for _ in 0..2_400 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let journal = rehearsal.journal().to_vec();
     let worlds = Index::scan(&journal).unwrap().worlds;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use glam::Vec2;
-use powderkeg_game::{Cue, GameShow, Pad, Phase, Rules, ShowKey};
+use powderkeg_game::{Cue, Pad, Phase, Rules, ShowKey};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -14,7 +14,7 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, PlayerId, Tick};
 
 use super::*;
-use crate::feed::{Clock, Line as _, Live, Playback};
+use crate::feed::{Clock, Playback};
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// The scene after so many frames of a match over a link that delays nothing, with two players walking.
@@ -24,8 +24,7 @@ fn played(frames: u32) -> Scene {
         bots: 1,
         ..Setup::new(Arc::clone(&rules), 11)
     };
-    let live = Live::new(Rehearsal::new(&setup), GameShow, Some("perfect".to_owned()));
-    let mut feed = Feed::live(live, rules);
+    let mut feed = Feed::rehearsal(Rehearsal::new(&setup), Some("perfect".to_owned()));
     let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
     view.scene.shows_ghosts = true;
     for key in ['d', 'l', ' '] {
@@ -231,7 +230,7 @@ fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
     let rules = Arc::new(Rules::arena(24));
     let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
     for _ in 0..1_200 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let playback = Playback::open(rehearsal.journal().to_vec(), &rules).unwrap();
     let clock = Clock::frames(Duration::from_millis(16));
@@ -288,8 +287,7 @@ fn campaign_with(bots: usize) -> (Feed, View) {
         names: vec!["Anna".to_owned(), "Bert".to_owned()],
         ..Setup::new(Arc::clone(&rules), 3)
     };
-    let live = Live::new(Rehearsal::new(&setup), GameShow, None);
-    let feed = Feed::live(live, rules);
+    let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
     let view = View::new(&feed, &TerminalOptions { color: true }, true);
     (feed, view)
 }

@@ -6,6 +6,8 @@
 //!                 Feed ──┘   └──▶ sound
 //! ```
 //!
+//! The way from a key to a step of the simulation is drawn in the [crate's documentation](crate#from-a-key-to-a-step).
+//!
 //! | part | idea |
 //! |---|---|
 //! | `stage` | one frame, without window and clock; everything below is called by it |

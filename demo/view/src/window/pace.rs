@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use macroquad::prelude::next_frame;
-use powderkeg_game::{GameShow, Pad, Rules, ShowKey};
+use powderkeg_game::{Pad, Rules, ShowKey};
 use serde::Serialize;
 use twinstep_core::Tick;
 
@@ -27,7 +27,7 @@ use super::scene::Scene;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use super::studio::{ShotsError, in_window};
-use crate::feed::{Clock, Feed, Line, Live, Playback};
+use crate::feed::{Clock, Feed, Playback};
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// What a picture shows.
@@ -195,19 +195,19 @@ fn rules(asked: &Load) -> Arc<Rules> {
 }
 
 fn live(asked: &Load) -> Feed {
-    let (mut line, rules) = match_of(asked);
-    crowd(&mut line, &rules);
-    Feed::live(Live::new(line, GameShow, None), rules)
+    let (mut rehearsal, rules) = match_of(asked);
+    crowd(&mut rehearsal, &rules);
+    Feed::rehearsal(rehearsal, None)
 }
 
 /// A crowded match, long enough for so many frames.
 fn recorded(asked: &Load, frames: u32) -> Feed {
-    let (mut line, rules) = match_of(asked);
-    let crowded = crowd(&mut line, &rules);
+    let (mut rehearsal, rules) = match_of(asked);
+    let crowded = crowd(&mut rehearsal, &rules);
     for _ in 0..WARM_UP + frames {
-        step(&mut line);
+        step(&mut rehearsal);
     }
-    let journal = line.journal().to_vec();
+    let journal = rehearsal.journal().to_vec();
     let mut playback = Playback::open(journal, &rules).expect("a journal of these rules");
     playback.seek(crowded);
     Feed::playback(playback, Clock::frames(FRAME))
@@ -224,19 +224,19 @@ fn match_of(asked: &Load) -> (Rehearsal, Arc<Rules>) {
 }
 
 /// Plays until as many bullets fly as there may be; the tick.
-fn crowd(line: &mut Rehearsal, rules: &Rules) -> Tick {
+fn crowd(rehearsal: &mut Rehearsal, rules: &Rules) -> Tick {
     for _ in 0..CROWDED_MAX {
-        step(line);
-        if line.truth().bullets.len() >= rules.tuning.bullets_max as usize {
+        step(rehearsal);
+        if rehearsal.truth().bullets.len() >= rules.tuning.bullets_max as usize {
             break;
         }
     }
-    line.tick()
+    rehearsal.tick()
 }
 
-fn step(line: &mut Rehearsal) {
+fn step(rehearsal: &mut Rehearsal) {
     // Its own player stands still; a match that ends ends the measurement.
-    let _ = line.advance(&|_| Pad::default());
+    let _ = rehearsal.advance(|_| Pad::default());
 }
 
 async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {

@@ -1,4 +1,5 @@
-//! The loop around a [`Stage`]: the window, its clock, its files.
+//! The loop around a [`Stage`]. It owns what a stage has not: the window, the clock of frames, the devices (keyboard,
+//! mouse, gamepads, speaker), and the files (settings, pictures).
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;

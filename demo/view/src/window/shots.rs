@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use glam::vec2;
 use macroquad::prelude::next_frame;
-use powderkeg_game::{Bot, Command, GameShow, Heading, Kind, Pad, Phase, Rules, ShowKey, Sticks};
+use powderkeg_game::{Bot, Command, Heading, Kind, Pad, Phase, Rules, ShowKey, Sticks};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 
 use super::art::Sprite;
@@ -26,7 +26,7 @@ use super::screens::Overlay;
 use super::sound::Speaker;
 use super::stage::{Input, Stage};
 use super::studio::{SIZE, ShotsError, in_window};
-use crate::feed::{Feed, Live};
+use crate::feed::Feed;
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// Frames per second of the script.
@@ -368,12 +368,11 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
     let rules = Arc::new(rules(script.skips, script.name != "game-over"));
     let setup = Setup {
         link: script.link.parse().expect("a preset"),
-        ..Setup::new(Arc::clone(&rules), seed)
+        ..Setup::new(rules, seed)
     };
-    let line = Rehearsal::new(&setup);
-    let live = Live::new(line, GameShow, Some(script.link.to_owned()));
+    let feed = Feed::rehearsal(Rehearsal::new(&setup), Some(script.link.to_owned()));
     let size = vec2(SIZE.0.into(), SIZE.1.into());
-    let mut stage = Stage::new(Feed::live(live, rules), Speaker::silent(), size);
+    let mut stage = Stage::new(feed, Speaker::silent(), size);
     stage.screens.title = false;
     (script.open)(&mut stage);
     let mut bot = Bot::new(Sticks::Analog, Mwc::seed(seed).fork(Key::new(99, 0)));

@@ -5,6 +5,9 @@
 //!   Input ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ Scene ──▶ camera ──▶ Batch
 //! ```
 //!
+//! It owns all that a frame leaves behind for the next one: the feed, who holds what, effects, camera, open screens,
+//! settings.
+//!
 //! Invariant: what is held in a frame is in the picture of that frame.
 
 use glam::Vec2;
