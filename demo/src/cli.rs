@@ -22,7 +22,7 @@ use crate::args::{
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
-use crate::view::{self, View};
+use crate::view::{self, ViewChoice};
 use crate::{host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
@@ -239,7 +239,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
 }
 
 fn draws(view: &ViewArgs) -> bool {
-    view::choose(view) == View::Terminal
+    view::choose(view) == ViewChoice::Terminal
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ use twinstep_server::host::Running;
 use twinstep_udp::{Key, Ticket};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
-use crate::bots::{self, BotClient, BotsOptions, Hands};
+use crate::bots::{self, BotClient, BotHands, BotsOptions};
 use crate::failure::Failure;
 use crate::report::line_of;
 use crate::serve::beside;
-use crate::view::{self, Shown, View};
+use crate::view::{self, Shown, ViewChoice};
 use crate::{signals, wiring};
 
 /// Who may play where others may join.
@@ -42,7 +42,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
     check_seats(args)?;
     let view = view::choose(&args.view);
-    if view == View::Nowhere && args.listen.is_none() {
+    if view == ViewChoice::Nowhere && args.listen.is_none() {
         return play_headless(args);
     }
     let rules = terms::rules(args.enemies);
@@ -63,7 +63,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let played = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                team.iter_mut().for_each(|bot| bot.advance(Hands::On));
+                team.iter_mut().for_each(|bot| bot.advance(BotHands::On));
                 thread::sleep(PAUSE);
             }
             team.iter_mut().for_each(BotClient::leave);
@@ -139,7 +139,7 @@ enum Played {
 /// The game of whoever sits here, or of a bot in its place where others may come.
 fn play_here(
     args: &PlayArgs,
-    view: View,
+    view: ViewChoice,
     client: Client<Game, GameShow>,
     rules: &Arc<Rules>,
     luck: &Mwc,
@@ -160,7 +160,7 @@ fn play_here(
         if stop::asked() {
             break;
         }
-        bot.advance(Hands::On);
+        bot.advance(BotHands::On);
         thread::sleep(PAUSE);
     }
     bot.leave();
@@ -205,7 +205,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     };
     let rules = terms::rules(args.enemies);
     let view = view::choose(&args.view);
-    let on_screen = !args.bot && view != View::Nowhere;
+    let on_screen = !args.bot && view != ViewChoice::Nowhere;
     signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
@@ -229,7 +229,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
     let mut unused = Surplus::of(names);
     while bot.ended().is_none() && !stop::asked() {
-        bot.advance(Hands::On);
+        bot.advance(BotHands::On);
         if let Some(words) = unused.noticed(bot.seats()) {
             say::err(words);
         }

@@ -14,7 +14,7 @@ use twinstep_core::packet::ByteCounts;
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// Its length, as it was asked for.
     pub seconds: u32,
     /// Ticks that the server sealed, from its start until all clients were settled.
@@ -214,7 +214,7 @@ impl Kinds {
     }
 }
 
-impl Report {
+impl RunReport {
     /// What did not go as it must; empty if all is well.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
@@ -274,7 +274,7 @@ impl Report {
 }
 
 /// For people.
-impl fmt::Display for Report {
+impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -380,7 +380,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> RunReport {
         let kinds = Kinds::per_second(
             ByteCounts {
                 packets: 120,
@@ -391,7 +391,7 @@ mod tests {
             2.0,
         );
         let stats = TimelineStats::default();
-        Report {
+        RunReport {
             seconds: 2,
             ticks: 130,
             tick_hz: 60,
@@ -442,7 +442,7 @@ mod tests {
         }
     }
 
-    type Break = fn(&mut Report);
+    type Break = fn(&mut RunReport);
 
     #[test]
     fn a_good_run_has_no_faults_and_each_fault_is_named() {

@@ -25,7 +25,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::{Bullet, Kind, Rules};
+    use crate::{Bullet, EnemyKind, Rules};
 
     #[test]
     fn crates_stop_bullets_while_they_stand() {
@@ -38,7 +38,7 @@ mod tests {
             game.sim_mut().crates[0].health = health;
             let bullet = Bullet::fired(
                 Key::new(1, 1),
-                Kind::Gunner,
+                EnemyKind::Gunner,
                 Vec2::ZERO,
                 Vec2::X * 0.2,
                 Tick(0),

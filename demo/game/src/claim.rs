@@ -90,7 +90,7 @@ mod tests {
     }
 
     /// Player ONE, vulnerable, with a bullet on top of it.
-    fn in_danger() -> (Solo, Key) {
+    fn in_danger() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         game.hold(
             ONE,

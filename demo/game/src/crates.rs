@@ -97,7 +97,7 @@ mod tests {
     const AT: Vec2 = Vec2::new(-28.0, -1.0);
 
     /// ONE stands three units west of the one crate and looks at it.
-    fn yard() -> Solo {
+    fn yard() -> SoloGame {
         let rules = Rules {
             crates: vec![AT],
             ..rules()
@@ -117,7 +117,7 @@ mod tests {
     }
 
     /// The crate has just been broken; what is in it has been asked.
-    fn broken() -> (Solo, Key) {
+    fn broken() -> (SoloGame, Key) {
         let mut game = yard();
         game.hold(ONE, fire());
         for _ in 0..120 {

@@ -13,7 +13,7 @@ use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::rules::Tuning;
-use super::state::{Enemy, Game, Phase, Player, Timer};
+use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 
 impl Player {
     /// A hit that it survives: the shield takes it, or so much health is left.
@@ -103,7 +103,7 @@ impl Game {
         player.health = 0;
         let key = player.life_key(id);
         fx.cue(key, Cue::PlayerDied(id));
-        if self.phase != Phase::Endless {
+        if self.phase != RoundPhase::Endless {
             player.is_out = self.lives == 0;
             self.lives = self.lives.saturating_sub(1);
         }
@@ -133,13 +133,13 @@ mod tests {
     use crate::{Command, Pad, Weapon};
 
     /// ONE, whom anything can hurt.
-    fn vulnerable() -> Solo {
+    fn vulnerable() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);
         game
     }
 
-    fn hurt(game: &mut Solo) -> Vec<Cue> {
+    fn hurt(game: &mut SoloGame) -> Vec<Cue> {
         let by = Key::new(3, 3);
         let effects = game.claim(ONE, Command::Hurt { by }).step();
         effects.cues().iter().map(|(_, cue)| *cue).collect()

@@ -106,7 +106,7 @@ mod tests {
         let mut game = with_player(quiet());
         let barrel = rules().barrels[4];
         game.sim_mut().players.get_mut(&ONE).unwrap().at = barrel;
-        let judge = |game: &Solo, command| admit(game.sim(), &rules(), ONE, &command);
+        let judge = |game: &SoloGame, command| admit(game.sim(), &rules(), ONE, &command);
         assert_eq!(judge(&game, Command::Light { barrel: 4 }), Ok(()));
         assert_eq!(
             judge(&game, Command::Light { barrel: 0 }),

@@ -66,7 +66,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::{Kind, Weapon};
+    use crate::{EnemyKind, Weapon};
 
     #[test]
     fn whoever_touches_something_has_it_once() {
@@ -146,7 +146,7 @@ mod tests {
     fn an_enemy_drops_what_it_carries_where_it_dies() {
         let mut game = with_player(quiet());
         let at = Vec2::new(5.0, 1.0);
-        let key = put_kind(&mut game, 0, Kind::Sapper, at);
+        let key = put_kind(&mut game, 0, EnemyKind::Sapper, at);
         let enemy = &mut game.sim_mut().enemies[0];
         (enemy.health, enemy.carries) = (1, Some(Item::Shield));
         put_shot(&mut game, ONE, at);

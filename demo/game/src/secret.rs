@@ -78,7 +78,7 @@ mod tests {
     use crate::{Outcome, speculate};
 
     /// A lance of ONE is in an enemy that stands two hits from its death.
-    fn lanced() -> (Solo, Key) {
+    fn lanced() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         let at = glam::Vec2::new(-5.0, -4.0);
         put_enemy(&mut game, 0, at);

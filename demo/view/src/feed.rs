@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg_game::{Command, Cue, Game, GameShow, Pad, Pose, Rules, ShowKey, Stage, poses};
+use powderkeg_game::{BarrelStage, Command, Cue, Game, GameShow, Pad, Pose, Rules, ShowKey, poses};
 use twinstep_client::client::Ended;
 use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
@@ -40,7 +40,7 @@ use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
-pub use clock::Clock;
+pub use clock::ReplayClock;
 pub use companion::Companion;
 pub use gauges::{Gauges, Rates, Reading};
 use news::News;
@@ -66,7 +66,7 @@ pub struct Feed {
 enum Source {
     Client(Box<Client<Game, GameShow>>),
     Rehearsal(Box<Rehearsal>),
-    Replay(Box<Playback>, Clock),
+    Replay(Box<Playback>, ReplayClock),
 }
 
 impl Source {
@@ -114,7 +114,7 @@ impl Feed {
 
     /// Draws from a match that was played, by the given clock.
     #[must_use]
-    pub fn playback(playback: Playback, clock: Clock) -> Feed {
+    pub fn playback(playback: Playback, clock: ReplayClock) -> Feed {
         let rules = Arc::clone(playback.rules());
         Feed::of(Source::Replay(Box::new(playback), clock), rules)
     }
@@ -452,7 +452,7 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
     let at = game.players.get(&player)?.at;
     let barrels = game.barrels.iter().zip(0..);
     barrels
-        .filter(|(barrel, _)| barrel.stage == Stage::Whole)
+        .filter(|(barrel, _)| barrel.stage == BarrelStage::Whole)
         .map(|(barrel, n)| (barrel.at.distance(at), n))
         .filter(|(distance, _)| *distance <= rules.tuning.light_reach)
         .min_by(|(a, _), (b, _)| a.total_cmp(b))

@@ -14,7 +14,7 @@
 //!            window                                   terminal
 //!   key ─▶ input::read, Board                key ─▶ terminal::Keys       what is held and was pressed
 //!            │                                         │
-//!          window::Stage                             terminal::View       one frame: hands, cues, picture
+//!          WindowStage                               TerminalView         one frame: hands, cues, picture
 //!            │  Hands: whose pad is it?                │
 //!            └───────────────┬─────────────────────────┘
 //!                      Feed::advance(pads)                                the match as views see it
@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Orders (dash, light, ready) take the same way: [`Feed::order`](feed::Feed::order), then `Session::command`. The window
-//! loop (`window::run`) owns window, clock and files around the first two; a script or a test calls `Stage` without it.
+//! loop (`window::run`) owns window, clock and files around the first two; a script or a test calls `WindowStage` without it.
 
 pub mod feed;
 pub mod rehearsal;

@@ -60,7 +60,7 @@ impl Setup {
 }
 
 /// A session and its link.
-struct Member {
+struct RehearsalMember {
     peer: PeerId,
     session: Session<Game, GameShow>,
     net: Link,
@@ -71,7 +71,7 @@ struct Member {
 pub struct Rehearsal {
     server: Match<Game>,
     /// The one at this screen first.
-    members: Vec<Member>,
+    members: Vec<RehearsalMember>,
     rules: Arc<Rules>,
     frame: Duration,
     now: Duration,
@@ -117,7 +117,7 @@ impl Rehearsal {
             let names = setup.names.iter().filter(|_| !is_bot);
             let config = terms::session(&rules).names(names.map(String::as_str));
             let config = if is_bot { config } else { config.recorded(0) };
-            Member {
+            RehearsalMember {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),
                 net: Link::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
@@ -251,7 +251,7 @@ impl Rehearsal {
     }
 
     fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), Closed> {
-        let Member { session, net, .. } = &mut self.members[at];
+        let RehearsalMember { session, net, .. } = &mut self.members[at];
         while let Some(bytes) = net.down.poll(self.now) {
             session.handle(self.now, bytes);
         }

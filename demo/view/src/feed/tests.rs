@@ -234,7 +234,7 @@ fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
 
 fn replayed(frames: u32) -> Feed {
     let playback = Playback::open(journal(frames).0, &rules()).unwrap();
-    Feed::playback(playback, Clock::frames(FRAME))
+    Feed::playback(playback, ReplayClock::frames(FRAME))
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_replay_runs_as_fast_as_it_is_told_and_stands_while_it_is_paused() {
 fn a_replay_goes_anywhere_and_shows_what_was_there() {
     let (journal, rehearsal) = journal(1_500);
     let playback = Playback::open(journal, &rules()).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     let mut seen = BTreeMap::new();
     feed.replay_mut().unwrap().set_speed(Speed::Sixteen);
     while !feed.replay().unwrap().is_over() {
@@ -332,7 +332,7 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
         assert!(apart <= 610, "{apart} ticks without a world");
     }
     let playback = Playback::open(journal, &rules).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     for part in [0.99, 0.49, 0.74, 0.24, 0.98] {
         feed.replay_mut().unwrap().seek_part(part);
         let began = std::time::Instant::now();
@@ -371,7 +371,7 @@ fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
     assert!(verified.digests > 10 && verified.worlds > 0, "{verified:?}");
     let playback = Playback::open(journal, &setup.rules).unwrap();
     assert!(truth - playback.end().0 < 2, "all but an open turn");
-    let mut replay = Feed::playback(playback, Clock::frames(FRAME));
+    let mut replay = Feed::playback(playback, ReplayClock::frames(FRAME));
     replay.replay_mut().unwrap().seek_part(0.9);
     run(&mut replay, 1, Pad::default());
     let company = replay.company();
@@ -389,7 +389,7 @@ fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
     let at = bytes.len() * 3 / 4;
     bytes[at] ^= 0x40;
     let playback = Playback::open(bytes, &rules()).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     feed.replay_mut().unwrap().set_speed(Speed::Sixteen);
     run(&mut feed, 200, Pad::default());
     assert!(feed.tick() > Tick(60));
@@ -404,7 +404,7 @@ fn a_replay_owns_what_it_plays_and_gives_it_back() {
     let (bytes, rules) = (journal(60).0, rules());
     let playback = Playback::open(bytes, &rules).unwrap();
     assert!(Arc::strong_count(&rules) > 1, "shared, not copied");
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     run(&mut feed, 20, Pad::default());
     drop(feed);
     assert_eq!(Arc::strong_count(&rules), 1);

@@ -145,11 +145,11 @@ fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
 }
 
 /// A part between 0 and 1.
-trait Unit {
+trait UnitDraw {
     fn unit(&mut self) -> f32;
 }
 
-impl Unit for Mwc {
+impl UnitDraw for Mwc {
     fn unit(&mut self) -> f32 {
         self.below(65_536) as f32 / 65_535.0
     }

@@ -212,7 +212,7 @@ mod tests {
     use macroquad::prelude::KeyCode;
 
     use super::*;
-    use crate::window::input::Act;
+    use crate::window::input::WindowAct;
 
     /// A folder in place of the user's.
     struct Home(PathBuf);
@@ -252,7 +252,7 @@ mod tests {
         settings.change_volume(-3);
         settings.change_colors(1);
         settings.names = false;
-        settings.keys.bind(Act::Dash, KeyCode::LeftAlt);
+        settings.keys.bind(WindowAct::Dash, KeyCode::LeftAlt);
         settings
     }
 

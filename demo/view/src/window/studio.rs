@@ -11,7 +11,7 @@ use macroquad::prelude::{next_frame, request_new_screen_size};
 use super::gpu::Gpu;
 use super::probe::{self, NoWindow};
 use super::proof::Unseen;
-use super::run::{self, Options};
+use super::run::{self, WindowOptions};
 use super::xvfb::NoDisplay;
 
 /// In pixels.
@@ -80,7 +80,7 @@ where
         Err(NoWindow::NoDisplay) => return Ok(None),
         Err(why) => return Err(why.into()),
     };
-    let options = Options {
+    let options = WindowOptions {
         backend,
         size: SIZE,
         fullscreen: false,

@@ -16,9 +16,9 @@ mod hands;
 mod layout;
 mod plugs;
 
-pub(crate) use bindings::{Act, Bindings};
+pub(crate) use bindings::{Bindings, WindowAct};
 pub(crate) use desk::{Board, read};
 pub(crate) use gamepad::Stick;
-pub(crate) use hands::{Hands, Order, View};
+pub(crate) use hands::{Hands, MouseView, SeatOrder};
 pub(crate) use layout::Button;
 pub(crate) use plugs::Gamepads;

@@ -1,4 +1,4 @@
-//! [`Output`]: where blocks of sound go on Linux. First the sound server's socket (PulseAudio; PipeWire offers the
+//! [`SoundOutput`]: where blocks of sound go on Linux. First the sound server's socket (PulseAudio; PipeWire offers the
 //! same), else a player that reads samples from its input.
 //!
 //! ```text
@@ -30,16 +30,16 @@ const PIPE_BYTES: usize = 4_096;
 const LATENCY_BYTES: u32 = 8_192;
 
 /// Plays while it is held.
-pub(super) enum Output {
+pub(super) enum SoundOutput {
     #[expect(dead_code, reason = "plays while it is held")]
     Server(PlaybackStream),
     /// A thread feeds the player until the speaker is gone.
     Player,
 }
 
-impl Output {
+impl SoundOutput {
     /// Opens what there is.
-    pub(super) fn open(mixer: Mixer) -> Result<Output, NoSound> {
+    pub(super) fn open(mixer: Mixer) -> Result<SoundOutput, NoSound> {
         let server = match Client::from_env(c"Powderkeg") {
             Ok(client) => {
                 return serve(&client, mixer).map_err(|error| NoSound::System(error.to_string()));
@@ -72,7 +72,7 @@ impl Output {
             }
         });
         pumped.map_err(|error| NoSound::System(error.to_string()))?;
-        Ok(Output::Player)
+        Ok(SoundOutput::Player)
     }
 }
 
@@ -98,7 +98,7 @@ fn pump(mut mixer: Mixer, input: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// Lets the server ask for samples whenever it needs some.
-fn serve(client: &Client, mut mixer: Mixer) -> Result<Output, ClientError> {
+fn serve(client: &Client, mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
     let params = PlaybackStreamParams {
         sample_spec: SampleSpec {
             format: SampleFormat::S16Le,
@@ -126,7 +126,7 @@ fn serve(client: &Client, mut mixer: Mixer) -> Result<Output, ClientError> {
     let stream = client.create_playback_stream(params, source.as_playback_source());
     // Answered by the client's own thread: nothing else is needed to wait for it.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    Ok(Output::Server(runtime.block_on(stream)?))
+    Ok(SoundOutput::Server(runtime.block_on(stream)?))
 }
 
 #[cfg(test)]
@@ -135,9 +135,9 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::window::sound::order::{Order, Sound};
+    use crate::window::sound::order::{Sound, SoundOrder};
 
-    const BLAST: Order = Order::Play {
+    const BLAST: SoundOrder = SoundOrder::Play {
         cue: None,
         sound: Sound::Blaster,
         volume: 1.0,
@@ -148,7 +148,7 @@ mod tests {
     fn a_player_is_fed_until_the_speaker_is_gone() {
         let (orders, inbox) = channel();
         orders.send(BLAST).unwrap();
-        struct Ear(Vec<u8>, Option<std::sync::mpsc::Sender<Order>>);
+        struct Ear(Vec<u8>, Option<std::sync::mpsc::Sender<SoundOrder>>);
         impl Write for Ear {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 self.0.extend(bytes);

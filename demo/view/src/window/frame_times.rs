@@ -1,7 +1,7 @@
 //! `powderkeg frames`: how long a picture of a crowded match takes here.
 //!
 //! ```text
-//!   eight bots, 300 enemies, 2,000 bullets, in virtual time ──▶ a journal ──▶ Stage, uncapped ──▶ p50, p99
+//!   eight bots, 300 enemies, 2,000 bullets, in virtual time ──▶ a journal ──▶ WindowStage, uncapped ──▶ p50, p99
 //! ```
 //!
 //! The match is recorded first, so that what is measured is the view alone: no server, bots or network. The whole arena
@@ -23,11 +23,11 @@ use twinstep_core::Tick;
 use super::gpu::Gpu;
 use super::input::Board;
 use super::run;
-use super::scene::Scene;
+use super::scene::WindowScene;
 use super::sound::Speaker;
-use super::stage::{Input, Stage};
+use super::stage::{StageInput, WindowStage};
 use super::studio::{ShotsError, in_window};
-use crate::feed::{Clock, Feed, Playback};
+use crate::feed::{Feed, Playback, ReplayClock};
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// What a picture shows.
@@ -51,7 +51,7 @@ impl Load {
         ..Load::RECORDED
     };
 
-    fn of(scene: &Scene) -> Load {
+    fn of(scene: &WindowScene) -> Load {
         let mut load = Load::default();
         for thing in &scene.things {
             match thing.key {
@@ -105,7 +105,7 @@ const CROWDED_MAX: u32 = 60 * 60;
 
 /// What was measured. Times are of the wall, in ms.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pace {
+pub struct FrameTimes {
     frames: u32,
     width: u32,
     height: u32,
@@ -128,7 +128,7 @@ pub struct Pace {
     falls_short: bool,
 }
 
-impl Pace {
+impl FrameTimes {
     /// What to say when this is not what was asked for.
     #[must_use]
     pub fn shortfall(&self) -> Option<String> {
@@ -141,7 +141,7 @@ impl Pace {
     }
 }
 
-impl fmt::Display for Pace {
+impl fmt::Display for FrameTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = match self.with_server {
             true => "with server and 3 bots in this thread",
@@ -168,7 +168,7 @@ impl fmt::Display for Pace {
 ///
 /// # Errors
 /// There is a display, and no window of this size on it.
-pub fn measure(frames: u32, with_server: bool) -> Result<Option<Pace>, ShotsError> {
+pub fn measure(frames: u32, with_server: bool) -> Result<Option<FrameTimes>, ShotsError> {
     in_window(move |gpu| async move {
         let (asked, feed) = match with_server {
             true => (Load::LIVE, live(&Load::LIVE)),
@@ -210,7 +210,7 @@ fn recorded(asked: &Load, frames: u32) -> Feed {
     let journal = rehearsal.journal().to_vec();
     let mut playback = Playback::open(journal, &rules).expect("a journal of these rules");
     playback.seek(crowded);
-    Feed::playback(playback, Clock::frames(FRAME))
+    Feed::playback(playback, ReplayClock::frames(FRAME))
 }
 
 /// One player with bots, who have just come.
@@ -239,9 +239,9 @@ fn step(rehearsal: &mut Rehearsal) {
     let _ = rehearsal.advance(|_| Pad::default());
 }
 
-async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
+async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> FrameTimes {
     let size = run::window_size();
-    let mut stage = Stage::new(feed, Speaker::silent(), size);
+    let mut stage = WindowStage::new(feed, Speaker::silent(), size);
     stage.screens.title = false;
     stage.follows = false;
     let board = Board::default();
@@ -255,7 +255,7 @@ async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
         }
         let began = now();
         // A match that is over shows its last picture.
-        let _ = stage.frame(&Input {
+        let _ = stage.frame(&StageInput {
             board: &board,
             sticks: &[],
             size,
@@ -277,7 +277,7 @@ async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
     let cpu_ms_mean = cpu
         .zip(cpu_ms())
         .map(|(before, after)| (after - before) / f64::from(frames));
-    Pace {
+    FrameTimes {
         frames,
         width: size.x as u32,
         height: size.y as u32,
@@ -334,7 +334,7 @@ mod tests {
         };
         let frames = 40;
         let mut feed = recorded(&asked, frames);
-        let mut scene = Scene::new(feed.rules().clone());
+        let mut scene = WindowScene::new(feed.rules().clone());
         let mut drawn = Load::default();
         for frame in 0..WARM_UP + frames {
             feed.advance(&[]).expect("a recorded match goes on");
