@@ -1,6 +1,9 @@
 //! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: no screen is needed to make it, so
 //! tests look at it.
 //!
+//! Own code: macroquad's drawing functions need an open window, and begin another draw call whenever the texture or the
+//! blending changes.
+//!
 //! ```text
 //!   WindowScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
 //! ```

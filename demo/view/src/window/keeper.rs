@@ -6,6 +6,9 @@
 //! | macOS | `~/Library/Application Support/powderkeg/settings.json` |
 //! | Windows | `%APPDATA%\powderkeg\settings.json` |
 //!
+//! `serde_json` reads and writes it. The folder is found by our own code: `dirs` asks the process's environment itself,
+//! which a test must not change.
+//!
 //! Invariant: nothing that is wrong with the file or its folder keeps anybody from playing; it is said once, and what a
 //! file holds that cannot be read stays there until the player changes a setting.
 

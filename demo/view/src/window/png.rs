@@ -1,4 +1,4 @@
-//! Pictures as files.
+//! Pictures as files, written by the crate `png`.
 
 use std::fs::File;
 use std::io::BufWriter;

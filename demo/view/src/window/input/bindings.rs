@@ -1,4 +1,6 @@
 //! [`Bindings`]: which key does what. Any of them can be changed in the settings.
+//!
+//! Own code: it is one table, of macroquad's key codes.
 
 use std::collections::BTreeMap;
 

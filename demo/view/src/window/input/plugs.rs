@@ -8,6 +8,9 @@
 //!     └────── pulled out ──────┘  what it held, it holds no more
 //! ```
 //!
+//! Own code: `gilrs` needs the headers of libudev to build. `evdev` needs none and knows buttons by name, but it asks
+//! each device by system calls that no file of a test can answer, and it finds gamepads by opening every input device.
+//!
 //! Invariant: what becomes of one gamepad changes nothing for another one.
 
 use std::fs::File;

@@ -1,4 +1,7 @@
 //! [`Mixer`]: the sounds that play now, added up into blocks of stereo.
+//!
+//! Own code: `kira` and `rodio` mix as well, but what plays through a device of theirs needs ALSA's headers to build.
+//! Without that part they would still need our output, and replace a hundred lines.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 

@@ -5,6 +5,8 @@
 //!   order ──▶ Mixer ──block, 6 ms──▶ pipe, 23 ms ──▶ aplay's buffer, 40 ms ──▶ heard      (at most, together 69 ms)
 //! ```
 //!
+//! The socket is spoken to by the crate `pulseaudio`. The usual crate for sound, `cpal`, needs ALSA's headers to build.
+//!
 //! A player takes samples as fast as they are heard, so whatever lies in the pipe is heard first: a pipe as the system
 //! makes it holds 372 ms.
 

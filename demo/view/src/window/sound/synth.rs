@@ -1,5 +1,8 @@
 //! How each sound is made: oscillators, noise, and how loud they are over time.
 //!
+//! Own code: libraries for this (`fundsp`) build graphs of sound that change while they play. Here each sound is made
+//! once, as a short list of numbers.
+//!
 //! Invariant: no sample is beyond ±1, and each sound begins and ends in silence, or it would click.
 
 use core::f32::consts::TAU;
