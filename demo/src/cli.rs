@@ -1,7 +1,6 @@
 //! The command line: what can be asked for, and what is said when it cannot be done.
 //!
-//! Exit codes: 0 all went well; 1 it ran, and something was not as it must be; 2 it was asked for in a way that
-//! cannot work, and nothing ran.
+//! Exit codes: 0: all went well. 1: it ran, and something was wrong. 2: the command line cannot work, and nothing ran.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! A journal, shown as a match; or what is in it, and whether this program makes the same worlds of it again.
+//! `powderkeg replay`: shows a journal as a match, or verifies that this program computes the same worlds from it.
 
 use std::fmt::Write;
 use std::io::IsTerminal;

@@ -1,10 +1,10 @@
 //! What a run measured: as JSON for programs, as text for people, and whether all went as it must.
 //!
-//! Meanings: a *stall* is time in which the pace asked for a tick and prediction or inputs stood at their
-//! farthest; a *fill* is a sealed tick for which the server had no input of this player; *pDiff* is by how much
-//! a correction moved an entity, in player radii. Rebuilds, simulated-again ticks, bytes and packets are
-//! counted from 60 ticks after the last player came; all else from the start. Bytes are as on the wire, with
-//! IP and UDP headers; downward they are those that the server sent.
+//! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
+//! *fill* is a sealed tick for which the server had no input of this player. *pDiff* is how far a correction moved an
+//! entity, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the last
+//! player came; all else is counted from the start. Bytes include IP and UDP headers; downward they are those that the
+//! server sent.
 
 use std::fmt;
 

@@ -82,7 +82,7 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
             Err(refused) => {
                 say::err(&refused.why);
                 let Some(feed) = refused.feed else {
-                    // It was open, and somebody closed it over the program's head.
+                    // It was open, and somebody else closed it.
                     return Ok(Shown::Over(None));
                 };
                 return show(*feed, without_window(), args);

@@ -7,10 +7,10 @@
 //!                                  Query::Toss        barrels and crates fly: see `toss`
 //! ```
 //!
-//! A barrel that flies burns on, and its blast is where it is then; but nothing lights it in the air.
+//! A burning barrel goes on burning while it flies, and blasts where it is then. Nothing lights a barrel in the air.
 //!
-//! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
-//! frame brings it, and only to who was there when it was asked.
+//! Invariant: each life of a barrel asks exactly once, under its own name. The answer is applied in the frame that
+//! brings it, and only to those who were there when it was asked.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};

@@ -1,7 +1,7 @@
-//! Enemies' bullets: they fly straight, and whom they touch is no business of this file; see `claim`.
+//! Enemies' bullets fly straight. Whom they touch is decided in `claim`.
 //!
-//! Walls never move; so the tick of a bullet's end is computed at birth. Crates do, and break: where any stand,
-//! they are asked at every tick.
+//! Walls never move, so the tick at which a bullet meets one is computed when it is fired. Crates move and break, so
+//! they are tested at every tick.
 
 use twinstep_core::Tick;
 

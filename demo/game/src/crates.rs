@@ -1,6 +1,6 @@
 //! Crates: solid, they hide from blasts, and something is in them. Blasts throw them about, see `toss`.
 //!
-//! What it is nobody can know before the crate breaks: the server rolls it then (`Query::Loot`), and no client
+//! Nobody can know what is in a crate before it breaks. The server draws it then (`Query::Loot`), and no client
 //! guesses.
 
 use twinstep_core::{Effects, Frame, Key, Tick};

@@ -1,8 +1,8 @@
 //! Enemies: each on its own path, with its own generator.
 //!
-//! An enemy is a slot that is filled again and again; a life in it is named by (slot, life), and so is all
-//! its luck. Nothing that happens to one enemy changes another one's draws, and where it goes depends on
-//! nobody (seed rows 60 and 66). What it fires stands in `pattern`, of which kinds there are in `kind`.
+//! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
+//! are drawn by that name. So nothing that happens to one enemy changes another one's draws, and the path of an enemy
+//! depends on nobody. What it fires stands in `pattern`; the kinds stand in `kind`.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 

@@ -6,8 +6,7 @@
 //!   blast (outcome) ──▶ shield, health, or death ───────┘        └─▶ none is left: out until the wave is over
 //! ```
 //!
-//! Nothing here tests whether somebody is hit: that is the business of `claim` on its own screen, and of the
-//! server's physics.
+//! Nothing here tests whether somebody is hit: `claim` does, on the player's own screen, and the server's physics does.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
@@ -32,8 +31,8 @@ impl Player {
 
 impl Game {
     /// A player says that it was hit and lives. What that takes follows from what it names: an enemy's touch, or a
-    /// bullet. If it cannot be hurt now, or could not have lived, that says nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
-    /// the referee claims.
+    /// bullet. If it cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a client could take
+    /// bullets out of the air, and become safe again and again, at no cost. What it owes, the referee claims.
     pub(super) fn sting(
         &mut self,
         id: PlayerId,

@@ -6,8 +6,8 @@
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what nobody could know before
 //! ```
 //!
-//! With `judge`, the only file of the game that looks at the server crate. Nothing in here is state: the
-//! physics is filled from lockstep positions for each question, and luck is drawn for each question anew.
+//! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each question,
+//! the physics mirror is filled from the positions of the server's world, and luck is drawn anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc};

@@ -10,14 +10,14 @@
 //!     │                     └───────────────────────────────────────────┘
 //! ```
 //!
-//! *Ready* is whoever says so. The round begins when all who are present are; and when at least half of them have
-//! been for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)), so that nobody who is connected and not
-//! there holds up the others. Nor does it hold up the end: a player who stands where it appeared for so long is not
-//! waited for when the others are out.
+//! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
+//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So somebody who left the
+//! keyboard does not hold up the others. Nor does it hold up the end: when all others are out, nobody waits for a
+//! player who has stood that long where it appeared.
 //!
-//! An endless arena is in [`RoundPhase::Endless`] for ever. Slots, barrels, crates and players go on counting their
-//! lives from round to round, players also when they leave and join again, and the waves of a round are named by
-//! its number: so no name is ever used twice.
+//! An endless arena stays in [`RoundPhase::Endless`]. No name is ever used twice: slots, barrels, crates and players go
+//! on counting their lives from round to round (players also when they leave and join again), and the name of a wave
+//! contains the number of its round.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 

@@ -4,8 +4,8 @@
 //!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
 //! ```
 //!
-//! Invariant: before it is asked, the answer is nowhere: in no world, no packet, no generator that a client could
-//! copy. So nobody can read ahead, and a client that was to guess (it never does) would guess blind.
+//! Invariant: before the question is asked, its answer exists nowhere: in no world, no packet, and no generator that a
+//! client could copy. So no client can know it in advance.
 //!
 //! The odds are here for everybody to read; only the server calls these two functions.
 

@@ -6,8 +6,8 @@
 //!   thumper            ──▶ over everything, and bursts where it lands: `Query::Blast`
 //! ```
 //!
-//! In the prediction, a remote player's shot is a *ghost* until its input is known (seed rows 67 to 70): it
-//! flies, hits and ends as any other one does, but hurts nobody, asks nothing, and the step withholds.
+//! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
+//! other one, but it hurts nobody and asks nothing; the step withholds its effects.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame};

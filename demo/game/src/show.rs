@@ -1,7 +1,7 @@
 //! What a picture is made of: who is where, by name.
 //!
-//! Poses, not copies of the state: a view interpolates and smooths them by key, and looks at the state itself
-//! for colours, bars and numbers.
+//! These are poses, not copies of the state. A view interpolates and smooths them by key, and reads colours, bars and
+//! numbers from the state itself.
 
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId};

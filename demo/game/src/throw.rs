@@ -5,9 +5,9 @@
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both begin with the same push, so the guess starts right and drifts by the luck that nobody can know; the
-//! view's smoother carries what was shown over to what is true. Referees judge an owner's answer by what is
-//! possible, not by the guess.
+//! Both begin with the same push, so the guess starts right. It drifts by the luck that nobody can know, and the view
+//! smooths what was shown towards what is true. The referee accepts an owner's answer if it is possible; it need not
+//! equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;

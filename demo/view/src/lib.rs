@@ -25,8 +25,9 @@
 //!                    Session::advance ─▶ Timeline ─▶ Stepper ─▶ Game::step
 //! ```
 //!
-//! Orders (dash, light, ready) take the same way: [`Feed::order`](feed::Feed::order), then `Session::command`. The window
-//! loop (`window::run`) owns window, clock and files around the first two; a script or a test calls `WindowStage` without it.
+//! Orders (dash, light, ready) take the same way: [`Feed::order`](feed::Feed::order), then `Session::command`. The
+//! window loop (`window::run`) owns window, clock and files around the first two; a script or a test calls
+//! `WindowStage` without it.
 
 pub mod feed;
 pub mod rehearsal;

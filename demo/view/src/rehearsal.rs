@@ -5,8 +5,9 @@
 //!                then the session at this screen: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
-//! the same pictures, on every machine, as fast as it can draw: for pictures in documents, and for tests of views.
+//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives the
+//! same pictures on every machine, as fast as the machine draws. The pictures of documents and the tests of views use
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;

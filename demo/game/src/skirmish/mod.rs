@@ -6,9 +6,9 @@
 //!                      (blasts)    (orders)    (arrived, trained, fuse)
 //! ```
 //!
-//! Invariant: a tick costs what *happens* in it. Each unit sleeps in the [`Schedule`](twinstep_core::Schedule) until it arrives or may
-//! strike again; ten thousand of them cost a tick nothing, and a gathering villager sends no byte, because
-//! every copy of the game knows when it will be back.
+//! Invariant: a tick costs what *happens* in it. Each unit sleeps in the [`Schedule`](twinstep_core::Schedule) until it
+//! arrives or may strike again; ten thousand of them cost a tick nothing, and a gathering villager sends no byte,
+//! because every copy of the game knows when it will be back.
 //!
 //! | file | idea |
 //! |---|---|

@@ -126,7 +126,8 @@ impl Surplus {
         let names = std::mem::take(&mut self.names);
         let is_surplus = names > seats;
         is_surplus.then(|| {
-            format!("--name: the ticket is for {seats} at this screen, so the last {} of {names} names are not used", names - seats)
+            let rest = names - seats;
+            format!("--name: the ticket has {seats} seats, so the last {rest} of {names} names are not used")
         })
     }
 }

@@ -5,7 +5,7 @@
 //!                                        └── Cancelled ──▶ gone at once; the log says so
 //! ```
 //!
-//! A blast is drawn on the client's guess, at once; that the server agreed shows a moment later.
+//! A blast is drawn at once, from the client's guess. Whether the server agreed is shown a moment later.
 
 use std::collections::VecDeque;
 use std::time::Duration;

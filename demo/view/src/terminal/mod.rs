@@ -9,9 +9,9 @@
 //! Invariants: [`draw`] is a pure function of a [`TerminalScene`]; only [`run`] touches a terminal and a clock; and
 //! the terminal is given back as it was, whatever happens.
 //!
-//! A terminal tells of no key releases, so a press holds its direction until another one or the stop key;
-//! where the kitty protocol is offered, releases are real. `NO_COLOR` is respected. Nobody else may write to
-//! the terminal meanwhile: send logs to a file.
+//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
+//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. Nothing else may write to the terminal
+//! meanwhile: send logs to a file.
 
 mod arena;
 mod controls;

@@ -117,7 +117,7 @@ pub struct TerminalMember {
     pub is_local: bool,
     /// Whether its controls are cut off.
     pub is_away: bool,
-    /// Whether the match waits for it (seed row 8).
+    /// Whether the match waits for it.
     pub is_late: bool,
     /// Of full health, 0 ..= 1; 0 is dead.
     pub health: f32,

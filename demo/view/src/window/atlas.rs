@@ -2,8 +2,8 @@
 //!
 //! Invariant: entries do not touch; each has a border of nothing, which filtering may reach into.
 //!
-//! Pixels that nobody sees cost as much as others where they are blended by a processor; so each entry knows the box of
-//! those that can be seen, its *ink*, and no more of it is drawn.
+//! Where a processor blends pixels, invisible ones cost as much as others. So each entry knows the box of its visible
+//! pixels, its *ink*, and only that box is drawn.
 
 use glam::{Vec2, vec2};
 

@@ -1,7 +1,7 @@
 //! [`Camera`]: what part of the arena is seen, and where on the screen.
 //!
-//! Invariant: whoever sits here is on the screen, two of them as well; a single player stays at the same place of it
-//! while walking, so that a key shows at once and nothing lags behind.
+//! Invariant: all players at this screen are visible. A single player stays at the same place of the screen while
+//! walking, so a key shows at once.
 
 use glam::{Vec2, vec2};
 use twinstep_core::Mwc;

@@ -8,8 +8,7 @@
 //! is in the picture, so nothing of it is left out. With a server the same arena is played live by one player and three
 //! bots, all in this thread.
 //!
-//! Invariant: numbers of a picture that shows less than what was asked for are told with what is missing, and are no
-//! success.
+//! Invariant: if the pictures showed less than what was asked for, the report says so, and the command fails.
 
 use std::fmt;
 use std::sync::Arc;
@@ -134,7 +133,7 @@ impl FrameTimes {
     pub fn shortfall(&self) -> Option<String> {
         self.falls_short.then(|| {
             format!(
-                "the load fell short: {} were asked for, {} were drawn; these times say nothing about what was asked",
+                "the load fell short: expected {}, drawn were {}; these times are for the smaller load only",
                 self.asked, self.drawn
             )
         })

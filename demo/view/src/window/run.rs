@@ -1,5 +1,5 @@
-//! The loop around a [`WindowStage`]. It owns what a stage has not: the window, the clock of frames, the devices (keyboard,
-//! mouse, gamepads, speaker), and the files (settings, pictures).
+//! The loop around a [`WindowStage`]. It owns what a stage has not: the window, the clock of frames, the devices
+//! (keyboard, mouse, gamepads, speaker), and the files (settings, pictures).
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -58,7 +58,7 @@ pub struct WindowOptions {
 pub struct WindowRefused {
     /// Why there is no window.
     pub why: NoWindow,
-    /// What it was to show; none: the window was open, and somebody closed it over the program's head.
+    /// What it was to show; none: the window was open, and somebody else closed it.
     pub feed: Option<Box<Feed>>,
 }
 

@@ -1,5 +1,5 @@
-//! [`WindowScene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures can
-//! be made, and looked at by tests, without a window or a match.
+//! [`WindowScene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures
+//! can be made, and looked at by tests, without a window or a match.
 
 mod member;
 mod thing;

@@ -6,8 +6,8 @@
 //!   /dev/input/js* ──plugs, gamepad──▶ Stick ┘
 //! ```
 //!
-//! Who holds what: the first seat has keyboard and mouse, and the gamepad too while nobody else wants it. A second
-//! seat has the gamepad; without one, the arrow keys.
+//! The first seat has keyboard and mouse, and the gamepad too if there is no second seat. A second seat has the
+//! gamepad; without one, the arrow keys.
 
 mod bindings;
 mod desk;

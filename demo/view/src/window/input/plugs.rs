@@ -35,7 +35,7 @@ pub(crate) enum GamepadNews {
     #[error("gamepad connected: {0}")]
     Connected(String),
     /// One went.
-    #[error("gamepad disconnected: what it held is let go")]
+    #[error("gamepad disconnected: its buttons are released")]
     Disconnected,
     /// One is there that cannot be read.
     #[error(

@@ -1,7 +1,7 @@
 //! Players' names and health, over them.
 //!
 //! Invariant: no label lies over another one, over another player, over what is written on the screen, or beyond its
-//! edge. Whose name finds no place goes without: its number is on its hull.
+//! edge. If there is no place for a name, it is not drawn; the player's number is on its hull.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};

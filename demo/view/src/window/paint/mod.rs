@@ -1,5 +1,5 @@
-//! Painting: a [`WindowScene`](super::scene::WindowScene) and its effects become a [`Batch`](super::batch::Batch). Pure: the same
-//! picture from the same scene, and no window needed.
+//! Painting: a [`WindowScene`](super::scene::WindowScene) and its effects become a [`Batch`](super::batch::Batch).
+//! Pure: the same picture from the same scene, and no window needed.
 //!
 //! ```text
 //!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera

@@ -6,8 +6,8 @@
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
-//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without
-//! a device nothing is heard, and it is said once.
+//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without a
+//! device nothing is heard; that is reported once.
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;

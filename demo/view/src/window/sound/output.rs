@@ -7,8 +7,8 @@
 //!
 //! The socket is spoken to by the crate `pulseaudio`. The usual crate for sound, `cpal`, needs ALSA's headers to build.
 //!
-//! A player takes samples as fast as they are heard, so whatever lies in the pipe is heard first: a pipe as the system
-//! makes it holds 372 ms.
+//! A player takes samples as fast as they are heard. So new sounds wait for all that lies in the pipe, and a pipe of
+//! the usual size holds 372 ms.
 
 use std::io::Write;
 use std::os::fd::AsFd;
