@@ -25,7 +25,7 @@ use twinstep_server::host::Running;
 use twinstep_udp::Ticket;
 
 use crate::failure::Failure;
-use crate::report::{ClientReport, Kinds, RebuildCauses, Report};
+use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport};
 use crate::wiring;
 
 /// Bots order nothing in the last part of a run.
@@ -70,7 +70,7 @@ pub struct BotClient {
 
 /// What a bot may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hands {
+pub enum BotHands {
     /// Everything.
     On,
     /// No orders any more.
@@ -101,7 +101,7 @@ impl BotClient {
 
     /// Lets the client do what is due; the bot thinks once for each tick that is sampled. Nothing happens once
     /// the session is over.
-    pub fn advance(&mut self, hands: Hands) {
+    pub fn advance(&mut self, hands: BotHands) {
         if self.ended.is_some() {
             return;
         }
@@ -113,9 +113,9 @@ impl BotClient {
             self.ready = Some(self.bot.think(world.sim(), &self.rules, *me, now));
         }
         let (pad, order) = match (hands, self.ready) {
-            (Hands::Off, _) | (_, None) => (Pad::default(), None),
-            (Hands::NoOrders, Some((pad, _))) => (pad, None),
-            (Hands::On, Some(thought)) => thought,
+            (BotHands::Off, _) | (_, None) => (Pad::default(), None),
+            (BotHands::NoOrders, Some((pad, _))) => (pad, None),
+            (BotHands::On, Some(thought)) => thought,
         };
         let mut samples = 0;
         let played = self.client.advance(|_| {
@@ -226,7 +226,7 @@ struct Moment {
 ///
 /// # Errors
 /// What cannot start. That something went wrong while playing stands in the report.
-pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<Report, Failure> {
+pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failure> {
     let mut server =
         wiring::server(rules, options.seed, options.players).policies(options.policies.clone());
     if let Some(path) = &options.journal {
@@ -282,15 +282,15 @@ fn measure(
     options: &BotsOptions,
     server: &Running<Game>,
     rows: &mut [Row],
-) -> Result<Report, Failure> {
+) -> Result<RunReport, Failure> {
     let clock = Clock::start();
     let length = Duration::from_secs(options.seconds.into());
     let mut full_since = None;
     let mut from = None;
     while clock.now() < length && rows.iter().any(|row| row.bot.ended.is_none()) {
         let hands = match clock.now() + QUIET < length {
-            true => Hands::On,
-            false => Hands::NoOrders,
+            true => BotHands::On,
+            false => BotHands::NoOrders,
         };
         for row in &mut *rows {
             row.bot.advance(hands);
@@ -338,7 +338,7 @@ fn settle(clock: &Clock, server: &Running<Game>, rows: &mut [Row]) -> Result<(),
     while rows.iter().any(|row| row.last.is_none()) {
         let late = clock.now() >= until;
         for row in &mut *rows {
-            row.bot.advance(Hands::Off);
+            row.bot.advance(BotHands::Off);
             let over = late || row.bot.ended.is_some();
             if row.last.is_none() && (over || row.bot.settled(end)) {
                 let world = row.bot.client.session.authority();
@@ -368,7 +368,7 @@ fn report(
     rows: &[Row],
     from: &Moment,
     to: &Moment,
-) -> Result<Report, Failure> {
+) -> Result<RunReport, Failure> {
     let players = options.players;
     let (stats, tick, digest, score, seats) = server.inspect(move |game| {
         let seats: Vec<_> = (0..players as u8)
@@ -425,7 +425,7 @@ fn report(
         let last = rows.iter().filter_map(|row| row.last.as_ref());
         last.map(|last| count(&last.stats)).sum()
     };
-    Ok(Report {
+    Ok(RunReport {
         seconds: options.seconds,
         ticks: tick.0,
         tick_hz: 60,

@@ -1,7 +1,6 @@
 //! The command line: what can be asked for, and what is said when it cannot be done.
 //!
-//! Exit codes: 0 all went well; 1 it ran, and something was not as it must be; 2 it was asked for in a way that
-//! cannot work, and nothing ran.
+//! Exit codes: 0: all went well. 1: it ran, and something was wrong. 2: the command line cannot work, and nothing ran.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -22,7 +21,7 @@ use crate::args::{
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
-use crate::view::{self, View};
+use crate::view::{self, ViewChoice};
 use crate::{host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
@@ -239,7 +238,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
 }
 
 fn draws(view: &ViewArgs) -> bool {
-    view::choose(view) == View::Terminal
+    view::choose(view) == ViewChoice::Terminal
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why nothing came of it: one message for each, with what to do, and an exit code.
+//! Why a command failed: a message for each reason, with what to do, and an exit code.
 
 use std::path::PathBuf;
 
@@ -113,8 +113,8 @@ pub enum Failure {
     Match(#[from] MatchEnded),
     /// The match of a server died.
     #[error(
-        "the match was stopped by a fault: see the log and the incident file; its journal, if it has one, can be taken \
-         up again"
+        "the match was stopped by a fault: see the log and the incident file; if it has a journal, `serve --journal` \
+         resumes it"
     )]
     Died,
     /// Standard output.

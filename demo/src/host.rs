@@ -5,9 +5,9 @@
 //!            └─▶ invites/player-1.invite ... one for each screen, 0600 ─▶ powderkeg join FILE, or pasted: join -
 //! ```
 //!
-//! An invite is a ticket: it lets one screen in, until that keeps newer tickets to return with. Whoever hosts makes
-//! another one for a player, also one in play, by typing its name. Invites of a key that was made for this match are
-//! worthless after it, and are removed at its end.
+//! An invite is a ticket: it lets one screen in, until that keeps newer tickets to return with. The host can type the
+//! name of a player to make another invite for that player, also during play. If the key was made for this match, its
+//! invites are worthless afterwards, and are removed at the end.
 
 use std::fmt::Write;
 use std::io::BufRead;

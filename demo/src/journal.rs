@@ -64,7 +64,7 @@ fn words(checkup: &Checkup) -> String {
     let _ = match harm {
         Harm::Torn => writeln!(
             out,
-            "lost: nothing that anybody saw; the last record was being written ({behind} bytes)"
+            "lost: nothing that anybody saw; the last record was not written to its end ({behind} bytes)"
         ),
         Harm::Junk => writeln!(
             out,
@@ -89,7 +89,7 @@ fn seconds(tick: Duration, ticks: u32) -> f64 {
 fn advice(harm: &Harm, path: &Path) -> String {
     let path = path.display();
     match harm {
-        Harm::Torn => "a server that takes it up cuts that off by itself".to_owned(),
+        Harm::Torn => "a server that resumes it cuts that off by itself".to_owned(),
         Harm::Junk => format!("`powderkeg journal repair {path}` cuts them off, and keeps a copy"),
         Harm::Middle { .. } => format!(
             "bring back an undamaged copy if there is one; else `powderkeg journal repair {path}` gives up what is lost, and \

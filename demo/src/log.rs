@@ -1,4 +1,4 @@
-//! The program's log: a line for each event, of which nothing steers the terminal, whatever was logged.
+//! The program's log: a line for each event. Nothing that is logged can control the terminal.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use powderkeg_game::{Game, GameShow, Pad, Rules, Sticks, terms};
-use powderkeg_view::feed::{Feed, Live, Surplus};
+use powderkeg_view::feed::{Feed, Surplus};
 use powderkeg_view::time::unix_now;
 use powderkeg_view::{say, stop};
 use twinstep_client::client::Ended;
@@ -23,11 +23,11 @@ use twinstep_server::host::Running;
 use twinstep_udp::{Ticket, TicketKey};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
-use crate::bots::{self, BotClient, BotsOptions, Hands};
+use crate::bots::{self, BotClient, BotHands, BotsOptions};
 use crate::failure::Failure;
 use crate::report::line_of;
 use crate::serve::beside;
-use crate::view::{self, Shown, View};
+use crate::view::{self, Shown, ViewChoice};
 use crate::{signals, wiring};
 
 /// Who may play where others may join.
@@ -42,7 +42,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
     check_seats(args)?;
     let view = view::choose(&args.view);
-    if view == View::Nowhere && args.listen.is_none() {
+    if view == ViewChoice::Nowhere && args.listen.is_none() {
         return play_headless(args);
     }
     let rules = terms::rules(args.enemies);
@@ -63,7 +63,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let played = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                team.iter_mut().for_each(|bot| bot.advance(Hands::On));
+                team.iter_mut().for_each(|bot| bot.advance(BotHands::On));
                 thread::sleep(PAUSE);
             }
             team.iter_mut().for_each(BotClient::leave);
@@ -128,16 +128,6 @@ fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow
         .recorded(unix_now().as_secs())
 }
 
-/// What a view draws of a client's match. `link` names its simulated link.
-pub(crate) fn feed(
-    client: Client<Game, GameShow>,
-    rules: &Arc<Rules>,
-    link: Option<String>,
-) -> Feed {
-    let live = Live::new(client, GameShow, link);
-    Feed::live(live, rules.clone())
-}
-
 /// What became of playing here.
 enum Played {
     /// It ended so; `None`: whoever played has left.
@@ -149,12 +139,12 @@ enum Played {
 /// The game of whoever sits here, or of a bot in its place where others may come.
 fn play_here(
     args: &PlayArgs,
-    view: View,
+    view: ViewChoice,
     client: Client<Game, GameShow>,
     rules: &Arc<Rules>,
     luck: &Mwc,
 ) -> Result<Played, Failure> {
-    let feed = feed(client, rules, Some(args.link.clone()));
+    let feed = Feed::client(client, rules.clone(), Some(args.link.clone()));
     let client = match view::show(feed, view, &args.view)? {
         Shown::Over(ended) => return Ok(Played::Over(ended)),
         Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
@@ -170,7 +160,7 @@ fn play_here(
         if stop::asked() {
             break;
         }
-        bot.advance(Hands::On);
+        bot.advance(BotHands::On);
         thread::sleep(PAUSE);
     }
     bot.leave();
@@ -215,7 +205,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     };
     let rules = terms::rules(args.enemies);
     let view = view::choose(&args.view);
-    let on_screen = !args.bot && view != View::Nowhere;
+    let on_screen = !args.bot && view != ViewChoice::Nowhere;
     signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
     let session = || session(&rules, &args.names);
@@ -225,8 +215,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         None => keeping(wiring::dial(&ticket, session(), None)?, kept),
     };
     if on_screen {
-        let live = Live::new(client, GameShow, None).with_names(names);
-        let feed = Feed::live(live, rules.clone());
+        let feed = Feed::client(client, rules.clone(), None).with_names(names);
         let unseen = match view::show(feed, view, &args.view)? {
             Shown::Over(ended) => return finish(ended, args.enemies),
             Shown::Nowhere(feed) => feed.into_client(),
@@ -240,7 +229,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
     let mut unused = Surplus::of(names);
     while bot.ended().is_none() && !stop::asked() {
-        bot.advance(Hands::On);
+        bot.advance(BotHands::On);
         if let Some(words) = unused.noticed(bot.seats()) {
             say::err(words);
         }

@@ -1,4 +1,4 @@
-//! A journal, shown as a match; or what is in it, and whether this program makes the same worlds of it again.
+//! `powderkeg replay`: shows a journal as a match, or verifies that this program computes the same worlds from it.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use powderkeg_game::{Game, terms};
-use powderkeg_view::feed::{Clock, Feed, Playback};
+use powderkeg_view::feed::{Feed, Playback, ReplayClock};
 use powderkeg_view::say;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
@@ -16,7 +16,7 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
-use crate::view::{self, Shown, View};
+use crate::view::{self, Shown, ViewChoice};
 
 /// Shows a journal where there is something to show it on; else tells what is in it, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
@@ -26,7 +26,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         return examine(args);
     }
     match view::choose(&args.view) {
-        View::Nowhere => examine(args),
+        ViewChoice::Nowhere => examine(args),
         view => watch(args, view),
     }
 }
@@ -45,14 +45,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
-fn watch(args: &ReplayArgs, view: View) -> Result<ExitCode, Failure> {
+fn watch(args: &ReplayArgs, view: ViewChoice) -> Result<ExitCode, Failure> {
     let rules = terms::rules(args.enemies);
     let playback = Playback::open(read(&args.file)?, &rules).map_err(|source| Failure::Replay {
         path: args.file.clone(),
         source,
         enemies: args.enemies,
     })?;
-    match view::show(Feed::playback(playback, Clock::wall()), view, &args.view)? {
+    match view::show(
+        Feed::playback(playback, ReplayClock::wall()),
+        view,
+        &args.view,
+    )? {
         Shown::Over(_) => Ok(ExitCode::SUCCESS),
         Shown::Nowhere(_) => examine(args),
     }
@@ -320,7 +324,7 @@ mod tests {
         steers_nothing(&over.err().unwrap().to_string());
 
         let playback = Playback::open(file, &rules).unwrap();
-        let mut feed = Feed::playback(playback, Clock::wall());
+        let mut feed = Feed::playback(playback, ReplayClock::wall());
         feed.advance(&[]).unwrap();
         let company = feed.company();
         for companion in &company {

@@ -1,10 +1,10 @@
 //! What a run measured: as JSON for programs, as text for people, and whether all went as it must.
 //!
-//! Meanings: a *stall* is time in which the pace asked for a tick and prediction or inputs stood at their
-//! farthest; a *fill* is a sealed tick for which the server had no input of this player; *pDiff* is by how much
-//! a correction moved an entity, in player radii. Rebuilds, simulated-again ticks, bytes and packets are
-//! counted from 60 ticks after the last player came; all else from the start. Bytes are as on the wire, with
-//! IP and UDP headers; downward they are those that the server sent.
+//! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
+//! *fill* is a sealed tick for which the server had no input of this player. *pDiff* is how far a correction moved an
+//! entity, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the last
+//! player came; all else is counted from the start. Bytes include IP and UDP headers; downward they are those that the
+//! server sent.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use twinstep_core::packet::ByteCounts;
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// Its length, as it was asked for.
     pub seconds: u32,
     /// Ticks that the server sealed, from its start until all clients were settled.
@@ -214,7 +214,7 @@ impl Kinds {
     }
 }
 
-impl Report {
+impl RunReport {
     /// What did not go as it must; empty if all is well.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
@@ -274,7 +274,7 @@ impl Report {
 }
 
 /// For people.
-impl fmt::Display for Report {
+impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -380,7 +380,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> RunReport {
         let kinds = Kinds::per_second(
             ByteCounts {
                 packets: 120,
@@ -391,7 +391,7 @@ mod tests {
             2.0,
         );
         let stats = TimelineStats::default();
-        Report {
+        RunReport {
             seconds: 2,
             ticks: 130,
             tick_hz: 60,
@@ -442,7 +442,7 @@ mod tests {
         }
     }
 
-    type Break = fn(&mut Report);
+    type Break = fn(&mut RunReport);
 
     #[test]
     fn a_good_run_has_no_faults_and_each_fault_is_named() {

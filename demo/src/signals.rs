@@ -1,7 +1,8 @@
-//! The signals that ask this process to end: Ctrl-C where that is no key of the view, SIGTERM, or the end of the terminal.
+//! The signals that ask this process to end: Ctrl-C (where that is no key of the view), SIGTERM, or the end of the
+//! terminal.
 //!
-//! Invariant: asked once, whoever plays leaves as if by a key, and the terminal is given back; asked twice, the process
-//! ends at once, and the terminal is given back all the same.
+//! Invariant: at the first signal the player leaves as if by a key, and the terminal is given back. At the second one
+//! the process ends at once; the terminal is given back then too.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

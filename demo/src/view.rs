@@ -20,7 +20,7 @@ use crate::signals;
 
 /// Where a match can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
+pub(crate) enum ViewChoice {
     /// In a window, opened by this.
     Window(Backend),
     /// On this terminal.
@@ -34,12 +34,12 @@ const SIZE: (u16, u16) = (1_280, 720);
 
 /// Where a match is shown, as far as this machine can and these flags want. Why there is no window where there is a
 /// display is said once.
-pub(crate) fn choose(args: &ViewArgs) -> View {
+pub(crate) fn choose(args: &ViewArgs) -> ViewChoice {
     if args.terminal {
         return without_window();
     }
     match window::display() {
-        Ok(backend) => View::Window(backend),
+        Ok(backend) => ViewChoice::Window(backend),
         Err(NoWindow::NoDisplay) => without_window(),
         Err(why) => {
             static SAID: Once = Once::new();
@@ -49,11 +49,11 @@ pub(crate) fn choose(args: &ViewArgs) -> View {
     }
 }
 
-fn without_window() -> View {
+fn without_window() -> ViewChoice {
     if std::io::stdout().is_terminal() && has_keyboard() {
-        View::Terminal
+        ViewChoice::Terminal
     } else {
-        View::Nowhere
+        ViewChoice::Nowhere
     }
 }
 
@@ -72,24 +72,24 @@ pub(crate) enum Shown {
 
 /// Shows `feed` there until the player quits or the match is over; a match that was played is summed up on standard
 /// output. Takes over the calling thread, which must be the process's first one.
-pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Failure> {
-    if view != View::Nowhere {
+pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Shown, Failure> {
+    if view != ViewChoice::Nowhere {
         signals::listen()?;
     }
     let summary = match view {
-        View::Window(backend) => match window::run(feed, options(backend, args)) {
+        ViewChoice::Window(backend) => match window::run(feed, options(backend, args)) {
             Ok(summary) => summary,
             Err(refused) => {
                 say::err(&refused.why);
                 let Some(feed) = refused.feed else {
-                    // It was open, and somebody closed it over the program's head.
+                    // It was open, and somebody else closed it.
                     return Ok(Shown::Over(None));
                 };
                 return show(*feed, without_window(), args);
             }
         },
-        View::Terminal => terminal::run(feed, &TerminalOptions::new())?,
-        View::Nowhere => return Ok(Shown::Nowhere(Box::new(feed))),
+        ViewChoice::Terminal => terminal::run(feed, &TerminalOptions::new())?,
+        ViewChoice::Nowhere => return Ok(Shown::Nowhere(Box::new(feed))),
     };
     if let Some(stats) = &summary.stats {
         say::out(format_args!(
@@ -109,8 +109,8 @@ pub(crate) fn show(feed: Feed, view: View, args: &ViewArgs) -> Result<Shown, Fai
     Ok(Shown::Over(summary.ended))
 }
 
-fn options(backend: Backend, args: &ViewArgs) -> window::Options {
-    window::Options {
+fn options(backend: Backend, args: &ViewArgs) -> window::WindowOptions {
+    window::WindowOptions {
         backend,
         size: args.windowed.map_or(SIZE, |size| (size.width, size.height)),
         fullscreen: args.fullscreen,
@@ -124,8 +124,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use powderkeg_game::{GameShow, Rules};
-    use powderkeg_view::feed::Live;
+    use powderkeg_game::Rules;
     use powderkeg_view::rehearsal::{Rehearsal, Setup};
 
     use super::*;
@@ -133,9 +132,8 @@ mod tests {
     #[test]
     fn where_there_is_no_view_the_feed_comes_back_unplayed() {
         let setup = Setup::new(Arc::new(Rules::arena(4)), 5);
-        let live = Live::new(Rehearsal::new(&setup), GameShow, None);
-        let feed = Feed::live(live, setup.rules.clone());
-        let shown = show(feed, View::Nowhere, &ViewArgs::default()).unwrap();
+        let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
+        let shown = show(feed, ViewChoice::Nowhere, &ViewArgs::default()).unwrap();
         let Shown::Nowhere(feed) = shown else {
             panic!("nothing can have been shown");
         };

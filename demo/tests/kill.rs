@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Process, powderkeg};
-use powderkeg::bots::{BotClient, Hands};
+use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
 use powderkeg_game::terms;
 use powderkeg_game::{Game, Sticks};
@@ -102,7 +102,7 @@ fn serve(folder: &Folder, address: &str) -> Process {
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn play(
     bots: &mut [BotClient],
-    hands: Hands,
+    hands: BotHands,
     mut done: impl FnMut(&[BotClient]) -> bool,
 ) -> Duration {
     let began = Instant::now();
@@ -121,7 +121,7 @@ fn play(
 }
 
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
-fn play_for(bots: &mut [BotClient], hands: Hands, time: Duration) {
+fn play_for(bots: &mut [BotClient], hands: BotHands, time: Duration) {
     let until = Instant::now() + time;
     play(bots, hands, |_| Instant::now() >= until);
 }
@@ -138,7 +138,7 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
     let mut game = Match::start();
     let mut bots: Vec<BotClient> = (1..=PLAYERS).map(|n| game.bot(n, "")).collect();
-    play(&mut bots, Hands::On, |bots| {
+    play(&mut bots, BotHands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)
     });
     let mean_ms = seconds * 1_000 / kills.max(1);
@@ -150,12 +150,12 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
     for kill in 1..=kills {
         let wait = Duration::from_millis(u64::from(mean_ms / 4 + luck.below(mean_ms)));
         let wait = wait.min(LOCKED_OUT * 2 / 3);
-        play_for(&mut bots, Hands::On, wait);
+        play_for(&mut bots, BotHands::On, wait);
         let at = newest(&bots);
         game.kill_and_restart();
         let back = |bot: &BotClient| bot.stats().authority_tick >= at + PLAYS;
-        let first = play(&mut bots, Hands::On, |bots| bots.iter().any(back));
-        let rest = play(&mut bots, Hands::On, |bots| bots.iter().all(back));
+        let first = play(&mut bots, BotHands::On, |bots| bots.iter().any(back));
+        let rest = play(&mut bots, BotHands::On, |bots| bots.iter().all(back));
         pauses.push(first + rest);
         let ms = |time: Duration| time.as_millis();
         println!(
@@ -164,14 +164,14 @@ fn a_server_that_is_killed_in_mid_match_goes_on_and_everybody_returns() {
             ms(first + rest)
         );
     }
-    play_for(&mut bots, Hands::NoOrders, Duration::from_secs(3));
+    play_for(&mut bots, BotHands::NoOrders, Duration::from_secs(3));
     let settled = |bot: &BotClient| {
         let stats = bot.stats();
         stats.commands_sent == stats.commands_executed + stats.commands_refused
     };
-    play(&mut bots, Hands::Off, |bots| bots.iter().all(settled));
+    play(&mut bots, BotHands::Off, |bots| bots.iter().all(settled));
     // What every client has seen is in the journal.
-    play_for(&mut bots, Hands::Off, Duration::from_millis(500));
+    play_for(&mut bots, BotHands::Off, Duration::from_millis(500));
     drop(game.server);
 
     let heals: u64 = bots.iter().map(|bot| bot.stats().heals).sum();
@@ -252,7 +252,7 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
         .collect();
     // One stays, so that the match goes on, with the other one in it.
     let mut stays = vec![keeping_client(&tickets[0], 1, true).0];
-    play(&mut stays, Hands::On, |bots| {
+    play(&mut stays, BotHands::On, |bots| {
         bots[0].stats().authority_tick > 0
     });
     for kill in 0..=kills {
@@ -260,16 +260,16 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
         let at_once = kill % 3 == 1;
         let (comes, handed) = keeping_client(&tickets[1], u64::from(kill) + 2, !at_once);
         stays.push(comes);
-        let took = play(&mut stays, Hands::On, |bots| {
+        let took = play(&mut stays, BotHands::On, |bots| {
             bots[1].stats().authority_tick > 0
         });
         println!("back within {} ms", took.as_millis());
         if at_once {
-            play(&mut stays, Hands::On, |_| handed.load(Ordering::Relaxed));
+            play(&mut stays, BotHands::On, |_| handed.load(Ordering::Relaxed));
         } else {
             let most_ms = if kill % 3 == 0 { 100 } else { 3_000 };
             let wait = Duration::from_millis(u64::from(luck.below(most_ms)));
-            play_for(&mut stays, Hands::On, wait);
+            play_for(&mut stays, BotHands::On, wait);
         }
         assert!(stays.iter().all(|bot| bot.ended().is_none()));
         // Its process is gone, and nothing was said.
@@ -285,17 +285,17 @@ fn a_server_that_is_killed_right_after_each_return_locks_nobody_out() {
     let mut game = Match::start();
     // What it tells at a return is on its way for 50 ms.
     let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n, "rtt=100")).collect();
-    play(&mut bots, Hands::On, |bots| {
+    play(&mut bots, BotHands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)
     });
     for kill in 1..=kills {
         game.kill_and_restart();
         let back = |bot: &BotClient| bot.stats().returns >= u64::from(kill);
-        let took = play(&mut bots, Hands::On, |bots| bots.iter().all(back));
+        let took = play(&mut bots, BotHands::On, |bots| bots.iter().all(back));
         println!("kill {kill}: all are back after {} ms", took.as_millis());
         // Before it knows that they play, before they have newer tickets, and after that.
         let wait = Duration::from_millis([20, 60, 110, 160][kill as usize % 4]);
-        play_for(&mut bots, Hands::On, wait);
+        play_for(&mut bots, BotHands::On, wait);
     }
     assert!(bots.iter().all(|bot| bot.ended().is_none()));
     println!("{kills} kills right after a return: 0 locked out");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use powderkeg_game::{
-    Arbiter, Body, Bot, Command, Game, GameShow, Hit, Luck, Outcome, Pad, Query, Rules, admit,
-    speculate,
+    Arbiter, BlastHit, Bot, Command, Game, GameShow, Luck, Outcome, Pad, Query, Rules, Victim,
+    admit, speculate,
 };
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
@@ -48,7 +48,7 @@ impl Play for Game {
             (honest, false) => Some(honest),
             // It blows up nobody, and throws everything across the field.
             (Outcome::Blast { .. }, true) => Some(Outcome::Blast {
-                hits: [Hit::new(Body::Enemy(0), 0)].into_iter().collect(),
+                hits: [BlastHit::new(Victim::Enemy(0), 0)].into_iter().collect(),
             }),
             (Outcome::Toss { mut throws }, true) => {
                 for throw in &mut throws {

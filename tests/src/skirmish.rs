@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use powderkeg_game::skirmish::{Blast, Bombardier, Bot, Command, Hits, Rules, Skirmish};
+use powderkeg_game::skirmish::{
+    Blast, BombHits, Bombardier, Command, Rules, Skirmish, SkirmishBot,
+};
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
@@ -11,7 +13,7 @@ use crate::rig::{Play, Sticks};
 impl Play for Skirmish {
     type Show = twinstep_client::Hidden;
     /// Nobody, if it is to be still.
-    type Driver = Option<Bot>;
+    type Driver = Option<SkirmishBot>;
 
     /// The crowd is that of each town's villagers.
     fn rules(crowd: u16) -> Rules {
@@ -34,7 +36,7 @@ impl Play for Skirmish {
         Bombardier::default()
     }
 
-    fn speculate(_sim: &Self, _rules: &Rules, _blast: &Blast) -> Option<Hits> {
+    fn speculate(_sim: &Self, _rules: &Rules, _blast: &Blast) -> Option<BombHits> {
         None
     }
 
@@ -42,13 +44,13 @@ impl Play for Skirmish {
         self.admits(rules, by, command)
     }
 
-    fn driver(sticks: Sticks, luck: Mwc) -> Option<Bot> {
-        (sticks != Sticks::Still).then(|| Bot::new(luck))
+    fn driver(sticks: Sticks, luck: Mwc) -> Option<SkirmishBot> {
+        (sticks != Sticks::Still).then(|| SkirmishBot::new(luck))
     }
 
     fn drive(
         &self,
-        bot: &mut Option<Bot>,
+        bot: &mut Option<SkirmishBot>,
         _rules: &Rules,
         me: PlayerId,
         now: Tick,

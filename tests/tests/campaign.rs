@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use powderkeg_game::{Game, Outcome, PLAYER_RADIUS, Phase};
+use powderkeg_game::{Game, Outcome, PLAYER_RADIUS, RoundPhase};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
@@ -104,7 +104,7 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
 fn players_come_and_go_in_the_middle_of_a_round() {
     let mut rig = campaign(81, LinkProfile::WAN);
     rig.run(SECOND * 12);
-    assert_eq!(rig.game.world().sim().phase, Phase::Wave);
+    assert_eq!(rig.game.world().sim().phase, RoundPhase::Wave);
     let late = rig.join("late");
     rig.run(SECOND * 6);
     let id = rig.clients[late].session.seats()[0];

@@ -1,5 +1,6 @@
 //! What the structure promises, checked as text: who depends on whom, who names what, what is not there.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,26 @@ const PACKAGES: [&str; 9] = [
     "demo",
     "tests",
     "bench",
+];
+
+/// Packages whose public types an author of a game meets.
+const LIBRARIES: [&str; 4] = ["core", "core/udp", "server", "client"];
+
+/// Packages of the demo.
+const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
+
+/// Names that the demo has besides a library, or twice, and why.
+const TWICE_ON_PURPOSE: [(&str, &str); 4] = [
+    ("Pose", "the game's implementation of the client's trait"),
+    (
+        "Command",
+        "what each of the two games calls `Simulation::Command`",
+    ),
+    ("Cue", "what each of the two games calls `Simulation::Cue`"),
+    (
+        "Rules",
+        "what each of the two games calls `Simulation::Rules`",
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -212,6 +233,62 @@ fn nobody_imports_all_of_its_parent() {
     sources.retain(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/"));
     sources.retain(|path| code(path).lines().any(|line| line == "use super::*;"));
     assert_eq!(sources, NOBODY);
+}
+
+/// Where each public type of these packages is declared, by name.
+fn public_types(packages: &[&str]) -> BTreeMap<String, Vec<String>> {
+    let mut types = BTreeMap::<String, Vec<String>>::new();
+    for package in packages {
+        for path in sources(&format!("{package}/src")) {
+            for line in code(&path).lines() {
+                let mut words = line.trim_start().split(' ');
+                let is_type = words.next() == Some("pub")
+                    && matches!(words.next(), Some("struct" | "enum" | "trait" | "type"));
+                let rest = words.next().filter(|_| is_type).unwrap_or_default();
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let name = &rest[..end.unwrap_or(rest.len())];
+                if !name.is_empty() {
+                    types.entry(name.to_owned()).or_default().push(path.clone());
+                }
+            }
+        }
+    }
+    types
+}
+
+/// Those of some types that are declared more than once, and by no permission.
+fn twice(types: BTreeMap<String, Vec<String>>, permitted: &[&str]) -> Vec<String> {
+    let twice = types
+        .into_iter()
+        .filter(|(name, places)| places.len() > 1 && !permitted.contains(&name.as_str()));
+    twice
+        .map(|(name, places)| format!("{name}: {}", places.join(", ")))
+        .collect()
+}
+
+/// One word, one thing: whoever reads a type's name knows which one is meant. Inside a crate, where nobody else meets
+/// it, a name may be short.
+#[test]
+fn a_public_type_has_a_name_of_its_own() {
+    let libraries = public_types(&LIBRARIES);
+    assert!(libraries.contains_key("Simulation"), "types are found");
+    assert_eq!(twice(libraries.clone(), &[]), NOBODY, "in libraries");
+
+    // How often a name stands in the libraries is seen to above.
+    let mut all = libraries;
+    all.values_mut().for_each(|places| places.truncate(1));
+    for (name, places) in public_types(&DEMOS) {
+        all.entry(name).or_default().extend(places);
+    }
+    let on_purpose = TWICE_ON_PURPOSE.map(|(name, _)| name);
+    for name in on_purpose {
+        let places = all.get(name).map_or(0, Vec::len);
+        assert!(
+            places > 1,
+            "{name} is there once only: it needs no permission"
+        );
+    }
+    assert_eq!(twice(all, &on_purpose), NOBODY, "in the demo");
 }
 
 /// Findings C6 and O10: text from elsewhere, and a reader who has gone away, are seen to in one place.

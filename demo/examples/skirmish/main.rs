@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Parser;
-use powderkeg_game::skirmish::{Bombardier, Bot, Command, Rules, Skirmish};
+use powderkeg_game::skirmish::{Bombardier, Command, Rules, Skirmish, SkirmishBot};
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;
@@ -102,7 +102,7 @@ fn join(
 struct Player {
     name: String,
     client: Client<Skirmish>,
-    bot: Bot,
+    bot: SkirmishBot,
     seen: Tick,
     ended: Option<Ended>,
 }
@@ -119,7 +119,7 @@ fn bots(
         Ok(Player {
             client: join(server, rules, &name, (args.link, seed))?,
             name,
-            bot: Bot::new(Mwc::seed(seed)),
+            bot: SkirmishBot::new(Mwc::seed(seed)),
             seen: Tick(0),
             ended: None,
         })

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind};
-use powderkeg_game::skirmish::{Command, Kind, Point, Rules, STEPS, Skirmish};
+use powderkeg_game::skirmish::{Command, FieldPoint, Rules, STEPS, Skirmish, UnitKind};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -33,7 +33,7 @@ const KEYS: [&str; 6] = [
 
 /// Plays on this terminal until the player quits or the session ends.
 pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Option<Ended>> {
-    let mut cursor = Point::field(rules.fields.0 / 2, rules.fields.1 / 2);
+    let mut cursor = FieldPoint::field(rules.fields.0 / 2, rules.fields.1 / 2);
     let mut next_frame = Duration::ZERO;
     // Whatever ends the loop, the terminal is given back.
     ratatui::run(|terminal| {
@@ -64,11 +64,11 @@ pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Op
                 _ => (0, 0),
             };
             let (x, y) = (cursor.x + right, cursor.y + down);
-            cursor = rules.clamp(Point { x, y });
+            cursor = rules.clamp(FieldPoint { x, y });
             let order = match key.code {
                 KeyCode::Char('q') => return Ok(None),
-                KeyCode::Char('v') => Command::Train(Kind::Villager),
-                KeyCode::Char('s') => Command::Train(Kind::Soldier),
+                KeyCode::Char('v') => Command::Train(UnitKind::Villager),
+                KeyCode::Char('s') => Command::Train(UnitKind::Soldier),
                 KeyCode::Char('g') => Command::Send(cursor),
                 KeyCode::Char('b') => Command::Bomb(cursor),
                 _ => continue,
@@ -79,7 +79,7 @@ pub(crate) fn run(client: &mut Client<Skirmish>, rules: &Rules) -> io::Result<Op
     })
 }
 
-fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, cursor: Point) {
+fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, cursor: FieldPoint) {
     let (width, height) = (rules.fields.0 as u16 + 2, rules.fields.1 as u16 + 2);
     let area = Rect::new(0, 0, width, height).intersection(frame.area());
     let block = Block::bordered().title(" Skirmish ");
@@ -105,8 +105,8 @@ fn draw(frame: &mut Frame<'_>, session: &Session<Skirmish>, rules: &Rules, curso
     }
     for (id, unit) in &game.units {
         let sign = match unit.kind {
-            Kind::Villager => 'v',
-            Kind::Soldier => 's',
+            UnitKind::Villager => 'v',
+            UnitKind::Soldier => 's',
         };
         put(map, unit.trip.at(now), sign, color(id.owner));
     }
@@ -131,7 +131,7 @@ fn color(player: PlayerId) -> Color {
     COLORS[player.index() % COLORS.len()]
 }
 
-fn put(map: &mut Buffer, at: Point, sign: char, color: Color) {
+fn put(map: &mut Buffer, at: FieldPoint, sign: char, color: Color) {
     let place = Position::new((at.x / STEPS) as u16 + 1, (at.y / STEPS) as u16 + 1);
     if let Some(cell) = map.cell_mut(place) {
         cell.set_char(sign).set_fg(color);

@@ -7,21 +7,21 @@
 //!                                  Query::Toss        barrels and crates fly: see `toss`
 //! ```
 //!
-//! A barrel that flies burns on, and its blast is where it is then; but nothing lights it in the air.
+//! A burning barrel goes on burning while it flies, and blasts where it is then. Nothing lights a barrel in the air.
 //!
-//! Invariant: a life of a barrel asks exactly once, under its own name; the answer is applied in whatever
-//! frame brings it, and only to who was there when it was asked.
+//! Invariant: each life of a barrel asks exactly once, under its own name. The answer is applied in the frame that
+//! brings it, and only to those who were there when it was asked.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::bomb::Bomb;
 use super::cue::Cue;
-use super::hit::{Body, Hit};
-use super::kind::Kind;
+use super::hit::{BlastHit, Victim};
+use super::kind::EnemyKind;
 use super::query::{Outcome, Query};
 use super::rules::Rules;
-use super::state::{BARREL_RADIUS, Barrel, Crate, Game, Stage, Timer};
+use super::state::{BARREL_RADIUS, Barrel, BarrelStage, Crate, Game, Timer};
 use super::units::Point;
 
 impl Game {
@@ -44,7 +44,7 @@ impl Game {
         let Some(barrel) = barrel.filter(|barrel| barrel.can_be_lit()) else {
             return;
         };
-        barrel.stage = Stage::Lit;
+        barrel.stage = BarrelStage::Lit;
         barrel.by = by;
         let key = barrel.key(n);
         self.timers
@@ -64,8 +64,8 @@ impl Game {
 
     fn sapper_at(&self, at: Vec2, frame: &Frame<'_, Game>) -> bool {
         self.enemies.iter().any(|enemy| {
-            let reach = Kind::Sapper.radius() + BARREL_RADIUS;
-            enemy.kind == Kind::Sapper
+            let reach = EnemyKind::Sapper.radius() + BARREL_RADIUS;
+            enemy.kind == EnemyKind::Sapper
                 && at.distance_squared(enemy.at) <= reach * reach
                 && enemy.is_awake(frame.tick(), frame.rules())
         })
@@ -76,7 +76,7 @@ impl Game {
         let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
             return;
         };
-        barrel.stage = Stage::Blasting;
+        barrel.stage = BarrelStage::Blasting;
         let at = barrel.at;
         self.ask_blast(Bomb::Barrel(n), at, frame, fx);
     }
@@ -139,7 +139,7 @@ impl Game {
         key: Key,
         bomb: Bomb,
         asked: Tick,
-        hits: Option<&[Hit]>,
+        hits: Option<&[BlastHit]>,
         frame: &Frame<'_, Game>,
         fx: &mut Effects<Game>,
     ) {
@@ -149,10 +149,10 @@ impl Game {
                     return;
                 };
                 // One that was put back meanwhile has another name, and has not gone off.
-                if barrel.stage != Stage::Blasting || barrel.question(n) != key {
+                if barrel.stage != BarrelStage::Blasting || barrel.question(n) != key {
                     return;
                 }
-                barrel.stage = Stage::Gone;
+                barrel.stage = BarrelStage::Gone;
                 let (cause, by) = (barrel.key(n), barrel.by);
                 let next = frame.tick() + frame.rules().tuning.barrel_return_ticks;
                 self.timers.at(next, cause, Timer::Barrel(n));
@@ -175,7 +175,7 @@ impl Game {
     /// Hurts one that the answer names, unless it came only after the question.
     fn blast(
         &mut self,
-        hit: &Hit,
+        hit: &BlastHit,
         bomb: Bomb,
         asked: Tick,
         by: Option<PlayerId>,
@@ -185,20 +185,20 @@ impl Game {
         let tuning = &frame.rules().tuning;
         let damage = hit.damage(bomb, tuning);
         match hit.body {
-            Body::Player(id) => self.hurt_player(id, damage, frame, fx),
-            Body::Enemy(slot) => {
+            Victim::Player(id) => self.hurt_player(id, damage, frame, fx),
+            Victim::Enemy(slot) => {
                 let enemy = self.enemies.get(usize::from(slot));
                 if enemy.is_some_and(|enemy| enemy.born <= asked) {
                     self.hurt_enemy(slot, damage, by, frame, fx);
                 }
             }
-            Body::Barrel(n) => {
+            Victim::Barrel(n) => {
                 let barrel = self.barrels.get(usize::from(n));
                 if barrel.is_some_and(|barrel| barrel.rests.is_some_and(|since| since <= asked)) {
                     self.light(n, tuning.chain_fuse_ticks, by, frame, fx);
                 }
             }
-            Body::Crate(n) => {
+            Victim::Crate(n) => {
                 let chest = self.crates.get(usize::from(n)).copied();
                 let lay = |chest: &Crate| chest.rests.is_some_and(|since| since <= asked);
                 if let Some(chest) = chest.filter(lay) {
@@ -236,7 +236,7 @@ mod tests {
     const N: u8 = 6;
 
     /// ONE has lit barrel N; the fuse has just burnt down, and the question is open.
-    fn burst() -> Solo {
+    fn burst() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
         game.command(ONE, Command::Light { barrel: N }).step();
@@ -245,10 +245,10 @@ mod tests {
         game
     }
 
-    fn outcome(hits: &[(Body, u8)]) -> Outcome {
-        let hits: ArrayVec<Hit, _> = hits
+    fn outcome(hits: &[(Victim, u8)]) -> Outcome {
+        let hits: ArrayVec<BlastHit, _> = hits
             .iter()
-            .map(|&(body, distance_8ths)| Hit {
+            .map(|&(body, distance_8ths)| BlastHit {
                 distance_8ths,
                 body,
             })
@@ -277,23 +277,26 @@ mod tests {
         let key = game.world().open_queries()[0].key;
         put_enemy(&mut game, 1, rules().barrels[0]);
         game.run(50);
-        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Blasting);
-        assert_eq!(game.sim().enemies[1].health, Kind::Urchin.health());
-        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        assert_eq!(
+            game.sim().barrels[usize::from(N)].stage,
+            BarrelStage::Blasting
+        );
+        assert_eq!(game.sim().enemies[1].health, EnemyKind::Urchin.health());
+        game.answer(key, outcome(&[(Victim::Enemy(1), 0)])).step();
         let barrel = game.sim().barrels[usize::from(N)].key(N);
         assert!(game.effects().cues().contains(&(barrel, Cue::Blast(N))));
         assert!(!game.sim().enemies[1].is_alive());
         assert_eq!(player(&game).kills, 1, "the credit is his who lit it");
-        assert_eq!(game.sim().barrels[usize::from(N)].stage, Stage::Gone);
+        assert_eq!(game.sim().barrels[usize::from(N)].stage, BarrelStage::Gone);
     }
 
     #[test]
     fn damage_falls_with_distance_to_the_half() {
         let tuning = rules().tuning;
         let damage = |distance_8ths| {
-            Hit {
+            BlastHit {
                 distance_8ths,
-                body: Body::Barrel(0),
+                body: Victim::Barrel(0),
             }
             .damage(Bomb::Barrel(0), &tuning)
         };
@@ -309,8 +312,11 @@ mod tests {
     fn a_blast_lights_other_barrels_for_the_same_credit() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
-        game.answer(key, outcome(&[(Body::Barrel(2), 9), (Body::Barrel(3), 9)]))
-            .step();
+        game.answer(
+            key,
+            outcome(&[(Victim::Barrel(2), 9), (Victim::Barrel(3), 9)]),
+        )
+        .step();
         assert_eq!(game.sim().barrels[2].by, Some(ONE));
         game.run(rules().tuning.chain_fuse_ticks);
         let open: Vec<Key> = game
@@ -334,7 +340,7 @@ mod tests {
         assert_eq!(game.effects().cues(), [(barrel, Cue::Fizzle(N))]);
         game.run(rules().tuning.barrel_return_ticks);
         let barrel = game.sim().barrels[usize::from(N)];
-        assert_eq!((barrel.stage, barrel.life), (Stage::Whole, 1));
+        assert_eq!((barrel.stage, barrel.life), (BarrelStage::Whole, 1));
     }
 
     #[test]
@@ -343,7 +349,7 @@ mod tests {
         let key = game.world().open_queries()[0].key;
         put_enemy(&mut game, 1, rules().barrels[0]);
         game.sim_mut().enemies[1].born = game.world().tick() + 1;
-        game.answer(key, outcome(&[(Body::Enemy(1), 0)])).step();
+        game.answer(key, outcome(&[(Victim::Enemy(1), 0)])).step();
         assert!(game.sim().enemies[1].is_alive());
     }
 
@@ -354,7 +360,8 @@ mod tests {
             let key = game.world().open_queries()[0].key;
             player_mut(&mut game).safe_until = safe_until;
             player_mut(&mut game).health = 50;
-            game.answer(key, outcome(&[(Body::Player(ONE), 0)])).step();
+            game.answer(key, outcome(&[(Victim::Player(ONE), 0)]))
+                .step();
             assert_eq!(player(&game).is_alive(), survives);
         }
     }

@@ -12,14 +12,14 @@
 use glam::Vec2;
 
 use super::bomb::Bomb;
-use super::hit::{Body, Form, Hit, Hits};
+use super::hit::{BlastHit, BlastHits, Form, Victim};
 use super::rules::Rules;
 use super::state::{Game, PLAYER_RADIUS};
 
 /// Whether two answers name the same bodies, at the same distances to within an 8th of a unit.
 #[must_use]
-pub(super) fn agree(hits: &[Hit], others: &[Hit]) -> bool {
-    let known = |hit: &Hit| {
+pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
+    let known = |hit: &BlastHit| {
         others.iter().any(|other| {
             hit.body == other.body && hit.distance_8ths.abs_diff(other.distance_8ths) <= 1
         })
@@ -33,7 +33,7 @@ pub fn bodies_near(
     game: &Game,
     center: Vec2,
     reach: f32,
-) -> impl Iterator<Item = (Body, Vec2, Form)> {
+) -> impl Iterator<Item = (Victim, Vec2, Form)> {
     let players = game.players.iter().filter(|(_, player)| player.is_alive());
     let enemies = game.enemies.iter().zip(0..);
     let enemies = enemies.filter(|(enemy, _)| enemy.is_alive());
@@ -41,32 +41,32 @@ pub fn bodies_near(
         .lying()
         .map(|(prop, at)| (prop.into(), at, prop.form()));
     players
-        .map(|(id, player)| (Body::Player(*id), player.at, Form::Disc(PLAYER_RADIUS)))
+        .map(|(id, player)| (Victim::Player(*id), player.at, Form::Disc(PLAYER_RADIUS)))
         .chain(enemies.map(|(enemy, slot)| {
             let form = Form::Disc(enemy.kind.radius());
-            (Body::Enemy(slot), enemy.at, form)
+            (Victim::Enemy(slot), enemy.at, form)
         }))
         .chain(lying)
         .filter(move |(_, at, form)| form.distance(*at, center) <= reach)
 }
 
 /// Whom a client thinks that a blast hits.
-pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> Hits {
+pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> BlastHits {
     let reach = bomb.radius(&rules.tuning);
     let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {
         let distance = form.distance(at, center);
         let sees = |point| rules.sees(center, point) && !is_hidden(game, body, center, point);
         let is_hit = distance == 0.0 || form.outline(at, center).into_iter().any(sees);
-        is_hit.then(|| Hit::new(body, libm::roundf(distance * 64.0) as u32))
+        is_hit.then(|| BlastHit::new(body, libm::roundf(distance * 64.0) as u32))
     });
-    Hit::nearest(hits)
+    BlastHit::nearest(hits)
 }
 
 /// Whether a crate, but for `body` itself, lies between two points.
-fn is_hidden(game: &Game, body: Body, from: Vec2, to: Vec2) -> bool {
+fn is_hidden(game: &Game, body: Victim, from: Vec2, to: Vec2) -> bool {
     let mut crates = game.crates.iter().zip(0..);
     crates.any(|(chest, n)| {
-        chest.stands() && body != Body::Crate(n) && chest.solid().meets(from, to - from).is_some()
+        chest.stands() && body != Victim::Crate(n) && chest.solid().meets(from, to - from).is_some()
     })
 }
 
@@ -79,18 +79,18 @@ mod tests {
     use super::*;
     use crate::{HITS_MAX, Outcome};
 
-    fn hits(game: &Solo, at: Vec2) -> Vec<Body> {
+    fn hits(game: &SoloGame, at: Vec2) -> Vec<Victim> {
         let hits = guess(game.sim(), &rules(), Bomb::Barrel(0), at);
         hits.iter().map(|hit| hit.body).collect()
     }
 
     #[test]
     fn the_largest_outcome_fits_its_bound() {
-        let all = (0..200).map(|n| Hit {
+        let all = (0..200).map(|n| BlastHit {
             distance_8ths: 255,
-            body: Body::Enemy(u16::MAX - n),
+            body: Victim::Enemy(u16::MAX - n),
         });
-        let hits = Hit::nearest(all);
+        let hits = BlastHit::nearest(all);
         let outcome = Outcome::Blast { hits };
         assert!(codec::size(&outcome).unwrap() <= OUTCOME_BYTES_MAX);
     }
@@ -99,13 +99,13 @@ mod tests {
     fn the_nearest_are_kept_in_order_however_they_come() {
         let mut luck = twinstep_core::Mwc::seed(8);
         for count in [0, 1, 47, 48, 49, 300] {
-            let mut all: Vec<Hit> = (0..count)
-                .map(|n| Hit {
+            let mut all: Vec<BlastHit> = (0..count)
+                .map(|n| BlastHit {
                     distance_8ths: luck.below(20) as u8,
-                    body: Body::Enemy(n),
+                    body: Victim::Enemy(n),
                 })
                 .collect();
-            let hits = Hit::nearest(all.iter().copied());
+            let hits = BlastHit::nearest(all.iter().copied());
             all.sort();
             all.truncate(HITS_MAX);
             assert_eq!(hits.as_slice(), all);
@@ -124,9 +124,12 @@ mod tests {
         // Barrel 2 stands at (−15.75, 4.5), in reach.
         assert_eq!(
             hits(&game, middle),
-            [Body::Player(ONE), Body::Enemy(0), Body::Barrel(2)]
+            [Victim::Player(ONE), Victim::Enemy(0), Victim::Barrel(2)]
         );
         game.sim_mut().enemies[0].health = 0;
-        assert_eq!(hits(&game, middle), [Body::Player(ONE), Body::Barrel(2)]);
+        assert_eq!(
+            hits(&game, middle),
+            [Victim::Player(ONE), Victim::Barrel(2)]
+        );
     }
 }

@@ -9,7 +9,7 @@ use twinstep_core::{Mwc, PlayerId, Tick};
 use super::order::Command;
 use super::pad::Pad;
 use super::rules::Rules;
-use super::state::{Game, Item, PLAYER_RADIUS, Player, Stage};
+use super::state::{BarrelStage, Game, Item, PLAYER_RADIUS, Player};
 use super::units::Heading;
 use super::weapon::Weapon;
 
@@ -200,7 +200,7 @@ impl Bot {
         } else if player.is_alive() {
             let reach = rules.tuning.light_reach;
             let mut near = game.barrels.iter().zip(0..).filter(|(barrel, _)| {
-                barrel.stage == Stage::Whole && barrel.at.distance(player.at) <= reach
+                barrel.stage == BarrelStage::Whole && barrel.at.distance(player.at) <= reach
             });
             let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
             barrel.or_else(|| {
@@ -319,7 +319,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     for barrel in game
         .barrels
         .iter()
-        .filter(|barrel| barrel.stage == Stage::Lit)
+        .filter(|barrel| barrel.stage == BarrelStage::Lit)
     {
         shun(barrel.at, rules.tuning.blast_radius + 1.5);
     }
@@ -332,7 +332,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::{BULLET_RADIUS, Bullet, Kind, Phase};
+    use crate::{BULLET_RADIUS, Bullet, EnemyKind, RoundPhase};
 
     /// The pads and orders of a bot in `ticks` ticks of a match.
     fn play(sticks: Sticks, ticks: u32) -> (Vec<Pad>, usize) {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     /// ONE as a bot in a state, for so many ticks.
-    fn watch(game: &mut Solo, rules: &Rules, ticks: u32) {
+    fn watch(game: &mut SoloGame, rules: &Rules, ticks: u32) {
         let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
         for _ in 0..ticks {
             let (pad, order) = bot.think(game.sim(), rules, ONE, game.world().tick());
@@ -424,7 +424,7 @@ mod tests {
         );
         game.leave(TWO).step();
         watch(&mut game, &short(), 300);
-        assert_eq!(game.sim().phase, Phase::Wave);
+        assert_eq!(game.sim().phase, RoundPhase::Wave);
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
         game.sim_mut().barrels.clear();
         let (from, step) = (Vec2::new(6.0, 0.1), -Vec2::X * 0.2);
         let now = game.world().tick();
-        let bullet = Bullet::fired(Key::new(1, 1), Kind::Gunner, from, step, now, &rules());
+        let bullet = Bullet::fired(Key::new(1, 1), EnemyKind::Gunner, from, step, now, &rules());
         game.sim_mut().bullets.push(bullet);
         let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
         let mut nearest = f32::MAX;
@@ -465,7 +465,7 @@ mod tests {
     fn a_bot_kills_what_it_sees() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::ZERO;
-        put_kind(&mut game, 0, Kind::Urchin, Vec2::new(6.0, 1.0));
+        put_kind(&mut game, 0, EnemyKind::Urchin, Vec2::new(6.0, 1.0));
         watch(&mut game, &rules(), 200);
         assert!(!game.sim().enemies[0].is_alive());
     }

@@ -1,7 +1,7 @@
-//! Enemies' bullets: they fly straight, and whom they touch is no business of this file; see `claim`.
+//! Enemies' bullets fly straight. Whom they touch is decided in `claim`.
 //!
-//! Walls never move; so the tick of a bullet's end is computed at birth. Crates do, and break: where any stand,
-//! they are asked at every tick.
+//! Walls never move, so the tick at which a bullet meets one is computed when it is fired. Crates move and break, so
+//! they are tested at every tick.
 
 use twinstep_core::Tick;
 
@@ -25,7 +25,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::{Bullet, Kind, Rules};
+    use crate::{Bullet, EnemyKind, Rules};
 
     #[test]
     fn crates_stop_bullets_while_they_stand() {
@@ -38,7 +38,7 @@ mod tests {
             game.sim_mut().crates[0].health = health;
             let bullet = Bullet::fired(
                 Key::new(1, 1),
-                Kind::Gunner,
+                EnemyKind::Gunner,
                 Vec2::ZERO,
                 Vec2::X * 0.2,
                 Tick(0),

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Invariant: no step on the server and no step of an authority ever tests whether a player is touched. Only
-//! [`Game::claim_harm`] does, in the prediction, for players at this very screen (seed rows 63 and 64). So
-//! nobody dies of a bullet that it has not seen, and nobody survives one that it has. Where owners are not
-//! trusted with that alone, the server's referee looks too, a while later and outside of any step: see `judge`.
+//! [`Game::claim_harm`] does: in the prediction, for the players at this screen. So nobody dies of a bullet that it has
+//! not seen, and nobody survives one that it has seen. Where owners are not trusted, the server's referee looks as
+//! well, later and outside of any step: see `judge`.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -90,7 +90,7 @@ mod tests {
     }
 
     /// Player ONE, vulnerable, with a bullet on top of it.
-    fn in_danger() -> (Solo, Key) {
+    fn in_danger() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         game.hold(
             ONE,

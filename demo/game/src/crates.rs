@@ -1,6 +1,6 @@
 //! Crates: solid, they hide from blasts, and something is in them. Blasts throw them about, see `toss`.
 //!
-//! What it is nobody can know before the crate breaks: the server rolls it then (`Query::Loot`), and no client
+//! Nobody can know what is in a crate before it breaks. The server draws it then (`Query::Loot`), and no client
 //! guesses.
 
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -97,7 +97,7 @@ mod tests {
     const AT: Vec2 = Vec2::new(-28.0, -1.0);
 
     /// ONE stands three units west of the one crate and looks at it.
-    fn yard() -> Solo {
+    fn yard() -> SoloGame {
         let rules = Rules {
             crates: vec![AT],
             ..rules()
@@ -117,7 +117,7 @@ mod tests {
     }
 
     /// The crate has just been broken; what is in it has been asked.
-    fn broken() -> (Solo, Key) {
+    fn broken() -> (SoloGame, Key) {
         let mut game = yard();
         game.hold(ONE, fire());
         for _ in 0..120 {

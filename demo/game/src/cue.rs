@@ -1,9 +1,9 @@
 //! What a view shows or plays once.
 //!
-//! Cues say *who*, not *where*: a cue's identity is its key and its value, and a position in it would turn a
-//! spark that moved by a pixel into another spark, played twice. A view knows where everybody was shown last.
+//! Cues say *who*, not *where*. A cue is identified by its key and its value; with a position in it, a spark that moved
+//! by a pixel would be another spark, and would be played twice. A view knows where everybody was shown last.
 //!
-//! At most some ten a second for each player: whoever fires without end (a spinner) says nothing.
+//! There are at most about ten a second for each player. Those who fire without pause (spinners) make none.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;

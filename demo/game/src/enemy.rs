@@ -1,13 +1,13 @@
 //! Enemies: each on its own path, with its own generator.
 //!
-//! An enemy is a slot that is filled again and again; a life in it is named by (slot, life), and so is all
-//! its luck. Nothing that happens to one enemy changes another one's draws, and where it goes depends on
-//! nobody (seed rows 60 and 66). What it fires stands in `pattern`, of which kinds there are in `kind`.
+//! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
+//! are drawn by that name. So nothing that happens to one enemy changes another one's draws, and the path of an enemy
+//! depends on nobody. What it fires stands in `pattern`; the kinds stand in `kind`.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
-use super::kind::Kind;
+use super::kind::EnemyKind;
 use super::rules::Rules;
 use super::state::{Enemy, Game, Timer};
 
@@ -18,7 +18,7 @@ impl Game {
     /// Empty slots; in an endless arena with the timers that fill them one after the other.
     pub(super) fn make_slots(&mut self, rules: &Rules) {
         for slot in 0..rules.slots() {
-            let kind = Kind::of_arena(slot);
+            let kind = EnemyKind::of_arena(slot);
             self.enemies.push(Enemy::empty(slot, kind, self.seed));
             if !rules.is_campaign() {
                 let arrival =
@@ -29,7 +29,7 @@ impl Game {
     }
 
     /// An enemy of a kind will appear in a slot that is empty.
-    pub(super) fn expect_enemy(&mut self, slot: u16, kind: Kind, at: Tick) {
+    pub(super) fn expect_enemy(&mut self, slot: u16, kind: EnemyKind, at: Tick) {
         let Some(enemy) = self.enemies.get_mut(usize::from(slot)) else {
             return;
         };
@@ -44,7 +44,7 @@ impl Game {
         if let Some(enemy) = self.enemies.get_mut(usize::from(slot)) {
             let rules = frame.rules();
             let health = match enemy.kind {
-                Kind::Boss => boss_health(players, rules),
+                EnemyKind::Boss => boss_health(players, rules),
                 kind => kind.health(),
             };
             enemy.arrive(slot, health, self.seed, frame.tick(), rules);
@@ -84,7 +84,7 @@ impl Game {
         let key = enemy.key(slot);
         if enemy.health > damage {
             enemy.health -= damage;
-            if enemy.kind == Kind::Boss {
+            if enemy.kind == EnemyKind::Boss {
                 self.enrage(slot, key, fx);
             }
             return;
@@ -101,7 +101,7 @@ impl Game {
         if !frame.rules().is_campaign() {
             let next = frame.tick() + frame.rules().tuning.enemy_return_ticks;
             self.expect_enemy(slot, kind, next);
-        } else if kind == Kind::Boss {
+        } else if kind == EnemyKind::Boss {
             self.rout(fx);
         }
     }
@@ -113,7 +113,7 @@ impl Game {
         let stage = (lost * STAGES / i32::from(enemy.full_health.max(1))) as u8;
         if stage > enemy.stage {
             enemy.stage = stage;
-            self.bullets.retain(|bullet| bullet.kind != Kind::Boss);
+            self.bullets.retain(|bullet| bullet.kind != EnemyKind::Boss);
             fx.cue(key.child(stage.into()), Cue::Enraged { slot, stage });
         }
     }
@@ -153,7 +153,7 @@ impl Game {
 /// A boss is as strong as the team that it meets.
 fn boss_health(players: usize, rules: &Rules) -> i16 {
     let more = rules.tuning.boss_percent as usize * (players.max(1) - 1);
-    let health = Kind::Boss.health() as usize * (100 + more) / 100;
+    let health = EnemyKind::Boss.health() as usize * (100 + more) / 100;
     i16::try_from(health).unwrap_or(i16::MAX)
 }
 
@@ -195,7 +195,7 @@ mod tests {
     fn a_charger_tells_where_it_will_dart_and_goes_there_whoever_stands_where() {
         let ways = [Vec2::new(-20.0, 10.0), Vec2::new(30.0, -20.0)].map(|at| {
             let mut game = with_player(quiet());
-            put_kind(&mut game, 0, Kind::Charger, Vec2::ZERO);
+            put_kind(&mut game, 0, EnemyKind::Charger, Vec2::ZERO);
             let enemy = &mut game.sim_mut().enemies[0];
             (enemy.path, enemy.ahead_ticks) = (0, 0);
             let now = game.world().tick();
@@ -221,7 +221,7 @@ mod tests {
     fn some_enemies_carry_something_and_each_knows_what_from_birth() {
         let mut game = with_player(arena(300));
         game.run(700);
-        let carrying = |game: &Solo| -> Vec<Option<Item>> {
+        let carrying = |game: &SoloGame| -> Vec<Option<Item>> {
             let enemies = game.sim().enemies.iter();
             enemies.map(|enemy| enemy.carries).collect()
         };

@@ -6,14 +6,13 @@
 //!   blast (outcome) ──▶ shield, health, or death ───────┘        └─▶ none is left: out until the wave is over
 //! ```
 //!
-//! Nothing here tests whether somebody is hit: that is the business of `claim` on its own screen, and of the
-//! server's physics.
+//! Nothing here tests whether somebody is hit: `claim` does, on the player's own screen, and the server's physics does.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::rules::Tuning;
-use super::state::{Enemy, Game, Phase, Player, Timer};
+use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 
 impl Player {
     /// A hit that it survives: the shield takes it, or so much health is left.
@@ -32,8 +31,8 @@ impl Player {
 
 impl Game {
     /// A player says that it was hit and lives. What that takes follows from what it names: an enemy's touch, or a
-    /// bullet. If it cannot be hurt now, or could not have lived, that says nothing: or it would take bullets out of the air, and buy mercy again and again, for nothing. What it owes,
-    /// the referee claims.
+    /// bullet. If it cannot be hurt now, or could not have lived, the claim does nothing. Otherwise a client could take
+    /// bullets out of the air, and become safe again and again, at no cost. What it owes, the referee claims.
     pub(super) fn sting(
         &mut self,
         id: PlayerId,
@@ -103,7 +102,7 @@ impl Game {
         player.health = 0;
         let key = player.life_key(id);
         fx.cue(key, Cue::PlayerDied(id));
-        if self.phase != Phase::Endless {
+        if self.phase != RoundPhase::Endless {
             player.is_out = self.lives == 0;
             self.lives = self.lives.saturating_sub(1);
         }
@@ -133,13 +132,13 @@ mod tests {
     use crate::{Command, Pad, Weapon};
 
     /// ONE, whom anything can hurt.
-    fn vulnerable() -> Solo {
+    fn vulnerable() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);
         game
     }
 
-    fn hurt(game: &mut Solo) -> Vec<Cue> {
+    fn hurt(game: &mut SoloGame) -> Vec<Cue> {
         let by = Key::new(3, 3);
         let effects = game.claim(ONE, Command::Hurt { by }).step();
         effects.cues().iter().map(|(_, cue)| *cue).collect()

@@ -1,4 +1,4 @@
-//! [`Hit`]: who can be hit by a blast, and how hard it is.
+//! [`BlastHit`]: who can be hit by a blast, and how hard it is.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -13,7 +13,7 @@ pub const HITS_MAX: usize = 48;
 
 /// Who can be hit. Small on the wire, and stable: a slot or number, never an index into a list that shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Body {
+pub enum Victim {
     /// A player.
     Player(PlayerId),
     /// An enemy, by slot.
@@ -26,18 +26,18 @@ pub enum Body {
 
 /// A body in a blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Hit {
+pub struct BlastHit {
     /// From the middle of the blast to the nearest point of the body, in whole 8ths of a unit.
     pub distance_8ths: u8,
     /// Whom.
-    pub body: Body,
+    pub body: Victim,
 }
 
-impl Hit {
+impl BlastHit {
     /// From a distance in 64ths of a unit, as the physics mirror gives it.
     #[must_use]
-    pub fn new(body: Body, distance_64ths: u32) -> Hit {
-        Hit {
+    pub fn new(body: Victim, distance_64ths: u32) -> BlastHit {
+        BlastHit {
             distance_8ths: u8::try_from(distance_64ths / 8).unwrap_or(u8::MAX),
             body,
         }
@@ -54,8 +54,8 @@ impl Hit {
 
     /// The nearest [`HITS_MAX`] of these, nearest first, in whatever order they come.
     #[must_use]
-    pub fn nearest(all: impl IntoIterator<Item = Hit>) -> Hits {
-        let mut hits = Hits::new();
+    pub fn nearest(all: impl IntoIterator<Item = BlastHit>) -> BlastHits {
+        let mut hits = BlastHits::new();
         for hit in all {
             let place = hits.partition_point(|other| *other < hit);
             if place == HITS_MAX {
@@ -71,7 +71,7 @@ impl Hit {
 }
 
 /// Whom a blast hits: nearest first, of equals by body.
-pub type Hits = ArrayVec<Hit, HITS_MAX>;
+pub type BlastHits = ArrayVec<BlastHit, HITS_MAX>;
 
 /// How a body looks from above.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,12 +7,12 @@
 //!                                is claimed for: nobody is immortal
 //! ```
 //!
-//! More than `OWED_WITHIN_MAX` ticks are as many: what is older, the match does not keep.
+//! More than `OWED_WITHIN_MAX` ticks count as that many, because the match keeps no older worlds.
 //!
-//! Either way the harm enters as a claim of a frame, so `step` is one function on all sides.
+//! Either way the harm is a claim in a frame. So all sides run the same `step`.
 //!
-//! Invariant: the referee keeps no memory; what it decides follows from the last 64 worlds of the match. So a
-//! server that was restarted judges on.
+//! Invariant: the referee keeps no memory. What it decides follows from the last 64 worlds of the match, so a restarted
+//! server decides the same.
 
 use core::ops::Range;
 
@@ -132,9 +132,9 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
 
 /// Whether `what` could have met the player lately: as far as the last [`HISTORY`] ticks know.
 ///
-/// A player's screen shows what the server never had: an enemy that is dead by the server's word, a bullet that
-/// such an enemy fired. Crashing into those counts as well (seed row 63), so a name that the server does not know
-/// passes if an enemy was near enough to have fired it.
+/// A player's screen shows what the server never had: an enemy that is dead by the server's word, a bullet that such an
+/// enemy fired. Crashing into those counts as well. So a name that the server does not know passes if an enemy was near
+/// enough to have fired it.
 fn could_harm(look: &Look<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
         return false;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an enemy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Kind {
+pub enum EnemyKind {
     /// Aims.
     Gunner,
     /// Bursts.
@@ -28,33 +28,33 @@ pub enum Kind {
     Boss,
 }
 
-impl Kind {
+impl EnemyKind {
     /// All kinds.
-    pub const ALL: [Kind; 6] = [
-        Kind::Gunner,
-        Kind::Urchin,
-        Kind::Spinner,
-        Kind::Sapper,
-        Kind::Charger,
-        Kind::Boss,
+    pub const ALL: [EnemyKind; 6] = [
+        EnemyKind::Gunner,
+        EnemyKind::Urchin,
+        EnemyKind::Spinner,
+        EnemyKind::Sapper,
+        EnemyKind::Charger,
+        EnemyKind::Boss,
     ];
 
     /// The kind of every life in a slot of an endless arena.
     #[must_use]
-    pub fn of_arena(slot: u16) -> Kind {
-        Kind::ALL[usize::from(slot % 4)]
+    pub fn of_arena(slot: u16) -> EnemyKind {
+        EnemyKind::ALL[usize::from(slot % 4)]
     }
 
     /// In units.
     #[must_use]
     pub const fn radius(self) -> f32 {
         match self {
-            Kind::Gunner => 0.6,
-            Kind::Urchin => 0.8,
-            Kind::Spinner => 0.7,
-            Kind::Sapper => 0.5,
-            Kind::Charger => 0.7,
-            Kind::Boss => 2.2,
+            EnemyKind::Gunner => 0.6,
+            EnemyKind::Urchin => 0.8,
+            EnemyKind::Spinner => 0.7,
+            EnemyKind::Sapper => 0.5,
+            EnemyKind::Charger => 0.7,
+            EnemyKind::Boss => 2.2,
         }
     }
 
@@ -62,12 +62,12 @@ impl Kind {
     #[must_use]
     pub const fn health(self) -> i16 {
         match self {
-            Kind::Gunner => 30,
-            Kind::Urchin => 60,
-            Kind::Spinner => 50,
-            Kind::Sapper => 20,
-            Kind::Charger => 50,
-            Kind::Boss => 1_800,
+            EnemyKind::Gunner => 30,
+            EnemyKind::Urchin => 60,
+            EnemyKind::Spinner => 50,
+            EnemyKind::Sapper => 20,
+            EnemyKind::Charger => 50,
+            EnemyKind::Boss => 1_800,
         }
     }
 
@@ -75,12 +75,12 @@ impl Kind {
     #[must_use]
     pub const fn points(self) -> u16 {
         match self {
-            Kind::Gunner => 10,
-            Kind::Urchin => 25,
-            Kind::Spinner => 20,
-            Kind::Sapper => 15,
-            Kind::Charger => 20,
-            Kind::Boss => 500,
+            EnemyKind::Gunner => 10,
+            EnemyKind::Urchin => 25,
+            EnemyKind::Spinner => 20,
+            EnemyKind::Sapper => 15,
+            EnemyKind::Charger => 20,
+            EnemyKind::Boss => 500,
         }
     }
 }

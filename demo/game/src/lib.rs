@@ -84,9 +84,9 @@ pub use bot::{Bot, Sticks};
 pub use cue::Cue;
 pub use game_show::GameShow;
 pub use guess::speculate;
-pub use hit::{Body, Form, HITS_MAX, Hit, Hits};
+pub use hit::{BlastHit, BlastHits, Form, HITS_MAX, Victim};
 pub use judge::Judge;
-pub use kind::Kind;
+pub use kind::EnemyKind;
 pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
@@ -95,9 +95,9 @@ pub use resolve::{Arbiter, ArbiterError, Luck};
 pub use rules::{Rules, Tuning};
 pub use show::{Pose, ShowKey, poses};
 pub use state::{
-    BARREL_RADIUS, BULLET_RADIUS, Barrel, Bullet, CRATE_HALF, Crate, Enemy, Flight, Game, Item,
-    LEG_TICKS, LEGS_MAX, Leg, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Phase, Pickup, Player,
-    Prop, SHOT_RADIUS, Shot, Stage, TOSSED_MAX, Throw,
+    BARREL_RADIUS, BULLET_RADIUS, Barrel, BarrelStage, Bullet, CRATE_HALF, Crate, Enemy, Flight,
+    FlightLeg, Game, Item, LEG_TICKS, LEGS_MAX, PICKUP_RADIUS, PICKUPS_MAX, PLAYER_RADIUS, Pickup,
+    Player, Prop, RoundPhase, SHOT_RADIUS, Shot, TOSSED_MAX, Throw,
 };
 pub use units::{Heading, Point, angle_of, direction};
 pub use wall::Wall;

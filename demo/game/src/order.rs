@@ -6,8 +6,8 @@
 //!   own prediction ──▶ Hurt, Died ───────┘                    └─▶ in a frame: every copy executes it
 //! ```
 //!
-//! The referee looks at the server's world, which may be some ticks off the one the player saw, so it is
-//! more lenient than the step: an order that comes too late executes as nothing.
+//! The referee looks at the server's world, which may differ by some ticks from the one that the player saw. So it is
+//! more lenient than the step. An order that comes too late runs, and does nothing.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
@@ -45,10 +45,10 @@ pub enum Command {
 #[non_exhaustive]
 pub enum Refusal {
     /// Orders are for the living.
-    #[error("{0} is not alive; wait for the return")]
+    #[error("{0} is not alive; wait until it returns")]
     NotAlive(PlayerId),
     /// The round is on.
-    #[error("there is nothing to be ready for now; wait for the end of the round")]
+    #[error("nobody waits for players to be ready now; wait for the end of the round")]
     NotAsked,
     /// No barrel stands there that could be lit.
     #[error("barrel {0} is not there or is lit already; choose one that stands")]
@@ -106,7 +106,7 @@ mod tests {
         let mut game = with_player(quiet());
         let barrel = rules().barrels[4];
         game.sim_mut().players.get_mut(&ONE).unwrap().at = barrel;
-        let judge = |game: &Solo, command| admit(game.sim(), &rules(), ONE, &command);
+        let judge = |game: &SoloGame, command| admit(game.sim(), &rules(), ONE, &command);
         assert_eq!(judge(&game, Command::Light { barrel: 4 }), Ok(()));
         assert_eq!(
             judge(&game, Command::Light { barrel: 0 }),

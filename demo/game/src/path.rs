@@ -1,7 +1,7 @@
 //! Where enemies go: closed curves, a pure function of their age, so every machine predicts them exactly.
 //!
-//! Ages are reduced to a position within the period while they are still integers; an enemy that has lived
-//! for days moves as smoothly as a young one.
+//! An age is reduced to a position within the period while it is still an integer. So an enemy that has lived for days
+//! moves as smoothly as a young one.
 
 use core::f32::consts::TAU;
 

@@ -8,7 +8,7 @@ use glam::Vec2;
 use twinstep_core::{Effects, Frame, PlayerId, Table, Tick};
 
 use super::cue::Cue;
-use super::kind::Kind;
+use super::kind::EnemyKind;
 use super::rules::Rules;
 use super::state::{Bullet, Enemy, Game, Player};
 use super::units::{angle_of, direction};
@@ -50,25 +50,28 @@ impl Enemy {
             rules: frame.rules(),
         };
         let rest_ticks = match self.kind {
-            Kind::Gunner => self.fire_aimed(players, &mut muzzle),
-            Kind::Urchin => {
+            EnemyKind::Gunner => self.fire_aimed(players, &mut muzzle),
+            EnemyKind::Urchin => {
                 let turn = self.luck.unit_f32() * TAU;
                 self.ring(12, turn, 0.12, &mut muzzle);
                 self.luck.range(130..170) as u32
             }
-            Kind::Spinner => {
+            EnemyKind::Spinner => {
                 let turn = (self.bullets % 1_000) as f32 * GOLDEN;
                 self.shoot(turn, 0.15, &mut muzzle);
                 9
             }
-            Kind::Sapper | Kind::Charger => IDLE_TICKS,
-            Kind::Boss => self.barrage(players, &mut muzzle),
+            EnemyKind::Sapper | EnemyKind::Charger => IDLE_TICKS,
+            EnemyKind::Boss => self.barrage(players, &mut muzzle),
         };
         self.volleys = self.volleys.wrapping_add(1);
         self.next_volley = now + rest_ticks;
         // Who never stops makes no event of each bullet.
         let fired = bullets.len() - room;
-        if fired > 0 && self.kind != Kind::Spinner && (self.kind != Kind::Boss || fired > 4) {
+        if fired > 0
+            && self.kind != EnemyKind::Spinner
+            && (self.kind != EnemyKind::Boss || fired > 4)
+        {
             fx.cue(self.key(slot).child(first), Cue::Volley(slot));
         }
     }
@@ -218,7 +221,7 @@ mod tests {
     fn barrage(health: i16) -> Vec<Vec2> {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::new(12.0, 0.0);
-        put_kind(&mut game, 0, Kind::Boss, Vec2::new(5.0, 4.0));
+        put_kind(&mut game, 0, EnemyKind::Boss, Vec2::new(5.0, 4.0));
         let now = game.world().tick();
         let boss = &mut game.sim_mut().enemies[0];
         boss.next_volley = now;
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_boss_fights_in_another_way_as_it_loses_health() {
-        let full = Kind::Boss.health();
+        let full = EnemyKind::Boss.health();
         let [fresh, hurt, dying] = [full - 20, full / 2, full / 4].map(barrage);
         let at = |bullets: &[Vec2], speed: f32| {
             let near = bullets
@@ -255,9 +258,9 @@ mod tests {
     #[test]
     fn a_volley_is_one_cue_and_a_stream_is_none() {
         for (kind, cues) in [
-            (Kind::Urchin, 4..=5),
-            (Kind::Spinner, 0..=0),
-            (Kind::Boss, 10..=20),
+            (EnemyKind::Urchin, 4..=5),
+            (EnemyKind::Spinner, 0..=0),
+            (EnemyKind::Boss, 10..=20),
         ] {
             let mut game = with_player(quiet());
             player_mut(&mut game).at = Vec2::X * 20.0;

@@ -1,9 +1,8 @@
 //! Pick-ups: what lies about until somebody touches it or its time is over.
 //!
-//! They come out of crates (which of them is the server's secret) and now and then of an enemy (drawn from its
-//! own luck at birth). Who touches one first has it; of players who touch it in the same tick the first by
-//! number. All this follows from positions, so a prediction takes them for remote players as it moves those,
-//! and is corrected with them.
+//! They come out of crates (only the server knows what is in which), and now and then from an enemy (drawn when the
+//! enemy is born). Who touches one first has it; in the same tick, the lowest player number wins. All this follows from
+//! positions. So a prediction lets remote players take them too, and is corrected when it moved those players wrongly.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -66,7 +65,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::{Kind, Weapon};
+    use crate::{EnemyKind, Weapon};
 
     #[test]
     fn whoever_touches_something_has_it_once() {
@@ -146,7 +145,7 @@ mod tests {
     fn an_enemy_drops_what_it_carries_where_it_dies() {
         let mut game = with_player(quiet());
         let at = Vec2::new(5.0, 1.0);
-        let key = put_kind(&mut game, 0, Kind::Sapper, at);
+        let key = put_kind(&mut game, 0, EnemyKind::Sapper, at);
         let enemy = &mut game.sim_mut().enemies[0];
         (enemy.health, enemy.carries) = (1, Some(Item::Shield));
         put_shot(&mut game, ONE, at);

@@ -8,11 +8,11 @@
 //!      └──────────────────────────────────────────────────────────────────▶ out
 //! ```
 //!
-//! Nobody cheats death by going: who is cut off (`Dropped`) is out of play and comes back (`Returned`) with the
-//! health that it had, and to the death that it died; what who leaves finds when it joins again is in `former`. And no
-//! name is used twice: who joins again counts on where it left off.
+//! Nobody escapes death by leaving. Who is dropped (`Dropped`) is out of play, and returns (`Returned`) with the health
+//! that it had, or dead if it had died. What a player finds that left and joins again is in `former`. No name is used
+//! twice: who joins again goes on counting where it stopped.
 //!
-//! Whether a bullet or an enemy touches a player is tested nowhere in this file; see `claim`.
+//! Whether a bullet or an enemy touches a player is tested in `claim`, not here.
 
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, PlayerId, Tick};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Tick};
 
 use super::bomb::Bomb;
-use super::hit::Hits;
+use super::hit::BlastHits;
 use super::state::{Item, TOSSED_MAX, Throw};
 use super::units::Point;
 
@@ -62,7 +62,7 @@ pub enum Outcome {
     /// These, nearest first; of equals by body.
     Blast {
         /// Each body once.
-        hits: Hits,
+        hits: BlastHits,
     },
     /// These fly so; the nearest first, then who is only pushed by them.
     Toss {

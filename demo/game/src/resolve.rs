@@ -6,8 +6,8 @@
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what nobody could know before
 //! ```
 //!
-//! With `judge`, the only file of the game that looks at the server crate. Nothing in here is state: the
-//! physics is filled from lockstep positions for each question, and luck is drawn for each question anew.
+//! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each question,
+//! the physics mirror is filled from the positions of the server's world, and luck is drawn anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc};
@@ -19,7 +19,7 @@ use twinstep_server::{Decision, Look, Resolver};
 
 use super::blast::bodies_near;
 use super::bomb::Bomb;
-use super::hit::{Body, Form, Hit, Hits};
+use super::hit::{BlastHit, BlastHits, Form, Victim};
 use super::query::{Outcome, Query};
 use super::rules::Rules;
 use super::secret;
@@ -58,7 +58,7 @@ impl Luck {
 pub enum ArbiterError {
     /// A position or the level is not what an area query can take.
     #[error("a blast cannot be decided: {0}")]
-    Blast(#[from] MirrorError<Body>),
+    Blast(#[from] MirrorError<Victim>),
     /// A position or the level is not what bodies can fly in.
     #[error("a toss cannot be decided: {0}")]
     Toss(#[from] FlightError<Prop>),
@@ -66,7 +66,7 @@ pub enum ArbiterError {
 
 /// Answers all questions of a match. One for each: it keeps its buffers.
 pub struct Arbiter {
-    mirror: Mirror<Body>,
+    mirror: Mirror<Victim>,
     flights: Flights,
     luck: Luck,
 }
@@ -133,12 +133,12 @@ impl Arbiter {
         rules: &Rules,
         bomb: Bomb,
         center: Vec2,
-    ) -> Result<Hits, ArbiterError> {
+    ) -> Result<BlastHits, ArbiterError> {
         let reach = bomb.radius(&rules.tuning);
         let mut fill = self.mirror.refill();
         for (body, at, form) in bodies_near(game, center, reach) {
             let layers = match body {
-                Body::Crate(_) => BODIES | CRATES,
+                Victim::Crate(_) => BODIES | CRATES,
                 _ => BODIES,
             };
             fill.put(body, shape(form), at, 0.0, layers)?;
@@ -146,8 +146,9 @@ impl Arbiter {
         let hits = self
             .mirror
             .area_visible(center, reach, BODIES, WALLS | CRATES)?;
-        Ok(Hit::nearest(
-            hits.iter().map(|hit| Hit::new(hit.id, hit.distance_64ths)),
+        Ok(BlastHit::nearest(
+            hits.iter()
+                .map(|hit| BlastHit::new(hit.id, hit.distance_64ths)),
         ))
     }
 
@@ -240,7 +241,7 @@ mod tests {
     use arrayvec::ArrayVec;
     use twinstep_core::Tick;
 
-    use super::super::testing::{Solo, TWO, put_enemy, solo, with_player};
+    use super::super::testing::{SoloGame, TWO, put_enemy, solo, with_player};
     use super::super::{Point, speculate};
     use super::*;
 
@@ -254,7 +255,7 @@ mod tests {
     }
 
     /// The campaign's level, with crates and barrels pushed to wherever chance says, clear of walls.
-    fn scene(seed: u64) -> Solo {
+    fn scene(seed: u64) -> SoloGame {
         let rules = rules();
         let mut game = with_player(solo(rules.clone()));
         game.join(TWO).run(650);
@@ -328,24 +329,29 @@ mod tests {
         let middle = Vec2::new(-28.0, -4.0);
         game.sim_mut().crates[0].at = middle + Vec2::X * 2.0;
         put_enemy(&mut game, 0, middle + Vec2::X * 4.5);
-        let hits = |game: &Solo| {
+        let hits = |game: &SoloGame| {
             let (rules, bomb) = (&rules(), Bomb::Barrel(200));
             let hits = arbiter(rules)
                 .blast(game.sim(), rules, bomb, middle)
                 .unwrap();
             hits.iter().map(|hit| hit.body).collect::<Vec<_>>()
         };
-        let behind = Body::Enemy(0);
-        assert!(!hits(&game).contains(&behind) && hits(&game).contains(&Body::Crate(0)));
+        let behind = Victim::Enemy(0);
+        assert!(!hits(&game).contains(&behind) && hits(&game).contains(&Victim::Crate(0)));
         game.sim_mut().crates[0].rests = None;
         assert!(hits(&game).contains(&behind), "what flies hides nobody");
-        assert!(!hits(&game).contains(&Body::Crate(0)), "and is not hit");
+        assert!(!hits(&game).contains(&Victim::Crate(0)), "and is not hit");
         game.sim_mut().crates[0].rests = Some(Tick(0));
         game.sim_mut().crates[0].health = 0;
         assert!(hits(&game).contains(&behind), "nor does what is broken");
     }
 
-    fn toss(game: &Solo, arbiter: &mut Arbiter, key: Key, at: Vec2) -> ArrayVec<Throw, TOSSED_MAX> {
+    fn toss(
+        game: &SoloGame,
+        arbiter: &mut Arbiter,
+        key: Key,
+        at: Vec2,
+    ) -> ArrayVec<Throw, TOSSED_MAX> {
         let query = Query::Toss {
             bomb: Bomb::Barrel(200),
             at: Point::of(at),
@@ -357,7 +363,7 @@ mod tests {
         }
     }
 
-    fn lies_at(game: &Solo, prop: Prop) -> Vec2 {
+    fn lies_at(game: &SoloGame, prop: Prop) -> Vec2 {
         let mut lying = game.sim().lying();
         lying.find(|(other, _)| *other == prop).unwrap().1
     }

@@ -10,30 +10,30 @@
 //!     │                     └───────────────────────────────────────────┘
 //! ```
 //!
-//! *Ready* is whoever says so. The round begins when all who are present are; and when at least half of them have
-//! been for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)), so that nobody who is connected and not
-//! there holds up the others. Nor does it hold up the end: a player who stands where it appeared for so long is not
-//! waited for when the others are out.
+//! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
+//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So somebody who left the
+//! keyboard does not hold up the others. Nor does it hold up the end: when all others are out, nobody waits for a
+//! player who has stood that long where it appeared.
 //!
-//! An endless arena is in [`Phase::Endless`] for ever. Slots, barrels, crates and players go on counting their
-//! lives from round to round, players also when they leave and join again, and the waves of a round are named by
-//! its number: so no name is ever used twice.
+//! An endless arena stays in [`RoundPhase::Endless`]. No name is ever used twice: slots, barrels, crates and players go
+//! on counting their lives from round to round (players also when they leave and join again), and the name of a wave
+//! contains the number of its round.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::rules::Rules;
-use super::state::{Game, Phase, Player, cause};
+use super::state::{Game, Player, RoundPhase, cause};
 
 impl Game {
     /// When this phase ends by itself; or, of a result, from when on the next round can begin.
     #[must_use]
     pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
         let ticks = match self.phase {
-            Phase::Countdown => rules.tuning.countdown_ticks,
-            Phase::Lull => rules.tuning.lull_ticks,
-            Phase::Won | Phase::Lost => rules.tuning.curtain_ticks,
-            Phase::Endless | Phase::Lobby | Phase::Wave => return None,
+            RoundPhase::Countdown => rules.tuning.countdown_ticks,
+            RoundPhase::Lull => rules.tuning.lull_ticks,
+            RoundPhase::Won | RoundPhase::Lost => rules.tuning.curtain_ticks,
+            RoundPhase::Endless | RoundPhase::Lobby | RoundPhase::Wave => return None,
         };
         Some(self.phase_since + ticks)
     }
@@ -62,13 +62,13 @@ impl Game {
             .phase_ends(frame.rules())
             .is_none_or(|ends| frame.tick() >= ends);
         match self.phase {
-            Phase::Endless => {}
-            Phase::Lobby if self.players.is_empty() => {}
+            RoundPhase::Endless => {}
+            RoundPhase::Lobby if self.players.is_empty() => {}
             _ if self.players.is_empty() => {
                 self.clear_field(frame);
-                self.enter(Phase::Lobby, frame);
+                self.enter(RoundPhase::Lobby, frame);
             }
-            Phase::Lobby | Phase::Won | Phase::Lost => {
+            RoundPhase::Lobby | RoundPhase::Won | RoundPhase::Lost => {
                 self.count_ready(frame.tick());
                 let begins = self.begins_anyway(frame.rules());
                 let is_late = begins.is_some_and(|begins| frame.tick() >= begins);
@@ -76,16 +76,16 @@ impl Game {
                     self.begin_round(frame, fx);
                 }
             }
-            Phase::Countdown | Phase::Lull => {
+            RoundPhase::Countdown | RoundPhase::Lull => {
                 if is_due {
                     self.begin_wave(frame, fx);
                 }
             }
-            Phase::Wave => self.watch_wave(frame, fx),
+            RoundPhase::Wave => self.watch_wave(frame, fx),
         }
     }
 
-    fn enter(&mut self, phase: Phase, frame: &Frame<'_, Game>) {
+    fn enter(&mut self, phase: RoundPhase, frame: &Frame<'_, Game>) {
         self.phase = phase;
         self.phase_since = frame.tick();
         self.half_ready_since = None;
@@ -121,7 +121,7 @@ impl Game {
         let tuning = &frame.rules().tuning;
         self.clear_field(frame);
         self.round = self.round.wrapping_add(1);
-        self.enter(Phase::Countdown, frame);
+        self.enter(RoundPhase::Countdown, frame);
         let players = self.present().count() as u16;
         self.lives = tuning.lives + tuning.lives_per_player * players;
         self.call_in(frame, fx, |_| true);
@@ -153,7 +153,7 @@ impl Game {
             return;
         };
         self.wave += 1;
-        self.enter(Phase::Wave, frame);
+        self.enter(RoundPhase::Wave, frame);
         let players = self.present().count();
         let mut slot = 0;
         for group in &wave.groups {
@@ -171,16 +171,16 @@ impl Game {
         let mut enemies = self.enemies.iter();
         if !enemies.any(|enemy| enemy.is_alive() || enemy.is_coming) {
             if usize::from(self.wave) == frame.rules().waves.len() {
-                self.enter(Phase::Won, frame);
+                self.enter(RoundPhase::Won, frame);
                 fx.cue(self.wave_key(), Cue::Won);
             } else {
-                self.enter(Phase::Lull, frame);
+                self.enter(RoundPhase::Lull, frame);
                 fx.cue(self.wave_key(), Cue::WaveCleared(self.wave));
             }
             // Whoever is out comes back with the others.
             self.call_in(frame, fx, |player| player.is_out);
         } else if self.is_lost(frame) {
-            self.enter(Phase::Lost, frame);
+            self.enter(RoundPhase::Lost, frame);
             fx.cue(self.wave_key(), Cue::Lost);
         }
     }

@@ -8,7 +8,7 @@ use glam::Vec2;
 use serde::Serialize;
 use twinstep_core::bounds::PLAYERS_MAX;
 
-use super::kind::Kind;
+use super::kind::EnemyKind;
 use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
@@ -239,12 +239,12 @@ impl Rules {
     }
 
     /// The ways that a kind of enemies may go.
-    pub(super) fn paths(&self, kind: Kind) -> &[Path] {
+    pub(super) fn paths(&self, kind: EnemyKind) -> &[Path] {
         match kind {
-            Kind::Gunner | Kind::Urchin | Kind::Spinner => &self.orbits,
-            Kind::Sapper => &self.rounds,
-            Kind::Charger => &self.rushes,
-            Kind::Boss => &self.thrones,
+            EnemyKind::Gunner | EnemyKind::Urchin | EnemyKind::Spinner => &self.orbits,
+            EnemyKind::Sapper => &self.rounds,
+            EnemyKind::Charger => &self.rushes,
+            EnemyKind::Boss => &self.thrones,
         }
     }
 }

@@ -4,8 +4,8 @@
 //!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
 //! ```
 //!
-//! Invariant: before it is asked, the answer is nowhere: in no world, no packet, no generator that a client could
-//! copy. So nobody can read ahead, and a client that was to guess (it never does) would guess blind.
+//! Invariant: before the question is asked, its answer exists nowhere: in no world, no packet, and no generator that a
+//! client could copy. So no client can know it in advance.
 //!
 //! The odds are here for everybody to read; only the server calls these two functions.
 
@@ -78,7 +78,7 @@ mod tests {
     use crate::{Outcome, speculate};
 
     /// A lance of ONE is in an enemy that stands two hits from its death.
-    fn lanced() -> (Solo, Key) {
+    fn lanced() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         let at = glam::Vec2::new(-5.0, -4.0);
         put_enemy(&mut game, 0, at);

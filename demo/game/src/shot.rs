@@ -6,15 +6,15 @@
 //!   thumper            ──▶ over everything, and bursts where it lands: `Query::Blast`
 //! ```
 //!
-//! In the prediction, a remote player's shot is a *ghost* until its input is known (seed rows 67 to 70): it
-//! flies, hits and ends as any other one does, but hurts nobody, asks nothing, and the step withholds.
+//! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
+//! other one, but it hurts nobody and asks nothing; the step withholds its effects.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame};
 
 use super::bomb::Bomb;
 use super::cue::Cue;
-use super::hit::Body;
+use super::hit::Victim;
 use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
 use super::weapon::Weapon;
 /// How far a shell stays off walls and crates where it lands, in units.
@@ -67,7 +67,7 @@ impl Game {
             return true;
         };
         let is_spent = match body {
-            Body::Enemy(slot) => shot.pierce(slot),
+            Victim::Enemy(slot) => shot.pierce(slot),
             _ => true,
         };
         if frame.is_ghost(shot.owner, shot.born) {
@@ -76,7 +76,7 @@ impl Game {
         }
         let (by, rules) = (Some(shot.owner), frame.rules());
         match body {
-            Body::Enemy(slot) => {
+            Victim::Enemy(slot) => {
                 let cause = shot.key.child(shot.pierced.into());
                 fx.cue(cause, Cue::Hit(slot));
                 if shot.weapon == Weapon::Lance {
@@ -84,15 +84,15 @@ impl Game {
                 }
                 self.hurt_enemy(slot, shot.weapon.damage(), by, frame, fx);
             }
-            Body::Barrel(n) => self.light(n, rules.tuning.fuse_ticks, by, frame, fx),
-            Body::Crate(n) => self.hurt_crate(n, shot.weapon.damage(), shot.key, frame, fx),
-            Body::Player(_) => unreachable!("shots pass through players"),
+            Victim::Barrel(n) => self.light(n, rules.tuning.fuse_ticks, by, frame, fx),
+            Victim::Crate(n) => self.hurt_crate(n, shot.weapon.damage(), shot.key, frame, fx),
+            Victim::Player(_) => unreachable!("shots pass through players"),
         }
         !is_spent
     }
 
     /// What a shot is in and has not pierced yet: enemies before barrels before crates, each by number.
-    fn struck_by(&self, shot: &Shot) -> Option<Body> {
+    fn struck_by(&self, shot: &Shot) -> Option<Victim> {
         let near = |at: Vec2, radius: f32| {
             let reach = radius + SHOT_RADIUS;
             at.distance_squared(shot.at) <= reach * reach
@@ -104,15 +104,15 @@ impl Game {
             let mut barrels = self.barrels.iter().zip(0..);
             let hit =
                 barrels.find(|(barrel, _)| barrel.can_be_lit() && near(barrel.at, BARREL_RADIUS));
-            hit.map(|(_, n)| Body::Barrel(n))
+            hit.map(|(_, n)| Victim::Barrel(n))
         };
         let chest = || {
             let mut crates = self.crates.iter().zip(0..);
             let hit = crates.find(|(chest, _)| chest.holds(shot.at));
-            hit.map(|(_, n)| Body::Crate(n))
+            hit.map(|(_, n)| Victim::Crate(n))
         };
         enemy
-            .map(|(_, slot)| Body::Enemy(slot))
+            .map(|(_, slot)| Victim::Enemy(slot))
             .or_else(barrel)
             .or_else(chest)
     }

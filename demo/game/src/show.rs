@@ -1,12 +1,12 @@
 //! What a picture is made of: who is where, by name.
 //!
-//! Poses, not copies of the state: a view interpolates and smooths them by key, and looks at the state itself
-//! for colours, bars and numbers.
+//! These are poses, not copies of the state. A view interpolates and smooths them by key, and reads colours, bars and
+//! numbers from the state itself.
 
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId};
 
-use super::kind::Kind;
+use super::kind::EnemyKind;
 use super::state::{Game, Item, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
@@ -28,7 +28,7 @@ pub enum ShowKey {
         /// Which life.
         life: u32,
         /// What it is.
-        kind: Kind,
+        kind: EnemyKind,
     },
     /// A barrel.
     Barrel {
@@ -51,7 +51,7 @@ pub enum ShowKey {
         /// Its name.
         key: Key,
         /// What fired it.
-        kind: Kind,
+        kind: EnemyKind,
     },
     /// A crate.
     Crate {
@@ -148,7 +148,7 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
 impl ShowKey {
     /// The kind of an enemy; nobody else has one.
     #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<EnemyKind> {
         match self {
             ShowKey::Enemy { kind, .. } => Some(*kind),
             _ => None,

@@ -4,7 +4,7 @@ use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{Schedule, Table, Tick};
 
 use super::rules::Rules;
-use super::state::{Game, Phase};
+use super::state::{Game, RoundPhase};
 
 impl Game {
     /// The start of a match. Equal rules and seeds make equal matches, on every machine.
@@ -13,9 +13,9 @@ impl Game {
         let mut game = Game {
             round: 0,
             phase: if rules.is_campaign() {
-                Phase::Lobby
+                RoundPhase::Lobby
             } else {
-                Phase::Endless
+                RoundPhase::Endless
             },
             phase_since: Tick(0),
             half_ready_since: None,

@@ -4,10 +4,11 @@ use glam::Vec2;
 use twinstep_core::{Key, PlayerId, Tick};
 
 use super::{
-    Bullet, Enemy, Game, Group, Item, Kind, Phase, Player, Rules, Shot, Tuning, Wave, Weapon,
+    Bullet, Enemy, EnemyKind, Game, Group, Item, Player, RoundPhase, Rules, Shot, Tuning, Wave,
+    Weapon,
 };
 
-pub(super) type Solo = twinstep_core::testing::Solo<Game>;
+pub(super) type SoloGame = twinstep_core::testing::Solo<Game>;
 
 pub(super) const ONE: PlayerId = PlayerId(1);
 pub(super) const TWO: PlayerId = PlayerId(2);
@@ -29,10 +30,10 @@ pub(super) fn short() -> Rules {
     Rules {
         waves: vec![
             Wave {
-                groups: vec![group(Kind::Gunner, 2)],
+                groups: vec![group(EnemyKind::Gunner, 2)],
             },
             Wave {
-                groups: vec![group(Kind::Boss, 1), group(Kind::Gunner, 1)],
+                groups: vec![group(EnemyKind::Boss, 1), group(EnemyKind::Gunner, 1)],
             },
         ],
         tuning: Tuning {
@@ -44,7 +45,7 @@ pub(super) fn short() -> Rules {
 }
 
 /// Steps until the round is in a phase.
-pub(super) fn run_until(game: &mut Solo, phase: Phase) {
+pub(super) fn run_until(game: &mut SoloGame, phase: RoundPhase) {
     for _ in 0..1_000 {
         if game.sim().phase == phase {
             return;
@@ -55,7 +56,7 @@ pub(super) fn run_until(game: &mut Solo, phase: Phase) {
 }
 
 /// All enemies that are there drop dead, as if ONE had hit them.
-pub(super) fn slay(game: &mut Solo) {
+pub(super) fn slay(game: &mut SoloGame) {
     for enemy in &mut game.sim_mut().enemies {
         enemy.health = enemy.health.min(1);
     }
@@ -72,31 +73,31 @@ pub(super) fn slay(game: &mut Solo) {
     game.step();
 }
 
-pub(super) fn solo(rules: Rules) -> Solo {
-    Solo::new(Game::new(&rules, 99), rules)
+pub(super) fn solo(rules: Rules) -> SoloGame {
+    SoloGame::new(Game::new(&rules, 99), rules)
 }
 
 /// The arena with nobody in it.
-pub(super) fn quiet() -> Solo {
+pub(super) fn quiet() -> SoloGame {
     solo(rules())
 }
 
 /// The arena with so many enemies to come.
-pub(super) fn arena(enemies: u16) -> Solo {
+pub(super) fn arena(enemies: u16) -> SoloGame {
     solo(Rules::arena(enemies))
 }
 
 /// Player ONE has joined.
-pub(super) fn with_player(mut game: Solo) -> Solo {
+pub(super) fn with_player(mut game: SoloGame) -> SoloGame {
     game.join(ONE).step();
     game
 }
 
-pub(super) fn player(game: &Solo) -> &Player {
+pub(super) fn player(game: &SoloGame) -> &Player {
     game.sim().players.get(&ONE).expect("player ONE has joined")
 }
 
-pub(super) fn player_mut(game: &mut Solo) -> &mut Player {
+pub(super) fn player_mut(game: &mut SoloGame) -> &mut Player {
     game.sim_mut()
         .players
         .get_mut(&ONE)
@@ -104,12 +105,12 @@ pub(super) fn player_mut(game: &mut Solo) -> &mut Player {
 }
 
 /// An enemy that stays where it is put and keeps quiet; of the kind that its slot has in an arena.
-pub(super) fn put_enemy(game: &mut Solo, slot: u16, at: Vec2) -> Key {
-    put_kind(game, slot, Kind::of_arena(slot), at)
+pub(super) fn put_enemy(game: &mut SoloGame, slot: u16, at: Vec2) -> Key {
+    put_kind(game, slot, EnemyKind::of_arena(slot), at)
 }
 
 /// An enemy of some kind that stays where it is put and keeps quiet.
-pub(super) fn put_kind(game: &mut Solo, slot: u16, kind: Kind, at: Vec2) -> Key {
+pub(super) fn put_kind(game: &mut SoloGame, slot: u16, kind: EnemyKind, at: Vec2) -> Key {
     let enemies = &mut game.sim_mut().enemies;
     for empty in enemies.len()..=usize::from(slot) {
         let mut nobody = Enemy::posted(empty as u16, kind, Vec2::ZERO);
@@ -123,10 +124,10 @@ pub(super) fn put_kind(game: &mut Solo, slot: u16, kind: Kind, at: Vec2) -> Key 
 }
 
 /// A bullet that stays where it is put.
-pub(super) fn put_bullet(game: &mut Solo, key: Key, at: Vec2) {
+pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
     game.sim_mut().bullets.push(Bullet {
         key,
-        kind: Kind::Gunner,
+        kind: EnemyKind::Gunner,
         at,
         step: Vec2::ZERO,
         ends: Tick::MAX,
@@ -134,7 +135,7 @@ pub(super) fn put_bullet(game: &mut Solo, key: Key, at: Vec2) {
 }
 
 /// A shot of a blaster that stays where it is put.
-pub(super) fn put_shot(game: &mut Solo, owner: PlayerId, at: Vec2) {
+pub(super) fn put_shot(game: &mut SoloGame, owner: PlayerId, at: Vec2) {
     let now = game.world().tick();
     let weapon = Weapon::Blaster;
     let mut shot = Shot::fired(owner, u32::MAX, weapon, at, Vec2::ZERO, now, &rules());
@@ -143,7 +144,7 @@ pub(super) fn put_shot(game: &mut Solo, owner: PlayerId, at: Vec2) {
 }
 
 /// Something that lies where it is put; each has a name of its own.
-pub(super) fn put_item(game: &mut Solo, item: Item, at: Vec2) -> Key {
+pub(super) fn put_item(game: &mut SoloGame, item: Item, at: Vec2) -> Key {
     let sim = game.sim_mut();
     let n = sim.pickups.last().map_or(1, |last| last.key.n + 1);
     let key = Key::new(9_999, n);

@@ -4,12 +4,14 @@ use glam::Vec2;
 use twinstep_core::frame::{Learned, PlayerSet};
 use twinstep_core::{Key, Mwc, PlayerId, Tick, codec};
 
-use super::testing::Solo;
-use super::{Arbiter, Body, Bot, Game, Luck, Outcome, Phase, Query, Rules, Sticks, speculate};
+use super::testing::SoloGame;
+use super::{
+    Arbiter, Bot, Game, Luck, Outcome, Query, RoundPhase, Rules, Sticks, Victim, speculate,
+};
 
 /// A match of bots, with a server's resolver.
 struct Match {
-    game: Solo,
+    game: SoloGame,
     rules: Rules,
     bots: Vec<(PlayerId, Bot)>,
     arbiter: Arbiter,
@@ -22,7 +24,7 @@ impl Match {
     }
 
     fn by(rules: Rules, bots: u8, seed: u64) -> Match {
-        let mut game = Solo::new(Game::new(&rules, seed), rules.clone());
+        let mut game = SoloGame::new(Game::new(&rules, seed), rules.clone());
         let luck = Mwc::seed(seed);
         let bots = (0..bots).map(PlayerId).map(|id| {
             game.join(id);
@@ -200,7 +202,7 @@ fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
             };
             hit += hits
                 .iter()
-                .filter(|hit| !matches!(hit.body, Body::Barrel(_)))
+                .filter(|hit| !matches!(hit.body, Victim::Barrel(_)))
                 .count();
             assert_eq!(
                 speculate(game.game.sim(), &game.rules, &open.query),
@@ -218,13 +220,13 @@ fn a_guess_of_the_own_tick_is_what_the_server_answers_in_play() {
 }
 
 /// How a round of bots ends, and after how many seconds; the server's word is instant.
-fn round(bots: u8, seed: u64) -> (Phase, u32) {
+fn round(bots: u8, seed: u64) -> (RoundPhase, u32) {
     let mut game = Match::by(Rules::campaign(), bots, seed);
     game.screens();
     loop {
         game.step();
         let (phase, seconds) = (game.game.sim().phase, game.game.world().tick().0 / 60);
-        if matches!(phase, Phase::Won | Phase::Lost) || seconds >= 600 {
+        if matches!(phase, RoundPhase::Won | RoundPhase::Lost) || seconds >= 600 {
             return (phase, seconds);
         }
     }
@@ -238,16 +240,17 @@ fn a_round_is_won_or_lost_within_minutes() {
         for seed in 1..=24 {
             let (phase, seconds) = round(bots, seed);
             assert!(
-                matches!(phase, Phase::Won | Phase::Lost) && (180..=480).contains(&seconds),
+                matches!(phase, RoundPhase::Won | RoundPhase::Lost)
+                    && (180..=480).contains(&seconds),
                 "{bots} bots, seed {seed}: {phase:?} after {seconds} s"
             );
             ends.push(phase);
-            if ends.contains(&Phase::Won) && ends.contains(&Phase::Lost) {
+            if ends.contains(&RoundPhase::Won) && ends.contains(&RoundPhase::Lost) {
                 break;
             }
         }
-        assert!(ends.contains(&Phase::Won), "{bots} bots never win");
-        assert!(ends.contains(&Phase::Lost), "{bots} bots never lose");
+        assert!(ends.contains(&RoundPhase::Won), "{bots} bots never win");
+        assert!(ends.contains(&RoundPhase::Lost), "{bots} bots never lose");
     }
 }
 
@@ -260,7 +263,7 @@ fn bots_play_round_after_round() {
         let before = game.game.sim().phase;
         game.step();
         let sim = game.game.sim();
-        if sim.phase != before && matches!(sim.phase, Phase::Won | Phase::Lost) {
+        if sim.phase != before && matches!(sim.phase, RoundPhase::Won | RoundPhase::Lost) {
             rounds.push(sim.round);
         }
     }

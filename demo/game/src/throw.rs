@@ -5,16 +5,16 @@
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both begin with the same push, so the guess starts right and drifts by the luck that nobody can know; the
-//! view's smoother carries what was shown over to what is true. Referees judge an owner's answer by what is
-//! possible, not by the guess.
+//! Both begin with the same push, so the guess starts right. It drifts by the luck that nobody can know, and the view
+//! smooths what was shown towards what is true. The referee accepts an owner's answer if it is possible; it need not
+//! equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
 
 use super::blast;
 use super::bomb::Bomb;
-use super::hit::Hit;
+use super::hit::BlastHit;
 use super::query::Outcome;
 use super::rules::{Rules, Tuning};
 use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
@@ -38,7 +38,7 @@ const GRAIN: f32 = 0.1;
 
 /// What a blast gives to a thing that it hits, in units per tick: away from its middle, at its edge a quarter of
 /// what it gives there.
-pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &Hit, tuning: &Tuning) -> Vec2 {
+pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &BlastHit, tuning: &Tuning) -> Vec2 {
     let away = (at - center).normalize_or(Vec2::X);
     let part = f32::from(hit.distance_8ths) / (8.0 * bomb.radius(tuning));
     away * tuning.toss_speed * (1.0 - 0.75 * part.clamp(0.0, 1.0))
@@ -63,7 +63,13 @@ pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
 /// end of the tick that asked, and whom it thinks the blast hits.
 ///
 /// Cost: for each thing that is thrown, 60 times a look at all walls.
-pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, hits: &[Hit]) -> Outcome {
+pub(super) fn guess(
+    game: &Game,
+    rules: &Rules,
+    bomb: Bomb,
+    at: Vec2,
+    hits: &[BlastHit],
+) -> Outcome {
     let mut throws = ArrayVec::new();
     for (prop, from, hit) in thrown(game, hits) {
         if throws.is_full() {
@@ -88,8 +94,8 @@ pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, hits: &[Hi
 /// Whom of those that a blast hits it throws, nearest first: what it is, where it lies, how it was hit.
 pub(super) fn thrown<'a>(
     game: &'a Game,
-    hits: &'a [Hit],
-) -> impl Iterator<Item = (Prop, Vec2, &'a Hit)> {
+    hits: &'a [BlastHit],
+) -> impl Iterator<Item = (Prop, Vec2, &'a BlastHit)> {
     hits.iter().filter_map(|hit| {
         let prop = Prop::of(hit.body)?;
         Some((prop, place_of(game, prop)?, hit))
@@ -218,13 +224,13 @@ mod tests {
     const BOMB: Bomb = Bomb::Barrel(3);
 
     /// A barrel two units from where something goes off.
-    fn field(offset: Vec2) -> Solo {
+    fn field(offset: Vec2) -> SoloGame {
         let mut game = with_player(quiet());
         game.sim_mut().barrels[6].at = MIDDLE + offset;
         game
     }
 
-    fn guessed(game: &Solo) -> ArrayVec<Throw, TOSSED_MAX> {
+    fn guessed(game: &SoloGame) -> ArrayVec<Throw, TOSSED_MAX> {
         let (sim, rules) = (game.sim(), rules());
         let hits = blast::guess(sim, &rules, BOMB, MIDDLE);
         match guess(sim, &rules, BOMB, MIDDLE, &hits) {

@@ -1,6 +1,6 @@
 //! The toss: barrels and crates that a blast throws about.
 //!
-//! Where they fly is a matter of bodies that bounce, and a little of luck: not ours to compute. So a blast with
+//! Where they fly is decided by bouncing bodies and a little luck, and a step must not compute that. So a blast with
 //! something to throw asks twice, and the answer to `Query::Toss` is a path for each that moved:
 //!
 //! ```text

@@ -1,7 +1,8 @@
-//! Numbers that travel: whole ones, since what crosses the wire is compared (`Eq` bars floats).
+//! Numbers for the wire. They are whole numbers, because whatever crosses the wire is compared by `Eq`, which floats do
+//! not have.
 //!
-//! The simulation itself computes in `f32` units (one unit is about a player's width); only what enters a
-//! pad, a query, an outcome or a cue passes through here.
+//! The simulation computes in `f32` units; one unit is about a player's width. Only pads, queries, outcomes and cues
+//! use the numbers of this file.
 
 use core::f32::consts::TAU;
 

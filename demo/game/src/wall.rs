@@ -1,6 +1,6 @@
 //! Walls: what a solid box does to a moving disc, to a bullet and to a line of sight.
 //!
-//! Crates are such boxes as well, for as long as they stand; so all that is solid is asked here.
+//! A crate is such a box while it stands. So all questions about solid things are answered here.
 
 use glam::Vec2;
 use serde::Serialize;

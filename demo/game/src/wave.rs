@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::kind::Kind;
+use super::kind::EnemyKind;
 
 /// Enemies that come together. The next wave waits until all of this one are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct Wave {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// What they are.
-    pub kind: Kind,
+    pub kind: EnemyKind,
     /// How many come for one player.
     pub count: u16,
     /// From the wave's beginning to the first one's arrival.
@@ -30,7 +30,7 @@ impl Group {
     /// How many come for so many players. There is only ever one boss.
     #[must_use]
     pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
-        if self.kind == Kind::Boss {
+        if self.kind == EnemyKind::Boss {
             return self.count;
         }
         let more = crowd_percent * (players.max(1) - 1) as u32;
@@ -58,8 +58,8 @@ impl Wave {
 
 /// The round that comes with the game.
 pub(super) fn campaign() -> Vec<Wave> {
-    use Kind::{Boss, Charger, Gunner, Sapper, Spinner, Urchin};
-    let wave = |groups: &[(Kind, u16, u32, u32)]| Wave {
+    use EnemyKind::{Boss, Charger, Gunner, Sapper, Spinner, Urchin};
+    let wave = |groups: &[(EnemyKind, u16, u32, u32)]| Wave {
         groups: groups
             .iter()
             .map(|&(kind, count, after_ticks, every_ticks)| Group {
@@ -114,9 +114,13 @@ mod tests {
     fn a_round_shows_every_kind_and_ends_with_a_boss() {
         let waves = campaign();
         let kinds = waves.iter().flat_map(|wave| &wave.groups);
-        let kinds: std::collections::BTreeSet<Kind> = kinds.map(|group| group.kind).collect();
-        assert!(kinds.iter().eq(&Kind::ALL));
-        let boss = |wave: &Wave| wave.groups.iter().any(|group| group.kind == Kind::Boss);
+        let kinds: std::collections::BTreeSet<EnemyKind> = kinds.map(|group| group.kind).collect();
+        assert!(kinds.iter().eq(&EnemyKind::ALL));
+        let boss = |wave: &Wave| {
+            wave.groups
+                .iter()
+                .any(|group| group.kind == EnemyKind::Boss)
+        };
         assert_eq!(waves.iter().position(boss), Some(waves.len() - 1));
     }
 
@@ -128,7 +132,7 @@ mod tests {
                 let [one, four, eight] = [1, 4, 8].map(|players| group.total(players, percent));
                 assert_eq!(one, group.count);
                 let last = |total: u16| group.arrival_ticks(total - 1, total);
-                if group.kind == Kind::Boss {
+                if group.kind == EnemyKind::Boss {
                     assert_eq!((four, eight), (1, 1));
                 } else {
                     assert!(

@@ -118,13 +118,13 @@ impl Weapon {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, SHOT_RADIUS};
+    use super::super::{EnemyKind, SHOT_RADIUS};
     use super::*;
 
     #[test]
     fn no_shot_jumps_over_an_enemy() {
         for weapon in Weapon::ALL {
-            for kind in Kind::ALL {
+            for kind in EnemyKind::ALL {
                 assert!(weapon.speed() < 2.0 * (kind.radius() + SHOT_RADIUS));
             }
         }

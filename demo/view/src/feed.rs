@@ -1,9 +1,11 @@
 //! [`Feed`]: what a view draws from, be it a match that is played or one that was.
 //!
 //! ```text
-//!   hands ── pads, orders ──▶ Live ──▶ Line: a client over UDP, or a rehearsal ─┐
-//!                                                                              ├─▶ Feed ──▶ terminal, window
-//!   keys ── pause, speed, seek ──▶ Playback ◀── a journal ──────────────────────┘
+//!                                   Feed
+//!   hands ── pads, orders ──▶  Client (sockets, clock) ──┐
+//!                              Rehearsal (neither) ──────┼─▶ Session ─▶ Showing ─┐
+//!                                                                                ├─▶ News ──▶ terminal, window
+//!   keys ── pause, speed, seek ──▶ Playback ◀── a journal ───────────────────────┘
 //! ```
 //!
 //! Invariant: a view knows of no session, packet or file. Each frame it calls [`Feed::advance`], takes cues and
@@ -12,13 +14,13 @@
 
 mod clock;
 mod companion;
-mod frame;
 mod gauges;
 mod lagged;
-mod live;
+mod news;
 mod notice;
 mod playback;
 mod save;
+mod showing;
 #[cfg(test)]
 mod tests;
 
@@ -26,63 +28,116 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg_game::{Command, Cue, Game, GameShow, Pad, Pose, Rules, ShowKey, poses};
-use twinstep_client::Client;
+use powderkeg_game::{BarrelStage, Command, Cue, Game, GameShow, Pad, Pose, Rules, ShowKey, poses};
 use twinstep_client::client::Ended;
 use twinstep_client::cues::CueEvent;
 use twinstep_client::smooth::Placed;
 use twinstep_client::stats::SessionStats;
+use twinstep_client::{Client, Session};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
+use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
-pub use clock::Clock;
+pub use clock::ReplayClock;
 pub use companion::Companion;
-use frame::Frame;
 pub use gauges::{Gauges, Rates, Reading};
-pub use live::{Line, Live};
+use news::News;
 pub use notice::{Note, Notice, Surplus};
 pub use playback::{Playback, Speed};
 pub use save::SaveError;
+use showing::Showing;
 
 /// See the [module](self).
 pub struct Feed {
     source: Source,
     rules: Arc<Rules>,
+    /// The simulated link, by name; none: the link is real, or there is none.
+    link: Option<String>,
     now: Duration,
-    frame: Frame,
+    showing: Showing,
+    news: News,
     gauges: Gauges,
+    unused: Surplus,
     score: u32,
 }
 
 enum Source {
-    Live(Box<Live>),
-    Playback(Box<Playback>, Clock),
+    Client(Box<Client<Game, GameShow>>),
+    Rehearsal(Box<Rehearsal>),
+    Replay(Box<Playback>, ReplayClock),
+}
+
+impl Source {
+    /// The session of who plays here; none in a replay.
+    fn session(&self) -> Option<&Session<Game, GameShow>> {
+        match self {
+            Source::Client(client) => Some(&client.session),
+            Source::Rehearsal(rehearsal) => Some(rehearsal.session()),
+            Source::Replay(..) => None,
+        }
+    }
+
+    fn session_mut(&mut self) -> Option<&mut Session<Game, GameShow>> {
+        match self {
+            Source::Client(client) => Some(&mut client.session),
+            Source::Rehearsal(rehearsal) => Some(rehearsal.session_mut()),
+            Source::Replay(..) => None,
+        }
+    }
 }
 
 impl Feed {
-    /// Draws from a match that is played.
+    /// Draws from a match that is played over a network. `link` names its simulated link; `None`: the link is real, and
+    /// cannot be switched.
     #[must_use]
-    pub fn live(live: Live, rules: Arc<Rules>) -> Feed {
-        Feed::of(Source::Live(Box::new(live)), rules)
+    pub fn client(client: Client<Game, GameShow>, rules: Arc<Rules>, link: Option<String>) -> Feed {
+        let source = Source::Client(Box::new(client));
+        Feed {
+            link,
+            ..Feed::of(source, rules)
+        }
+    }
+
+    /// Draws from a match that is played in this process and in virtual time. `link` names its link; `None`: it cannot
+    /// be switched.
+    #[must_use]
+    pub fn rehearsal(rehearsal: Rehearsal, link: Option<String>) -> Feed {
+        let rules = Arc::clone(rehearsal.rules());
+        let source = Source::Rehearsal(Box::new(rehearsal));
+        Feed {
+            link,
+            ..Feed::of(source, rules)
+        }
     }
 
     /// Draws from a match that was played, by the given clock.
     #[must_use]
-    pub fn playback(playback: Playback, clock: Clock) -> Feed {
+    pub fn playback(playback: Playback, clock: ReplayClock) -> Feed {
         let rules = Arc::clone(playback.rules());
-        Feed::of(Source::Playback(Box::new(playback), clock), rules)
+        Feed::of(Source::Replay(Box::new(playback), clock), rules)
     }
 
     fn of(source: Source, rules: Arc<Rules>) -> Feed {
         Feed {
             source,
             rules,
+            link: None,
             now: Duration::ZERO,
-            frame: Frame::default(),
+            showing: Showing::new(),
+            news: News::default(),
             gauges: Gauges::default(),
+            unused: Surplus::default(),
             score: 0,
         }
+    }
+
+    /// With so many names given for this screen: if it has fewer seats, that is told.
+    #[must_use]
+    pub fn with_names(self, names: usize) -> Feed {
+        let unused = Surplus::of(names);
+        Feed { unused, ..self }
     }
 
     /// Lets everything happen that is due. `pads` are what the players here hold, by seat; who is missing holds
@@ -91,29 +146,59 @@ impl Feed {
     /// # Errors
     /// The match is over for this screen; what it showed last stays. A replay never ends.
     pub fn advance(&mut self, pads: &[Pad]) -> Result<(), Ended> {
+        let pad = |seat: usize| pads.get(seat).copied().unwrap_or_default();
         let played = match &mut self.source {
-            Source::Live(live) => {
-                let played = live.advance(pads, &mut self.frame);
-                self.now = live.now();
-                self.gauges.read(self.now, &live.stats());
+            Source::Client(client) => {
+                let played = client.advance(pad);
+                self.now = client.now();
                 played
             }
-            Source::Playback(playback, clock) => {
+            Source::Rehearsal(rehearsal) => {
+                let played = rehearsal.advance(pad);
+                self.now = rehearsal.now();
+                played
+            }
+            Source::Replay(playback, clock) => {
                 self.now = clock.tick();
-                playback.advance(self.now, &mut self.frame);
+                playback.advance(self.now, &mut self.news);
                 Ok(())
             }
         };
+        if played.is_ok() {
+            self.listen();
+        }
+        if let Some(session) = self.source.session() {
+            self.gauges.read(self.now, &session.stats());
+        }
         self.score = self.game().map_or(self.score, |game| game.score);
         played
+    }
+
+    /// Takes what the session has to show and to tell, if there is one.
+    fn listen(&mut self) {
+        let Some(session) = self.source.session_mut() else {
+            return;
+        };
+        self.showing.take(self.now, session, &mut self.news);
+        let tick = session.prediction().map(|world| world.tick());
+        let tick = tick.unwrap_or_default();
+        while let Some(event) = session.poll_event() {
+            if let Some(words) = notice::words(&event) {
+                let words = words.to_owned();
+                self.news.note(Note { tick, words });
+            }
+        }
+        if let Some(words) = self.unused.noticed(session.seats().len()) {
+            self.news.note(Note { tick, words });
+        }
     }
 
     /// The client that plays, for whoever plays on without a view; none: it is a replay or a rehearsal.
     #[must_use]
     pub fn into_client(self) -> Option<Client<Game, GameShow>> {
         match self.source {
-            Source::Live(live) => live.into_client(),
-            Source::Playback(..) => None,
+            Source::Client(client) => Some(*client),
+            Source::Rehearsal(_) | Source::Replay(..) => None,
         }
     }
 
@@ -138,34 +223,39 @@ impl Feed {
     /// What is drawn where, by key: between ticks, and smoothed.
     #[must_use]
     pub fn shown(&self) -> &[(ShowKey, Placed)] {
-        &self.frame.shown
+        &self.news.shown
     }
 
     /// The state behind the picture: the prediction's, or the authority's where prediction is off, or the replay's.
     #[must_use]
     pub fn game(&self) -> Option<&Game> {
-        match &self.source {
-            Source::Live(live) => live.world().map(|world| world.sim()),
-            Source::Playback(playback, _) => Some(playback.game()),
+        match self.replay() {
+            None => self.world().map(|world| world.sim()),
+            Some(playback) => Some(playback.game()),
         }
     }
 
     /// The tick of that state.
     #[must_use]
     pub fn tick(&self) -> Tick {
-        match &self.source {
-            Source::Live(live) => live.world().map_or(Tick(0), |world| world.tick()),
-            Source::Playback(playback, _) => playback.tick(),
+        match self.replay() {
+            None => self.world().map(|world| world.tick()).unwrap_or_default(),
+            Some(playback) => playback.tick(),
         }
+    }
+
+    /// The world of the session that is shown.
+    fn world(&self) -> Option<&World<Game>> {
+        self.showing.world(self.source.session()?)
     }
 
     /// How long until the next round begins although not all are ready; `None`: not before all are.
     #[must_use]
     pub fn begins_in(&self) -> Option<Duration> {
         let begins = self.game()?.begins_anyway(&self.rules)?;
-        let tick = match &self.source {
-            Source::Live(live) => live.world()?.turn().cadence.tick(),
-            Source::Playback(playback, _) => playback.tick_length(),
+        let tick = match self.replay() {
+            None => self.world()?.turn().cadence.tick(),
+            Some(playback) => playback.tick_length(),
         };
         Some(tick * begins.0.saturating_sub(self.tick().0))
     }
@@ -173,66 +263,61 @@ impl Feed {
     /// Hands out where the authority has everything: the lagged truth behind a prediction. Nothing in a replay,
     /// which is nothing but truth.
     pub fn ghosts(&self, put: impl FnMut(ShowKey, Pose)) {
-        if let Source::Live(live) = &self.source
-            && let Some(authority) = live.authority()
-        {
-            poses(authority, |_| true, put);
+        let authority = self.source.session().and_then(Session::authority);
+        if let Some(authority) = authority {
+            poses(authority.sim(), |_| true, put);
         }
     }
 
     /// The next cue that started, was confirmed, or was cancelled.
     pub fn poll_cue(&mut self) -> Option<CueEvent<Cue>> {
-        self.frame.cues.pop_front()
+        self.news.cues.pop_front()
     }
 
     /// The next thing to tell the player in words.
     pub fn poll_note(&mut self) -> Option<Note> {
-        self.frame.notes.pop_front()
+        self.news.notes.pop_front()
     }
 
     /// What stands between the player and the match, if anything does.
     #[must_use]
     pub fn notice(&self) -> Option<Notice> {
-        match &self.source {
-            Source::Live(live) => live.notice(self.gauges.silent(self.now)),
-            Source::Playback(playback, _) => playback.fault().map(Notice::Damaged),
+        if let Some(playback) = self.replay() {
+            return playback.fault().map(Notice::Damaged);
         }
+        Notice::of(self.source.session()?, self.gauges.silent(self.now))
     }
 
     /// The players at this screen, by seat; none in a replay.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
-        match &self.source {
-            Source::Live(live) => live.seats(),
-            Source::Playback(..) => &[],
-        }
+        self.source.session().map_or(&[], Session::seats)
     }
 
     /// Who plays, in the order of their numbers.
     #[must_use]
     pub fn company(&self) -> Vec<Companion> {
-        match &self.source {
-            Source::Live(live) => live.company(),
-            Source::Playback(playback, _) => playback.company(),
+        match self.replay() {
+            None => self
+                .source
+                .session()
+                .map_or_else(Vec::new, Companion::all_of),
+            Some(playback) => playback.company(),
         }
     }
 
     /// Those of a set of players whom the match waits for.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
-        match &self.source {
-            Source::Live(live) => live.waiting(),
-            Source::Playback(..) => PlayerSet::default(),
-        }
+        self.source
+            .session()
+            .map_or_else(PlayerSet::default, Session::waiting)
     }
 
     /// What the session counted; none in a replay.
     #[must_use]
     pub fn stats(&self) -> Option<SessionStats> {
-        match &self.source {
-            Source::Live(live) => Some(live.stats()),
-            Source::Playback(..) => None,
-        }
+        self.source.session().map(Session::stats)
     }
 
     /// Those numbers over the last 10 s.
@@ -243,82 +328,87 @@ impl Feed {
 
     /// Gives an order of a player at this screen; if it is not taken, a note says why.
     pub fn order(&mut self, seat: usize, command: Command) {
-        if let Source::Live(live) = &mut self.source {
-            live.order(seat, command, &mut self.frame);
+        let ordered = self
+            .source
+            .session_mut()
+            .map(|session| session.command(seat, command));
+        if let Some(Err(error)) = ordered {
+            self.tell(error.to_string());
         }
     }
 
     /// Orders the nearest barrel in reach to be lit; if there is none, a note says so.
     pub fn light(&mut self, seat: usize) {
-        if let Source::Live(live) = &mut self.source {
-            live.light(seat, &self.rules, &mut self.frame);
+        if self.source.session().is_none() {
+            return;
+        }
+        let (player, game) = (self.seats().get(seat), self.game());
+        let nearest = player
+            .zip(game)
+            .and_then(|(player, game)| nearest_barrel(game, &self.rules, *player));
+        match nearest {
+            Some(barrel) => self.order(seat, Command::Light { barrel }),
+            None => self.tell("no barrel in reach".to_owned()),
         }
     }
 
     /// The name of the simulated link; `None`: the link is real, or this is a replay.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
-        match &self.source {
-            Source::Live(live) => live.link(),
-            Source::Playback(..) => None,
-        }
+        self.link.as_deref()
     }
 
     /// Plays over another preset of [`LinkProfile::PRESETS`] from now on, if the link is a simulated one.
     pub fn set_link(&mut self, preset: usize) {
-        if let (Source::Live(live), Some((name, profile))) =
-            (&mut self.source, LinkProfile::PRESETS.get(preset))
-        {
-            live.set_link(name, *profile);
+        let (Some(link), Some((name, profile))) =
+            (&mut self.link, LinkProfile::PRESETS.get(preset))
+        else {
+            return;
+        };
+        (*name).clone_into(link);
+        match &mut self.source {
+            Source::Client(client) => client.transport().set_profile(*profile),
+            Source::Rehearsal(rehearsal) => rehearsal.set_link(*profile),
+            Source::Replay(..) => {}
         }
     }
 
     /// Whether the prediction is shown, else the authority: what plain lockstep would feel like.
     #[must_use]
     pub fn predicts(&self) -> bool {
-        match &self.source {
-            Source::Live(live) => live.predicts(),
-            Source::Playback(..) => false,
-        }
+        self.replay().is_none() && self.showing.predicts()
     }
 
     /// Shows the prediction, or the authority alone.
     pub fn set_predicts(&mut self, predicts: bool) {
-        if let Source::Live(live) = &mut self.source {
-            live.set_predicts(predicts, &mut self.frame);
-        }
+        self.showing.set_predicts(predicts, &mut self.news);
     }
 
     /// Whether corrections of the picture are smoothed.
     #[must_use]
     pub fn smooths(&self) -> bool {
-        match &self.source {
-            Source::Live(live) => live.smooths(),
-            Source::Playback(..) => false,
-        }
+        self.replay().is_none() && self.showing.smooths()
     }
 
     /// Smooths corrections of the picture, or lets it jump.
     pub fn set_smooths(&mut self, smooths: bool) {
-        if let Source::Live(live) = &mut self.source {
-            live.set_smooths(smooths);
-        }
+        self.showing.set_smooths(smooths);
     }
 
     /// The replay's controls; `None`: the match is played.
     #[must_use]
     pub fn replay(&self) -> Option<&Playback> {
         match &self.source {
-            Source::Live(_) => None,
-            Source::Playback(playback, _) => Some(playback),
+            Source::Client(_) | Source::Rehearsal(_) => None,
+            Source::Replay(playback, _) => Some(playback),
         }
     }
 
     /// The replay's controls; `None`: the match is played.
     pub fn replay_mut(&mut self) -> Option<&mut Playback> {
         match &mut self.source {
-            Source::Live(_) => None,
-            Source::Playback(playback, _) => Some(playback),
+            Source::Client(_) | Source::Rehearsal(_) => None,
+            Source::Replay(playback, _) => Some(playback),
         }
     }
 
@@ -328,10 +418,7 @@ impl Feed {
     /// # Errors
     /// There is nothing to save, or it cannot be written.
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
-        let recording = match &self.source {
-            Source::Live(live) => live.recording(),
-            Source::Playback(..) => None,
-        };
+        let recording = self.source.session().and_then(Session::recording);
         let journal = recording.ok_or(SaveError::Nothing)?;
         save::save(journal, folder, unix_now())
     }
@@ -342,14 +429,32 @@ impl Feed {
             Ok(path) => format!("replay saved: {}", path.display()),
             Err(error) => error.to_string(),
         };
-        let tick = self.tick();
-        self.frame.note(Note { tick, words });
+        self.tell(words);
     }
 
     /// Says goodbye to the server, if there is one.
     pub fn leave(&mut self) {
-        if let Source::Live(live) = &mut self.source {
-            live.leave();
+        match &mut self.source {
+            Source::Client(client) => client.leave(),
+            Source::Rehearsal(rehearsal) => rehearsal.leave(),
+            Source::Replay(..) => {}
         }
     }
+
+    fn tell(&mut self, words: String) {
+        let tick = self.tick();
+        self.news.note(Note { tick, words });
+    }
+}
+
+/// The nearest barrel that a player can light.
+fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
+    let at = game.players.get(&player)?.at;
+    let barrels = game.barrels.iter().zip(0..);
+    barrels
+        .filter(|(barrel, _)| barrel.stage == BarrelStage::Whole)
+        .map(|(barrel, n)| (barrel.at.distance(at), n))
+        .filter(|(distance, _)| *distance <= rules.tuning.light_reach)
+        .min_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, n)| n)
 }

@@ -5,8 +5,9 @@
 //!                then the session at this screen: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
-//! the same pictures, on every machine, as fast as it can draw: for pictures in documents, and for tests of views.
+//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives the
+//! same pictures on every machine, as fast as the machine draws. The pictures of documents and the tests of views use
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,6 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_server::{Match, Output, PeerId};
-
-use crate::feed::Line;
 
 /// Parts of a frame in which packets move.
 const PARTS: u32 = 8;
@@ -62,7 +61,7 @@ impl Setup {
 }
 
 /// A session and its link.
-struct Member {
+struct RehearsalMember {
     peer: PeerId,
     session: Session<Game, GameShow>,
     net: SimLink,
@@ -73,7 +72,7 @@ struct Member {
 pub struct Rehearsal {
     server: Match<Game>,
     /// The one at this screen first.
-    members: Vec<Member>,
+    members: Vec<RehearsalMember>,
     rules: Arc<Rules>,
     frame: Duration,
     now: Duration,
@@ -119,7 +118,7 @@ impl Rehearsal {
             let names = setup.names.iter().filter(|_| !is_bot);
             let config = terms::session(&rules).names(names.map(String::as_str));
             let config = if is_bot { config } else { config.recorded(0) };
-            Member {
+            RehearsalMember {
                 peer,
                 session: Session::new(config).expect("rules without a NaN"),
                 net: SimLink::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
@@ -160,6 +159,59 @@ impl Rehearsal {
         self.members.remove(1 + nth);
     }
 
+    /// A frame goes by; `pad` tells what a seat's player holds.
+    ///
+    /// # Errors
+    /// Playing is over; it says so from then on.
+    pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), Ended> {
+        for part in 0..PARTS {
+            self.now += self.frame / PARTS;
+            self.serve();
+            // Each bot in a phase of its own.
+            for at in 1..self.members.len() {
+                if at as u32 % PARTS == part {
+                    self.play_bot(at);
+                }
+            }
+        }
+        Ok(self.play(0, pad)?)
+    }
+
+    /// Time since it began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The session at this screen.
+    #[must_use]
+    pub fn session(&self) -> &Session<Game, GameShow> {
+        &self.members[0].session
+    }
+
+    /// The session at this screen.
+    pub fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
+        &mut self.members[0].session
+    }
+
+    /// Everybody plays over such a link from now on.
+    pub fn set_link(&mut self, profile: LinkProfile) {
+        for member in &mut self.members {
+            member.net.set_profile(profile);
+        }
+    }
+
+    /// The session at this screen says goodbye.
+    pub fn leave(&mut self) {
+        self.members[0].session.leave();
+    }
+
+    /// The rules that it is played by.
+    #[must_use]
+    pub fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
     fn serve(&mut self) {
         for member in &mut self.members {
             while let Some(bytes) = member.net.up.poll(self.now) {
@@ -192,15 +244,15 @@ impl Rehearsal {
         });
         let (pad, order) = thought.unwrap_or_default();
         // A bot whose session is over stands still.
-        let _ = self.play(at, &|_| pad);
+        let _ = self.play(at, |_| pad);
         if let Some(order) = order {
             // An order too many is an order not given.
             let _ = self.members[at].session.command(0, order);
         }
     }
 
-    fn play(&mut self, at: usize, pad: &dyn Fn(usize) -> Pad) -> Result<(), Closed> {
-        let Member { session, net, .. } = &mut self.members[at];
+    fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), Closed> {
+        let RehearsalMember { session, net, .. } = &mut self.members[at];
         while let Some(bytes) = net.down.poll(self.now) {
             session.handle(self.now, bytes);
         }
@@ -214,43 +266,5 @@ impl Rehearsal {
             while session.poll_event().is_some() {}
         }
         played
-    }
-}
-
-impl Line for Rehearsal {
-    fn advance(&mut self, pad: &dyn Fn(usize) -> Pad) -> Result<(), Ended> {
-        for part in 0..PARTS {
-            self.now += self.frame / PARTS;
-            self.serve();
-            // Each bot in a phase of its own.
-            for at in 1..self.members.len() {
-                if at as u32 % PARTS == part {
-                    self.play_bot(at);
-                }
-            }
-        }
-        Ok(self.play(0, pad)?)
-    }
-
-    fn now(&self) -> Duration {
-        self.now
-    }
-
-    fn session(&self) -> &Session<Game, GameShow> {
-        &self.members[0].session
-    }
-
-    fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
-        &mut self.members[0].session
-    }
-
-    fn set_link(&mut self, profile: LinkProfile) {
-        for member in &mut self.members {
-            member.net.set_profile(profile);
-        }
-    }
-
-    fn leave(&mut self) {
-        self.members[0].session.leave();
     }
 }

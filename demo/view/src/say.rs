@@ -1,7 +1,8 @@
 //! What is printed: the one way to standard output and standard error.
 //!
-//! Whatever is in it (a journal's reason, a path, a player's name), nothing of it steers the terminal: see
-//! [`twinstep_core::text`]. And nobody has to listen: a reader who has gone away ends no match and is no error.
+//! Nothing that is printed can control the terminal, whatever it contains (a path, a player's name, an error of a
+//! journal): see [`twinstep_core::text`]. If the reader of the output has gone away, that is no error, and the match
+//! goes on.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};

@@ -12,7 +12,7 @@
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 
 use crate::rules::Tuning;
-use crate::state::{Fate, Former, Game, Phase, Player, Timer};
+use crate::state::{Fate, Former, Game, Player, RoundPhase, Timer};
 
 /// An arena has no rounds that would end it: there a seat forgets wounds after so long.
 const FORGOTTEN_TICKS: u32 = 3_600;
@@ -76,7 +76,7 @@ impl Game {
         let fate = former.map_or(Fate::Well, |former| self.what_is_left_of(&former, now));
         let mut player = Player::after(former);
         player.at = player.spawn(id, frame.rules());
-        let costs_lives = self.phase.is_dangerous() && self.phase != Phase::Endless;
+        let costs_lives = self.phase.is_dangerous() && self.phase != RoundPhase::Endless;
         player.is_out = costs_lives && (self.lives == 0 || matches!(fate, Fate::Out(_)));
         let (is_out, key) = (player.is_out, player.life_key(id));
         self.players.insert(id, player);
@@ -99,12 +99,12 @@ impl Game {
 
     /// What still holds of it: what happened in another round, or in a wave that is over, does not.
     fn what_is_left_of(&self, former: &Former, now: Tick) -> Fate {
-        let is_long_ago = self.phase == Phase::Endless && now >= former.left + FORGOTTEN_TICKS;
+        let is_long_ago = self.phase == RoundPhase::Endless && now >= former.left + FORGOTTEN_TICKS;
         match former.fate {
             _ if former.round != self.round || !self.phase.is_dangerous() || is_long_ago => {
                 Fate::Well
             }
-            Fate::Out(wave) if wave != self.wave || self.phase != Phase::Wave => Fate::Well,
+            Fate::Out(wave) if wave != self.wave || self.phase != RoundPhase::Wave => Fate::Well,
             fate => fate,
         }
     }
@@ -119,25 +119,25 @@ mod tests {
     use super::*;
 
     /// ONE, whom anything can hurt, with so much health.
-    fn hurt_to(health: i16) -> Solo {
+    fn hurt_to(health: i16) -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);
         player_mut(&mut game).health = health;
         game
     }
 
-    fn come_again(game: &mut Solo, after_ticks: u32) {
+    fn come_again(game: &mut SoloGame, after_ticks: u32) {
         game.leave(ONE).run(after_ticks);
         game.join(ONE).step();
     }
 
     /// Deaths of ONE and TWO in 300 s, in which each is hit once in two seconds, and ONE does `trick` before each hit
     /// and after.
-    fn deaths(trick: impl Fn(&mut Solo, bool)) -> [u32; 2] {
+    fn deaths(trick: impl Fn(&mut SoloGame, bool)) -> [u32; 2] {
         let mut game = quiet();
         game.join(ONE).join(TWO).step();
         let mut deaths = [0; 2];
-        let mut run = |game: &mut Solo, ticks| {
+        let mut run = |game: &mut SoloGame, ticks| {
             for _ in 0..ticks {
                 for (_, cue) in game.step().cues() {
                     for (n, id) in [ONE, TWO].into_iter().enumerate() {
@@ -260,7 +260,7 @@ mod tests {
         game.join(ONE).join(TWO).step();
         game.command(ONE, Command::Ready)
             .command(TWO, Command::Ready);
-        run_until(&mut game, Phase::Wave);
+        run_until(&mut game, RoundPhase::Wave);
         let lives = game.sim().lives;
         game.hold(ONE, Pad::default());
         player_mut(&mut game).safe_until = Tick(0);

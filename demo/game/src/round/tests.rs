@@ -6,30 +6,30 @@ use glam::Vec2;
 
 use super::super::testing::*;
 use super::*;
-use crate::{Command, Item, Kind, Stage, admit};
+use crate::{BarrelStage, Command, EnemyKind, Item, admit};
 
 /// A short round with ONE and TWO in the lobby.
-fn lobby() -> Solo {
+fn lobby() -> SoloGame {
     let mut game = solo(short());
     game.join(ONE).join(TWO).step();
     game
 }
 
 /// The same in its first wave.
-fn first_wave() -> Solo {
+fn first_wave() -> SoloGame {
     let mut game = lobby();
     game.command(ONE, Command::Ready)
         .command(TWO, Command::Ready)
         .step();
-    run_until(&mut game, Phase::Wave);
+    run_until(&mut game, RoundPhase::Wave);
     game
 }
 
-fn says(game: &Solo, cue: Cue) -> bool {
+fn says(game: &SoloGame, cue: Cue) -> bool {
     game.effects().cues().iter().any(|(_, other)| *other == cue)
 }
 
-fn die(game: &mut Solo, id: PlayerId) {
+fn die(game: &mut SoloGame, id: PlayerId) {
     let by = Key::default();
     game.claim(id, Command::Died { by }).step();
 }
@@ -38,20 +38,23 @@ fn die(game: &mut Solo, id: PlayerId) {
 fn a_round_begins_when_all_are_ready() {
     let mut game = lobby();
     game.run(500);
-    assert_eq!(game.sim().phase, Phase::Lobby);
+    assert_eq!(game.sim().phase, RoundPhase::Lobby);
     game.command(ONE, Command::Ready).step();
     assert!(says(&game, Cue::Ready(ONE)));
     game.command(ONE, Command::Ready)
         .command(TWO, Command::Ready)
         .run(10);
-    assert_eq!(game.sim().phase, Phase::Lobby, "ONE took it back");
+    assert_eq!(game.sim().phase, RoundPhase::Lobby, "ONE took it back");
     game.command(ONE, Command::Ready).step();
     assert!(says(&game, Cue::Countdown));
-    assert_eq!((game.sim().phase, game.sim().round), (Phase::Countdown, 1));
+    assert_eq!(
+        (game.sim().phase, game.sim().round),
+        (RoundPhase::Countdown, 1)
+    );
     let tuning = &short().tuning;
     assert_eq!(game.sim().lives, tuning.lives + 2 * tuning.lives_per_player);
     game.run(tuning.countdown_ticks - 1);
-    assert_eq!(game.sim().phase, Phase::Countdown);
+    assert_eq!(game.sim().phase, RoundPhase::Countdown);
     game.step();
     assert!(says(&game, Cue::WaveBegan(1)));
     game.run(60);
@@ -64,14 +67,14 @@ fn who_leaves_or_is_cut_off_is_not_waited_for() {
     for cut_off in [false, true] {
         let mut game = lobby();
         game.command(ONE, Command::Ready).run(5);
-        assert_eq!(game.sim().phase, Phase::Lobby);
+        assert_eq!(game.sim().phase, RoundPhase::Lobby);
         if cut_off {
             game.sim_mut().players.get_mut(&TWO).unwrap().is_away = true;
         } else {
             game.leave(TWO);
         }
         game.run(2);
-        assert_eq!(game.sim().phase, Phase::Countdown);
+        assert_eq!(game.sim().phase, RoundPhase::Countdown);
     }
 }
 
@@ -85,7 +88,11 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
     }
     game.command(ONE, Command::Ready).step();
     game.run(2 * patience);
-    assert_eq!(game.sim().phase, Phase::Lobby, "one of four is not enough");
+    assert_eq!(
+        game.sim().phase,
+        RoundPhase::Lobby,
+        "one of four is not enough"
+    );
     assert_eq!(game.sim().begins_anyway(&short()), None);
     game.command(TWO, Command::Ready).step();
     let since = game.world().tick().back(1);
@@ -94,9 +101,9 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
     game.command(TWO, Command::Ready).run(10);
     assert_eq!(game.sim().begins_anyway(&short()), None, "TWO took it back");
     game.command(TWO, Command::Ready).run(patience);
-    assert_eq!(game.sim().phase, Phase::Lobby);
+    assert_eq!(game.sim().phase, RoundPhase::Lobby);
     game.step();
-    assert_eq!(game.sim().phase, Phase::Countdown);
+    assert_eq!(game.sim().phase, RoundPhase::Countdown);
 }
 
 /// Nor does it keep a round from its end, which the others wait for.
@@ -106,12 +113,20 @@ fn who_never_acts_keeps_no_round_from_being_lost() {
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
     game.run(10);
-    assert_eq!(game.sim().phase, Phase::Wave, "TWO may just be thinking");
+    assert_eq!(
+        game.sim().phase,
+        RoundPhase::Wave,
+        "TWO may just be thinking"
+    );
     game.run(short().tuning.patience_ticks);
-    assert_eq!(game.sim().phase, Phase::Lost);
+    assert_eq!(game.sim().phase, RoundPhase::Lost);
     game.command(ONE, Command::Ready)
         .run(short().tuning.patience_ticks + 2);
-    assert_eq!(game.sim().phase, Phase::Countdown, "and the next one comes");
+    assert_eq!(
+        game.sim().phase,
+        RoundPhase::Countdown,
+        "and the next one comes"
+    );
 }
 
 /// Whoever leaves and joins again is no better off than who stays.
@@ -124,7 +139,7 @@ fn without_a_life_left_who_joins_waits_for_the_end_of_the_wave() {
     assert!(player(&game).is_out && !player(&game).is_alive());
     slay(&mut game);
     game.step();
-    assert_eq!(game.sim().phase, Phase::Lull);
+    assert_eq!(game.sim().phase, RoundPhase::Lull);
     assert!(player(&game).is_alive() && !player(&game).is_out);
 }
 
@@ -180,19 +195,19 @@ fn a_barrel_whose_blast_is_asked_stands_again_in_the_next_round() {
     player_mut(&mut game).at = at;
     game.command(ONE, Command::Light { barrel: 6 })
         .run(short().tuning.fuse_ticks + 1);
-    assert_eq!(game.sim().barrels[6].stage, Stage::Blasting);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Blasting);
     let open = game.world().open_queries();
     let blast = open
         .iter()
         .find(|open| matches!(open.query, crate::Query::Blast { .. }));
     let key = blast.expect("it was asked").key;
-    game.sim_mut().phase = Phase::Won;
+    game.sim_mut().phase = RoundPhase::Won;
     game.command(ONE, Command::Ready)
         .command(TWO, Command::Ready);
-    run_until(&mut game, Phase::Countdown);
-    assert_eq!(game.sim().barrels[6].stage, Stage::Whole);
+    run_until(&mut game, RoundPhase::Countdown);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Whole);
     game.refuse(key).step();
-    assert_eq!(game.sim().barrels[6].stage, Stage::Whole);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Whole);
 }
 
 #[test]
@@ -209,7 +224,7 @@ fn who_comes_late_drops_in() {
     let late = PlayerId(7);
     game.join(late).run(2);
     assert!(game.sim().players.get(&late).unwrap().is_alive());
-    assert_eq!(game.sim().phase, Phase::Wave);
+    assert_eq!(game.sim().phase, RoundPhase::Wave);
     let Err(refusal) = admit(game.sim(), &short(), late, &Command::Ready) else {
         panic!("there is nothing to be ready for");
     };
@@ -222,10 +237,10 @@ fn a_cleared_wave_is_followed_by_a_rest_and_the_next_one() {
     game.run(60);
     slay(&mut game);
     game.step();
-    assert_eq!(game.sim().phase, Phase::Lull);
+    assert_eq!(game.sim().phase, RoundPhase::Lull);
     assert!(says(&game, Cue::WaveCleared(1)));
     game.run(short().tuning.lull_ticks);
-    assert_eq!((game.sim().phase, game.sim().wave), (Phase::Wave, 2));
+    assert_eq!((game.sim().phase, game.sim().wave), (RoundPhase::Wave, 2));
     assert!(says(&game, Cue::WaveBegan(2)));
 }
 
@@ -235,7 +250,7 @@ fn a_wave_is_not_cleared_while_some_are_still_to_come() {
     game.run(2);
     slay(&mut game);
     game.run(2);
-    assert_eq!(game.sim().phase, Phase::Wave);
+    assert_eq!(game.sim().phase, RoundPhase::Wave);
 }
 
 #[test]
@@ -250,10 +265,10 @@ fn deaths_take_lives_and_without_one_a_player_waits_for_the_end_of_the_wave() {
     assert!(player(&game).is_out);
     game.run(600);
     assert!(!player(&game).is_alive());
-    assert_eq!(game.sim().phase, Phase::Wave, "TWO fights on");
+    assert_eq!(game.sim().phase, RoundPhase::Wave, "TWO fights on");
     slay(&mut game);
     game.step();
-    assert_eq!(game.sim().phase, Phase::Lull);
+    assert_eq!(game.sim().phase, RoundPhase::Lull);
     assert!(player(&game).is_alive() && !player(&game).is_out);
 }
 
@@ -264,10 +279,10 @@ fn a_round_is_lost_when_all_are_dead_and_no_life_is_left() {
     die(&mut game, ONE);
     die(&mut game, TWO);
     game.run(10);
-    assert_eq!(game.sim().phase, Phase::Wave, "ONE comes back");
+    assert_eq!(game.sim().phase, RoundPhase::Wave, "ONE comes back");
     game.run(short().tuning.player_return_ticks);
     die(&mut game, ONE);
-    assert_eq!(game.sim().phase, Phase::Lost);
+    assert_eq!(game.sim().phase, RoundPhase::Lost);
     assert!(says(&game, Cue::Lost));
 }
 
@@ -279,9 +294,9 @@ fn the_cut_off_lose_no_round_and_the_last_to_leave_opens_the_lobby() {
         player.is_away = true;
     }
     game.run(300);
-    assert_eq!(game.sim().phase, Phase::Wave);
+    assert_eq!(game.sim().phase, RoundPhase::Wave);
     game.leave(ONE).leave(TWO).run(2);
-    assert_eq!(game.sim().phase, Phase::Lobby);
+    assert_eq!(game.sim().phase, RoundPhase::Lobby);
     assert!(
         game.sim()
             .enemies
@@ -296,24 +311,24 @@ fn with_its_boss_the_last_wave_falls_and_the_round_is_won() {
     let mut game = first_wave();
     game.run(60);
     slay(&mut game);
-    run_until(&mut game, Phase::Lull);
-    run_until(&mut game, Phase::Wave);
+    run_until(&mut game, RoundPhase::Lull);
+    run_until(&mut game, RoundPhase::Wave);
     game.run(60);
     let boss = game
         .sim()
         .enemies
         .iter()
-        .position(|enemy| enemy.kind == Kind::Boss);
+        .position(|enemy| enemy.kind == EnemyKind::Boss);
     let boss = &mut game.sim_mut().enemies[boss.expect("a boss came")];
     assert!(boss.is_alive());
     boss.health = 1;
     let at = boss.at;
     put_shot(&mut game, ONE, at);
     game.run(2);
-    assert_eq!(game.sim().phase, Phase::Won);
+    assert_eq!(game.sim().phase, RoundPhase::Won);
     assert!(game.sim().enemies.iter().all(|enemy| !enemy.is_alive()));
     assert!(game.sim().bullets.is_empty());
-    assert!(player(&game).score >= u32::from(Kind::Boss.points()));
+    assert!(player(&game).score >= u32::from(EnemyKind::Boss.points()));
 }
 
 #[test]
@@ -325,13 +340,13 @@ fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
     sim.lives = 0;
     sim.crates[0].health = 0;
     sim.crates[1].at += 1.0;
-    sim.barrels[2].stage = Stage::Gone;
+    sim.barrels[2].stage = BarrelStage::Gone;
     sim.barrels[3].at += 1.0;
     sim.score = 70;
     put_bullet(&mut game, Key::new(7, 7), Vec2::ZERO);
     player_mut(&mut game).arm(super::super::Weapon::Lance);
     player_mut(&mut game).score = 70;
-    let names = |game: &Solo| -> BTreeSet<Key> {
+    let names = |game: &SoloGame| -> BTreeSet<Key> {
         let sim = game.sim();
         let enemies = sim.enemies.iter().zip(0..).map(|(enemy, n)| enemy.key(n));
         let barrels = sim.barrels.iter().zip(0..).map(|(barrel, n)| barrel.key(n));
@@ -343,16 +358,16 @@ fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
     let before = names(&game);
     die(&mut game, ONE);
     die(&mut game, TWO);
-    assert_eq!(game.sim().phase, Phase::Lost);
+    assert_eq!(game.sim().phase, RoundPhase::Lost);
     game.command(ONE, Command::Ready)
         .command(TWO, Command::Ready)
         .run(10);
     assert_eq!(
         game.sim().phase,
-        Phase::Lost,
+        RoundPhase::Lost,
         "the result is shown for a while"
     );
-    run_until(&mut game, Phase::Countdown);
+    run_until(&mut game, RoundPhase::Countdown);
     let sim = game.sim();
     assert_eq!((sim.round, sim.wave, sim.score), (2, 0, 0));
     assert!(sim.bullets.is_empty() && sim.pickups.is_empty());
@@ -361,7 +376,7 @@ fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
     assert!(
         sim.barrels
             .iter()
-            .all(|barrel| barrel.stage == Stage::Whole)
+            .all(|barrel| barrel.stage == BarrelStage::Whole)
     );
     assert_eq!(sim.barrels[3].at, short().barrels[3]);
     assert_eq!(
@@ -369,7 +384,7 @@ fn after_a_round_comes_another_one_in_which_all_is_new_but_the_names() {
         (0, Default::default())
     );
     assert!(player(&game).is_alive());
-    run_until(&mut game, Phase::Wave);
+    run_until(&mut game, RoundPhase::Wave);
     game.run(60);
     assert!(before.is_disjoint(&names(&game)), "no name is used twice");
 }
@@ -385,14 +400,14 @@ fn a_boss_is_as_strong_as_the_team_that_it_meets() {
             game.join(PlayerId(n)).command(PlayerId(n), Command::Ready);
         }
         game.step();
-        run_until(&mut game, Phase::Wave);
+        run_until(&mut game, RoundPhase::Wave);
         game.run(5);
         let boss = &game.sim().enemies[0];
-        assert_eq!(boss.kind, Kind::Boss);
+        assert_eq!(boss.kind, EnemyKind::Boss);
         boss.full_health
     };
     let [one, four, eight] = [1, 4, 8].map(health);
-    assert_eq!(one, Kind::Boss.health());
+    assert_eq!(one, EnemyKind::Boss.health());
     assert!(one < four && four < eight);
 }
 

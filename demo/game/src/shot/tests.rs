@@ -5,10 +5,10 @@ use twinstep_core::{Key, PlayerId};
 
 use super::super::testing::*;
 use super::*;
-use crate::{Bomb, Heading, Hit, Kind, Outcome, PIERCED_MAX, Pad, Query, Stage};
+use crate::{BarrelStage, BlastHit, Bomb, EnemyKind, Heading, Outcome, PIERCED_MAX, Pad, Query};
 
 /// ONE faces an enemy that stands 5 units to the east and has `health` left; and fires once.
-fn duel(health: i16) -> Solo {
+fn duel(health: i16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
     put_enemy(&mut game, 0, Vec2::new(0.0, -4.0));
@@ -30,7 +30,7 @@ fn duel(health: i16) -> Solo {
 fn a_shot_that_kills_is_credited_to_who_fired_it() {
     let mut game = duel(1);
     let key = game.sim().enemies[0].key(0);
-    let points = Kind::Gunner.points();
+    let points = EnemyKind::Gunner.points();
     for _ in 0..12 {
         game.step();
         if game.effects().cues().contains(&(key, Cue::EnemyDied(0))) {
@@ -134,12 +134,12 @@ fn a_shot_lights_a_barrel() {
         },
     )
     .run(12);
-    assert_eq!(game.sim().barrels[6].stage, Stage::Lit);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Lit);
     assert_eq!(game.sim().barrels[6].by, Some(ONE));
 }
 
 /// ONE holds a weapon and fires east, once.
-fn fire(game: &mut Solo, weapon: Weapon) {
+fn fire(game: &mut SoloGame, weapon: Weapon) {
     player_mut(game).arm(weapon);
     let pad = Pad {
         aim: Heading::EAST,
@@ -151,17 +151,17 @@ fn fire(game: &mut Solo, weapon: Weapon) {
 }
 
 /// ONE stands in the open, and so many enemies to the east of it in a row.
-fn row(enemies: u16) -> Solo {
+fn row(enemies: u16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-8.0, -4.5);
     for slot in 0..enemies {
         let at = Vec2::new(-4.0 + f32::from(slot) * 1.5, -4.5);
-        put_kind(&mut game, slot, Kind::Boss, at);
+        put_kind(&mut game, slot, EnemyKind::Boss, at);
     }
     game
 }
 
-fn lost(game: &Solo) -> Vec<i16> {
+fn lost(game: &SoloGame) -> Vec<i16> {
     let enemies = game.sim().enemies.iter();
     enemies
         .map(|enemy| enemy.full_health - enemy.health)
@@ -250,7 +250,7 @@ fn many_lances_leave_room_for_a_blast_among_what_a_tick_may_ask() {
         game.join(PlayerId(n));
     }
     game.step();
-    put_kind(&mut game, 0, Kind::Boss, Vec2::ZERO);
+    put_kind(&mut game, 0, EnemyKind::Boss, Vec2::ZERO);
     let now = game.world().tick();
     for n in 0..16 {
         let at = Vec2::ZERO;
@@ -280,8 +280,8 @@ fn a_shell_flies_over_walls_and_enemies_and_asks_for_its_blast_where_it_lands() 
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-14.0, 0.5);
     // Before and behind the wall at (−9.5, 0.5).
-    put_kind(&mut game, 0, Kind::Gunner, Vec2::new(-12.0, 0.5));
-    put_kind(&mut game, 1, Kind::Gunner, Vec2::new(-3.5, 0.5));
+    put_kind(&mut game, 0, EnemyKind::Gunner, Vec2::new(-12.0, 0.5));
+    put_kind(&mut game, 1, EnemyKind::Gunner, Vec2::new(-3.5, 0.5));
     fire(&mut game, Weapon::Thumper);
     let mut asked = Vec::new();
     for _ in 0..Weapon::Thumper.flight_ticks() {
@@ -300,8 +300,8 @@ fn a_shell_flies_over_walls_and_enemies_and_asks_for_its_blast_where_it_lands() 
     let range = Weapon::Thumper.speed() * Weapon::Thumper.flight_ticks() as f32;
     assert!((at.to_vec2().x - (range - 14.0)).abs() < 0.5, "{at:?}");
     assert_eq!(lost(&game), [0, 0]);
-    let hit = Hit::new(Body::Enemy(1), 0);
-    let hits = Hit::nearest([hit]);
+    let hit = BlastHit::new(Victim::Enemy(1), 0);
+    let hits = BlastHit::nearest([hit]);
     game.answer(key, Outcome::Blast { hits }).step();
     assert!(!game.sim().enemies[1].is_alive());
     let burst = Cue::Burst { owner: ONE, n };
@@ -369,7 +369,7 @@ fn an_empty_weapon_gives_way_to_the_first_one() {
 }
 
 /// A screen where TWO sits and nobody knows yet what ONE held when it fired.
-fn elsewhere(game: &mut Solo) {
+fn elsewhere(game: &mut SoloGame) {
     let now = game.world().tick();
     for shot in &mut game.sim_mut().shots {
         shot.born = now + 1_000;

@@ -8,11 +8,11 @@
 
 use twinstep_core::{Effects, PlayerId, Tick};
 
-use super::map::{Point, STEPS, Trip};
+use super::map::{FieldPoint, STEPS, Trip};
 use super::messages::Cue;
 use super::rules::Rules;
-use super::state::{Skirmish, Timer};
-use super::unit::{Kind, Unit, UnitId};
+use super::state::{Skirmish, SkirmishTimer};
+use super::unit::{Unit, UnitId, UnitKind};
 
 /// Gold that a villager brings home.
 const LOAD: u32 = 10;
@@ -29,18 +29,19 @@ const STRIDE: u32 = 12;
 
 impl Skirmish {
     /// A unit comes out of its town: a villager goes to work, a soldier waits.
-    pub(super) fn enter(&mut self, id: UnitId, kind: Kind, now: Tick, rules: &Rules) {
+    pub(super) fn enter(&mut self, id: UnitId, kind: UnitKind, now: Tick, rules: &Rules) {
         if self.towns.get(&id.owner).is_none_or(|town| !town.is_open) {
             return;
         }
         let home = rules.town(id.owner);
         let to = match kind {
-            Kind::Villager => rules.mine(id),
-            Kind::Soldier => home,
+            UnitKind::Villager => rules.mine(id),
+            UnitKind::Soldier => home,
         };
         let trip = Trip::walk(home, to, now, kind.steps_per_tick());
-        if kind == Kind::Villager {
-            self.timers.at(trip.arrives, id.key(), Timer::Unit(id));
+        if kind == UnitKind::Villager {
+            self.timers
+                .at(trip.arrives, id.key(), SkirmishTimer::Unit(id));
         }
         let unit = Unit {
             kind,
@@ -52,15 +53,15 @@ impl Skirmish {
     }
 
     /// All soldiers of a player set out, each for a place of its own around `to`.
-    pub(super) fn send(&mut self, player: PlayerId, to: Point, now: Tick, rules: &Rules) {
+    pub(super) fn send(&mut self, player: PlayerId, to: FieldPoint, now: Tick, rules: &Rules) {
         for (id, unit) in &mut self.units {
-            if id.owner == player && unit.kind == Kind::Soldier {
+            if id.owner == player && unit.kind == UnitKind::Soldier {
                 let place = |n: u32| (n % 5) as i16 - 2;
-                unit.goal = rules.clamp(Point {
+                unit.goal = rules.clamp(FieldPoint {
                     x: to.x + place(id.n) * STEPS,
                     y: to.y + place(id.n / 5) * STEPS,
                 });
-                self.timers.at(now, id.key(), Timer::Unit(*id));
+                self.timers.at(now, id.key(), SkirmishTimer::Unit(*id));
             }
         }
     }
@@ -74,8 +75,8 @@ impl Skirmish {
         fx: &mut Effects<Skirmish>,
     ) {
         match self.units.get(&id).map(|unit| unit.kind) {
-            Some(Kind::Villager) => self.gather(id, now, rules),
-            Some(Kind::Soldier) => self.march(id, now, fx),
+            Some(UnitKind::Villager) => self.gather(id, now, rules),
+            Some(UnitKind::Soldier) => self.march(id, now, fx),
             None => {} // It died.
         }
     }
@@ -94,7 +95,8 @@ impl Skirmish {
             (mine, now)
         };
         unit.trip = Trip::walk(unit.trip.to, to, left, unit.kind.steps_per_tick());
-        self.timers.at(unit.trip.arrives, id.key(), Timer::Unit(id));
+        self.timers
+            .at(unit.trip.arrives, id.key(), SkirmishTimer::Unit(id));
     }
 
     /// A soldier strikes, or goes on, or has nothing to do and sleeps.
@@ -110,21 +112,26 @@ impl Skirmish {
             (None, None) if at == goal => return,
             (None, enemy) => {
                 let to = at.toward(enemy.map_or(goal, |(_, place, _)| place), STRIDE);
-                let walk = Trip::walk(at, to, now, Kind::Soldier.steps_per_tick());
+                let walk = Trip::walk(at, to, now, UnitKind::Soldier.steps_per_tick());
                 (to, walk.arrives.max(now + 1))
             }
         };
         if let Some(unit) = self.units.get_mut(&id) {
-            unit.trip = Trip::walk(at, to, now, Kind::Soldier.steps_per_tick());
+            unit.trip = Trip::walk(at, to, now, UnitKind::Soldier.steps_per_tick());
         }
-        self.timers.at(next, id.key(), Timer::Unit(id));
+        self.timers.at(next, id.key(), SkirmishTimer::Unit(id));
         if let Some((.., enemy)) = struck {
             self.hurt(enemy, DAMAGE, id.owner, now, fx);
         }
     }
 
     /// How far, where and who the nearest enemy in sight is; of equals the first by place and name.
-    fn enemy_near(&self, owner: PlayerId, from: Point, now: Tick) -> Option<(u32, Point, UnitId)> {
+    fn enemy_near(
+        &self,
+        owner: PlayerId,
+        from: FieldPoint,
+        now: Tick,
+    ) -> Option<(u32, FieldPoint, UnitId)> {
         let enemies = self.units.iter().filter(|(id, _)| id.owner != owner);
         let near = enemies.map(|(id, unit)| {
             let at = unit.trip.at(now);
@@ -147,8 +154,8 @@ impl Skirmish {
         };
         if unit.health > damage {
             unit.health -= damage;
-            if unit.kind == Kind::Soldier && self.timers.get(id.key()).is_none() {
-                self.timers.at(now + 1, id.key(), Timer::Unit(id));
+            if unit.kind == UnitKind::Soldier && self.timers.get(id.key()).is_none() {
+                self.timers.at(now + 1, id.key(), SkirmishTimer::Unit(id));
             }
             return;
         }

@@ -4,8 +4,8 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
 
-use super::map::Point;
-use super::unit::{Kind, UnitId};
+use super::map::FieldPoint;
+use super::unit::{UnitId, UnitKind};
 
 /// What a bomb costs.
 pub const BOMB_COST: u32 = 40;
@@ -16,11 +16,11 @@ pub const BLAST_RADIUS: u32 = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Trains a unit, for its price.
-    Train(Kind),
+    Train(UnitKind),
     /// Sends all own soldiers to a place. On the way they fight whoever comes into reach.
-    Send(Point),
+    Send(FieldPoint),
     /// Drops a bomb on a place: it hits friend and foe.
-    Bomb(Point),
+    Bomb(FieldPoint),
 }
 
 /// The question that the simulation may not answer itself: whom does this bomb hit?
@@ -29,14 +29,14 @@ pub struct Blast {
     /// Who dropped it.
     pub by: PlayerId,
     /// Where.
-    pub at: Point,
+    pub at: FieldPoint,
 }
 
 /// Units that one blast hits at most: the nearest. As many fit an outcome's bytes.
 pub const HITS_MAX: usize = 24;
 
 /// The answer: whom it hits, and how far from the middle, in steps.
-pub type Hits = ArrayVec<(UnitId, u16), HITS_MAX>;
+pub type BombHits = ArrayVec<(UnitId, u16), HITS_MAX>;
 
 /// Something to show or play once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,5 +44,5 @@ pub enum Cue {
     /// A unit died.
     Fell(UnitId),
     /// A bomb went up.
-    Blast(Point),
+    Blast(FieldPoint),
 }

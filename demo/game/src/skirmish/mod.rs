@@ -6,9 +6,9 @@
 //!                      (blasts)    (orders)    (arrived, trained, fuse)
 //! ```
 //!
-//! Invariant: a tick costs what *happens* in it. Each unit sleeps in the [`Schedule`](twinstep_core::Schedule) until it arrives or may
-//! strike again; ten thousand of them cost a tick nothing, and a gathering villager sends no byte, because
-//! every copy of the game knows when it will be back.
+//! Invariant: a tick costs what *happens* in it. Each unit sleeps in the [`Schedule`](twinstep_core::Schedule) until it
+//! arrives or may strike again; ten thousand of them cost a tick nothing, and a gathering villager sends no byte,
+//! because every copy of the game knows when it will be back.
 //!
 //! | file | idea |
 //! |---|---|
@@ -30,10 +30,10 @@ mod step;
 mod tests;
 mod unit;
 
-pub use bot::Bot;
-pub use map::{Point, STEPS, Trip};
-pub use messages::{BLAST_RADIUS, BOMB_COST, Blast, Command, Cue, HITS_MAX, Hits};
+pub use bot::SkirmishBot;
+pub use map::{FieldPoint, STEPS, Trip};
+pub use messages::{BLAST_RADIUS, BOMB_COST, Blast, BombHits, Command, Cue, HITS_MAX};
 pub use resolve::Bombardier;
 pub use rules::Rules;
 pub use state::{Skirmish, Town};
-pub use unit::{Kind, Unit, UnitId};
+pub use unit::{Unit, UnitId, UnitKind};

@@ -7,8 +7,8 @@ use twinstep_core::{Key, Tick};
 use twinstep_server::physics::{Layers, Mirror, MirrorError, Shape};
 use twinstep_server::{Decision, Look, Resolver};
 
-use super::map::{Point, STEPS};
-use super::messages::{BLAST_RADIUS, Blast, HITS_MAX, Hits};
+use super::map::{FieldPoint, STEPS};
+use super::messages::{BLAST_RADIUS, Blast, BombHits, HITS_MAX};
 use super::state::Skirmish;
 use super::unit::UnitId;
 
@@ -32,7 +32,7 @@ impl Bombardier {
         game: &Skirmish,
         blast: &Blast,
         now: Tick,
-    ) -> Result<Hits, MirrorError<UnitId>> {
+    ) -> Result<BombHits, MirrorError<UnitId>> {
         let mut fill = self.mirror.refill();
         for (id, unit) in &game.units {
             let at = unit.trip.at(now);
@@ -60,12 +60,12 @@ impl Bombardier {
 }
 
 /// A place in the mirror's units; exact.
-fn fields(place: Point) -> Vec2 {
+fn fields(place: FieldPoint) -> Vec2 {
     Vec2::new(f32::from(place.x), f32::from(place.y)) / f32::from(STEPS)
 }
 
 impl Resolver<Skirmish> for Bombardier {
-    fn resolve(&mut self, look: &Look<'_, Skirmish>, _: Key, blast: &Blast) -> Decision<Hits> {
+    fn resolve(&mut self, look: &Look<'_, Skirmish>, _: Key, blast: &Blast) -> Decision<BombHits> {
         match self.decide(look.sim(), blast, look.tick()) {
             Ok(hits) => Decision::Now(hits),
             // Becomes "no answer", and the bomb fizzles.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
 
-use super::map::{Point, STEPS};
+use super::map::{FieldPoint, STEPS};
 use super::unit::UnitId;
 
 /// What a match is played on, and how many play for each side.
@@ -12,9 +12,9 @@ pub struct Rules {
     /// Fields from left to right and from top to bottom.
     pub fields: (i16, i16),
     /// Where towns may stand; a player's is told by its number.
-    pub towns: Vec<Point>,
+    pub towns: Vec<FieldPoint>,
     /// Where gold is.
-    pub mines: Vec<Point>,
+    pub mines: Vec<FieldPoint>,
     /// Villagers that a town begins with.
     pub villagers: u16,
     /// Ticks that a villager digs for one load.
@@ -38,20 +38,20 @@ impl Default for Rules {
     }
 }
 
-fn at((x, y): (i16, i16)) -> Point {
-    Point::field(x, y)
+fn at((x, y): (i16, i16)) -> FieldPoint {
+    FieldPoint::field(x, y)
 }
 
 impl Rules {
     /// Where a player's town stands.
     #[must_use]
-    pub fn town(&self, player: PlayerId) -> Point {
+    pub fn town(&self, player: PlayerId) -> FieldPoint {
         self.towns[player.index() % self.towns.len()]
     }
 
     /// Where a villager digs: every fourth in the middle of the map, the others near their town.
     #[must_use]
-    pub fn mine(&self, villager: UnitId) -> Point {
+    pub fn mine(&self, villager: UnitId) -> FieldPoint {
         let near = villager.owner.index() % self.mines.len();
         let far = self.mines.len() - 1;
         self.mines[if villager.n % 4 == 3 { far } else { near }]
@@ -59,9 +59,9 @@ impl Rules {
 
     /// The nearest place on the map.
     #[must_use]
-    pub fn clamp(&self, place: Point) -> Point {
+    pub fn clamp(&self, place: FieldPoint) -> FieldPoint {
         let (width, height) = self.fields;
-        Point {
+        FieldPoint {
             x: place.x.clamp(0, width * STEPS - 1),
             y: place.y.clamp(0, height * STEPS - 1),
         }

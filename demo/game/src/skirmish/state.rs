@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Schedule, Table, Tick};
 
-use super::map::Point;
+use super::map::FieldPoint;
 use super::messages::Blast;
-use super::unit::{Kind, Unit, UnitId};
+use super::unit::{Unit, UnitId, UnitKind};
 
 /// Everything that changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Skirmish {
     pub units: Table<UnitId, Unit>,
     /// Events that were handled so far: what sleeps is not among them.
     pub woken: u64,
-    pub(super) timers: Schedule<Timer>,
+    pub(super) timers: Schedule<SkirmishTimer>,
 }
 
 /// A player's town.
@@ -51,11 +51,11 @@ impl Town {
 
 /// What a timer wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Timer {
+pub(super) enum SkirmishTimer {
     /// A unit has arrived, or may strike again.
     Unit(UnitId),
     /// A unit is trained.
-    Trained(UnitId, Kind),
+    Trained(UnitId, UnitKind),
     /// A bomb's fuse has burnt down.
     Fuse(Blast),
 }
@@ -74,9 +74,9 @@ impl Skirmish {
     }
 
     /// Where bombs will go up.
-    pub fn bombs(&self) -> impl Iterator<Item = Point> {
+    pub fn bombs(&self) -> impl Iterator<Item = FieldPoint> {
         self.timers.iter().filter_map(|(_, _, timer)| match timer {
-            Timer::Fuse(blast) => Some(blast.at),
+            SkirmishTimer::Fuse(blast) => Some(blast.at),
             _ => None,
         })
     }

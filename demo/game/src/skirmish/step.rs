@@ -3,10 +3,10 @@
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation, Tick};
 
-use super::messages::{BLAST_RADIUS, BOMB_COST, Blast, Command, Cue, Hits};
+use super::messages::{BLAST_RADIUS, BOMB_COST, Blast, BombHits, Command, Cue};
 use super::rules::Rules;
-use super::state::{Skirmish, Timer, Town};
-use super::unit::{Kind, UnitId};
+use super::state::{Skirmish, SkirmishTimer, Town};
+use super::unit::{UnitId, UnitKind};
 
 /// Gold that a town begins with.
 pub(super) const GOLD: u32 = 120;
@@ -22,7 +22,7 @@ impl Simulation for Skirmish {
     type Input = ();
     type Command = Command;
     type Query = Blast;
-    type Outcome = Hits;
+    type Outcome = BombHits;
     type Cue = Cue;
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
@@ -47,9 +47,9 @@ impl Simulation for Skirmish {
         while let Some((key, timer)) = self.timers.pop_due(now) {
             self.woken += 1;
             match timer {
-                Timer::Unit(unit) => self.wake(unit, now, rules, fx),
-                Timer::Trained(unit, kind) => self.enter(unit, kind, now, rules),
-                Timer::Fuse(blast) => fx.ask(key, blast),
+                SkirmishTimer::Unit(unit) => self.wake(unit, now, rules, fx),
+                SkirmishTimer::Trained(unit, kind) => self.enter(unit, kind, now, rules),
+                SkirmishTimer::Fuse(blast) => fx.ask(key, blast),
             }
         }
     }
@@ -78,7 +78,7 @@ impl Skirmish {
         self.towns.insert(player, town);
         for _ in 0..rules.villagers {
             if let Some(id) = self.name(player) {
-                self.enter(id, Kind::Villager, now, rules);
+                self.enter(id, UnitKind::Villager, now, rules);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Skirmish {
                     let n = town.next_name();
                     let id = UnitId { owner: player, n };
                     self.timers
-                        .at(town.trained_at, id.key(), Timer::Trained(id, kind));
+                        .at(town.trained_at, id.key(), SkirmishTimer::Trained(id, kind));
                 }
             }
             Command::Send(to) => self.send(player, to, now, rules),
@@ -117,14 +117,22 @@ impl Skirmish {
                 if town.pay(BOMB_COST) {
                     let key = Key::player(player, town.next_name());
                     let blast = Blast { by: player, at };
-                    self.timers.at(now + FUSE_TICKS, key, Timer::Fuse(blast));
+                    self.timers
+                        .at(now + FUSE_TICKS, key, SkirmishTimer::Fuse(blast));
                 }
             }
         }
     }
 
     /// The answer has come: who is hit loses health, the more the nearer. Who died meanwhile stays dead.
-    fn explode(&mut self, key: Key, blast: &Blast, hits: &Hits, now: Tick, fx: &mut Effects<Self>) {
+    fn explode(
+        &mut self,
+        key: Key,
+        blast: &Blast,
+        hits: &BombHits,
+        now: Tick,
+        fx: &mut Effects<Self>,
+    ) {
         fx.cue(key, Cue::Blast(blast.at));
         for &(unit, distance) in hits {
             let nearness = BLAST_RADIUS.saturating_sub(distance.into());

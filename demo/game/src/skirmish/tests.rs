@@ -24,11 +24,11 @@ fn empty() -> Rules {
 }
 
 /// A soldier that stands somewhere.
-fn put_soldier(war: &mut Solo<Skirmish>, owner: PlayerId, at: Point) -> UnitId {
+fn put_soldier(war: &mut Solo<Skirmish>, owner: PlayerId, at: FieldPoint) -> UnitId {
     let now = war.world().tick();
     let sim = war.sim_mut();
     let id = sim.name(owner).expect("a town");
-    sim.enter(id, Kind::Soldier, now, &Rules::default());
+    sim.enter(id, UnitKind::Soldier, now, &Rules::default());
     let unit = sim.units.get_mut(&id).expect("it entered");
     unit.trip = Trip::walk(at, at, now, 1);
     unit.goal = at;
@@ -36,7 +36,7 @@ fn put_soldier(war: &mut Solo<Skirmish>, owner: PlayerId, at: Point) -> UnitId {
 }
 
 /// A tick with what bots order and the server answers.
-fn play(war: &mut Solo<Skirmish>, bots: &mut [(PlayerId, Bot)], rules: &Rules) {
+fn play(war: &mut Solo<Skirmish>, bots: &mut [(PlayerId, SkirmishBot)], rules: &Rules) {
     let now = war.world().tick();
     for (id, bot) in bots {
         if let Some(order) = bot.think(war.sim(), *id, now) {
@@ -90,7 +90,7 @@ fn a_villager_is_paid_for_whole_trips_and_wakes_at_their_ends_only() {
 fn a_trip_ends_where_it_should_and_never_leaves_its_way() {
     let mut luck = Mwc::seed(3);
     for _ in 0..2_000 {
-        let mut place = || Point {
+        let mut place = || FieldPoint {
             x: luck.below(800) as i16,
             y: luck.below(400) as i16,
         };
@@ -111,10 +111,11 @@ fn soldiers_march_fight_whom_they_meet_and_the_stronger_side_wins() {
     let rules = empty();
     let mut war = war(&rules);
     for n in 0..3 {
-        put_soldier(&mut war, ONE, Point::field(10 + n, 8));
+        put_soldier(&mut war, ONE, FieldPoint::field(10 + n, 8));
     }
-    let lone = put_soldier(&mut war, TWO, Point::field(30, 8));
-    war.command(ONE, Command::Send(Point::field(30, 8))).step();
+    let lone = put_soldier(&mut war, TWO, FieldPoint::field(30, 8));
+    war.command(ONE, Command::Send(FieldPoint::field(30, 8)))
+        .step();
     war.run(400);
     assert!(!war.sim().units.contains_key(&lone));
     assert_eq!(war.sim().units.len(), 3);
@@ -128,9 +129,9 @@ fn soldiers_march_fight_whom_they_meet_and_the_stronger_side_wins() {
 fn a_bomb_hits_whom_the_answer_names() {
     let rules = empty();
     let mut war = war(&rules);
-    let spot = Point::field(20, 8);
+    let spot = FieldPoint::field(20, 8);
     let near = put_soldier(&mut war, TWO, spot);
-    let far = put_soldier(&mut war, TWO, Point::field(26, 8));
+    let far = put_soldier(&mut war, TWO, FieldPoint::field(26, 8));
     for answered in [false, true] {
         war.command(ONE, Command::Bomb(spot)).run(FUSE_TICKS + 1);
         let &(key, blast) = war.effects().asks().first().expect("the fuse is down");
@@ -154,12 +155,12 @@ fn a_bomb_hits_whom_the_answer_names() {
 fn the_nearest_are_hit_if_a_blast_finds_too_many() {
     let rules = empty();
     let mut war = war(&rules);
-    let spot = Point::field(20, 8);
+    let spot = FieldPoint::field(20, 8);
     for n in 0..2 * HITS_MAX as i16 {
         put_soldier(
             &mut war,
             TWO,
-            Point {
+            FieldPoint {
                 x: spot.x + n,
                 ..spot
             },
@@ -179,22 +180,22 @@ fn who_cannot_pay_gets_nothing_and_places_off_the_map_are_refused() {
     let rules = empty();
     let mut war = war(&rules);
     for _ in 0..5 {
-        war.command(ONE, Command::Train(Kind::Soldier));
+        war.command(ONE, Command::Train(UnitKind::Soldier));
     }
     war.run(5 * TRAIN_TICKS + 1);
     assert_eq!(war.sim().units.len(), 4, "gold for four");
     let sim = war.sim();
-    let off = Point { x: -1, y: 3 };
+    let off = FieldPoint { x: -1, y: 3 };
     assert!(!sim.admits(&rules, ONE, &Command::Bomb(off)));
-    assert!(sim.admits(&rules, ONE, &Command::Bomb(Point::default())));
-    assert!(!sim.admits(&rules, PlayerId(7), &Command::Train(Kind::Villager)));
+    assert!(sim.admits(&rules, ONE, &Command::Bomb(FieldPoint::default())));
+    assert!(!sim.admits(&rules, PlayerId(7), &Command::Train(UnitKind::Villager)));
 }
 
 #[test]
 fn who_leaves_takes_all_along_and_comes_back_with_new_names() {
     let rules = Rules::default();
     let mut war = war(&rules);
-    war.command(TWO, Command::Train(Kind::Soldier)).run(3);
+    war.command(TWO, Command::Train(UnitKind::Soldier)).run(3);
     war.leave(TWO).run(200);
     assert!(war.sim().units.keys().all(|id| id.owner == ONE));
     let before = war.sim().towns.get(&TWO).expect("a town").named;
@@ -207,7 +208,7 @@ fn who_leaves_takes_all_along_and_comes_back_with_new_names() {
 #[test]
 fn the_same_orders_make_the_same_war() {
     let rules = Rules::default();
-    let side = |n| (PlayerId(n), Bot::new(Mwc::seed(n.into())));
+    let side = |n| (PlayerId(n), SkirmishBot::new(Mwc::seed(n.into())));
     let (mut saved, mut played) = (war(&rules), war(&rules));
     let (mut ours, mut theirs) = ([side(0), side(1)], [side(0), side(1)]);
     for tick in 0..4_000 {

@@ -3,38 +3,38 @@
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
 
-use super::map::{Point, Trip};
+use super::map::{FieldPoint, Trip};
 
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum UnitKind {
     /// Gathers.
     Villager,
     /// Fights.
     Soldier,
 }
 
-impl Kind {
+impl UnitKind {
     /// In gold.
     #[must_use]
     pub const fn price(self) -> u32 {
         match self {
-            Kind::Villager => 20,
-            Kind::Soldier => 30,
+            UnitKind::Villager => 20,
+            UnitKind::Soldier => 30,
         }
     }
 
     pub(super) const fn health(self) -> i16 {
         match self {
-            Kind::Villager => 30,
-            Kind::Soldier => 60,
+            UnitKind::Villager => 30,
+            UnitKind::Soldier => 60,
         }
     }
 
     pub(super) const fn steps_per_tick(self) -> u32 {
         match self {
-            Kind::Villager => 4,
-            Kind::Soldier => 3,
+            UnitKind::Villager => 4,
+            UnitKind::Soldier => 3,
         }
     }
 }
@@ -58,11 +58,11 @@ impl UnitId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// What it is.
-    pub kind: Kind,
+    pub kind: UnitKind,
     /// What it can still bear.
     pub health: i16,
     /// Where it walks or rests: see [`Trip::at`].
     pub trip: Trip,
     /// Where a soldier was sent.
-    pub goal: Point,
+    pub goal: FieldPoint,
 }

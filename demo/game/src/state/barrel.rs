@@ -11,7 +11,7 @@ pub const BARREL_RADIUS: f32 = 0.5;
 
 /// How far a barrel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stage {
+pub enum BarrelStage {
     /// It stands and can be lit.
     Whole,
     /// Its fuse burns.
@@ -30,7 +30,7 @@ pub struct Barrel {
     /// Since when.
     pub born: Tick,
     /// How far it is.
-    pub stage: Stage,
+    pub stage: BarrelStage,
     /// Where it is.
     pub at: Vec2,
     /// Since when it lies there; `None`: a blast has thrown it, and it is in the air.
@@ -46,7 +46,7 @@ impl Barrel {
             born,
             at,
             rests: Some(born),
-            stage: Stage::Whole,
+            stage: BarrelStage::Whole,
             by: None,
         }
     }
@@ -70,7 +70,7 @@ impl Barrel {
     /// Whether there is a barrel, on the ground or in the air.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        matches!(self.stage, Stage::Whole | Stage::Lit)
+        matches!(self.stage, BarrelStage::Whole | BarrelStage::Lit)
     }
 
     /// Whether one stands on the ground.
@@ -82,6 +82,6 @@ impl Barrel {
     /// Whether one stands here that does not burn yet.
     #[must_use]
     pub fn can_be_lit(&self) -> bool {
-        self.stage == Stage::Whole && self.rests.is_some()
+        self.stage == BarrelStage::Whole && self.rests.is_some()
     }
 }

@@ -4,7 +4,7 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, Tick};
 
-use crate::kind::Kind;
+use crate::kind::EnemyKind;
 use crate::rules::Rules;
 
 /// A bullet's radius, in units.
@@ -16,7 +16,7 @@ pub struct Bullet {
     /// Named by the enemy and its own count.
     pub key: Key,
     /// What fired.
-    pub kind: Kind,
+    pub kind: EnemyKind,
     /// Where it is.
     pub at: Vec2,
     /// How far it moves in a tick.
@@ -28,7 +28,7 @@ pub struct Bullet {
 impl Bullet {
     pub(crate) fn fired(
         key: Key,
-        kind: Kind,
+        kind: EnemyKind,
         at: Vec2,
         step: Vec2,
         now: Tick,

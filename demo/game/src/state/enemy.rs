@@ -6,7 +6,7 @@ use twinstep_core::{Key, Mwc, Tick};
 
 use super::cause;
 use super::pickup::Item;
-use crate::kind::Kind;
+use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::Weapon;
 
@@ -14,7 +14,7 @@ use crate::weapon::Weapon;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enemy {
     /// What lives here, or did last.
-    pub kind: Kind,
+    pub kind: EnemyKind,
     /// How many lived in this slot, this one included.
     pub life: u32,
     /// Since when.
@@ -43,7 +43,7 @@ pub struct Enemy {
 }
 
 impl Enemy {
-    pub(crate) fn empty(slot: u16, kind: Kind, seed: u64) -> Enemy {
+    pub(crate) fn empty(slot: u16, kind: EnemyKind, seed: u64) -> Enemy {
         let key = Enemy::name(slot, 0);
         Enemy {
             kind,
@@ -66,7 +66,7 @@ impl Enemy {
 
     /// One that stays where it is and keeps quiet.
     #[cfg(test)]
-    pub(crate) fn posted(slot: u16, kind: Kind, at: Vec2) -> Enemy {
+    pub(crate) fn posted(slot: u16, kind: EnemyKind, at: Vec2) -> Enemy {
         Enemy {
             at,
             health: kind.health(),

@@ -7,7 +7,7 @@ use twinstep_core::Tick;
 
 use super::barrel::BARREL_RADIUS;
 use super::crates::CRATE_HALF;
-use crate::hit::{Body, Form};
+use crate::hit::{Form, Victim};
 
 /// Things that one blast throws: the nearest so many. Keeps an outcome within 256 B.
 pub const TOSSED_MAX: usize = 10;
@@ -31,11 +31,11 @@ pub enum Prop {
 impl Prop {
     /// What of a blast's victims can be thrown.
     #[must_use]
-    pub const fn of(body: Body) -> Option<Prop> {
+    pub const fn of(body: Victim) -> Option<Prop> {
         match body {
-            Body::Barrel(n) => Some(Prop::Barrel(n)),
-            Body::Crate(n) => Some(Prop::Crate(n)),
-            Body::Player(_) | Body::Enemy(_) => None,
+            Victim::Barrel(n) => Some(Prop::Barrel(n)),
+            Victim::Crate(n) => Some(Prop::Crate(n)),
+            Victim::Player(_) | Victim::Enemy(_) => None,
         }
     }
 
@@ -66,17 +66,17 @@ impl Prop {
     }
 }
 
-impl From<Prop> for Body {
-    fn from(prop: Prop) -> Body {
+impl From<Prop> for Victim {
+    fn from(prop: Prop) -> Victim {
         match prop {
-            Prop::Barrel(n) => Body::Barrel(n),
-            Prop::Crate(n) => Body::Crate(n),
+            Prop::Barrel(n) => Victim::Barrel(n),
+            Prop::Crate(n) => Victim::Crate(n),
         }
     }
 }
 
 /// From one corner of a path to the next, in 16ths of a unit.
-pub type Leg = [i8; 2];
+pub type FlightLeg = [i8; 2];
 
 /// One thing that is thrown, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,14 +84,14 @@ pub struct Throw {
     /// What.
     pub prop: Prop,
     /// Its path from where it lies; each leg takes [`LEG_TICKS`].
-    pub legs: ArrayVec<Leg, LEGS_MAX>,
+    pub legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Throw {
     /// The path through these corners, as near as legs come to them; after the last it lies still.
     #[must_use]
     pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
-        let mut legs = ArrayVec::<Leg, LEGS_MAX>::new();
+        let mut legs = ArrayVec::<FlightLeg, LEGS_MAX>::new();
         let mut at = [0_i32; 2];
         for corner in corners.into_iter().take(LEGS_MAX) {
             let way = (corner - from) * STEPS_PER_UNIT;
@@ -124,7 +124,7 @@ pub struct Flight {
     /// Since when, and from where.
     pub(crate) since: Tick,
     pub(crate) from: Vec2,
-    pub(crate) legs: ArrayVec<Leg, LEGS_MAX>,
+    pub(crate) legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Flight {
@@ -132,7 +132,7 @@ impl Flight {
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
         let age = (now - self.since) + 1;
         let (full, rest) = ((age / LEG_TICKS) as usize, age % LEG_TICKS);
-        let way = |legs: &[Leg]| {
+        let way = |legs: &[FlightLeg]| {
             let sum = |axis: usize| legs.iter().map(|leg| i32::from(leg[axis])).sum::<i32>();
             Vec2::new(sum(0) as f32, sum(1) as f32) / STEPS_PER_UNIT
         };

@@ -18,13 +18,13 @@ mod shot;
 use serde::{Deserialize, Serialize};
 use twinstep_core::{PlayerId, Schedule, Table, Tick};
 
-pub use barrel::{BARREL_RADIUS, Barrel, Stage};
+pub use barrel::{BARREL_RADIUS, Barrel, BarrelStage};
 pub use bullet::{BULLET_RADIUS, Bullet};
 pub use crates::{CRATE_HALF, Crate};
 pub use enemy::Enemy;
-pub use flight::{Flight, LEG_TICKS, LEGS_MAX, Leg, Prop, TOSSED_MAX, Throw};
+pub use flight::{Flight, FlightLeg, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 pub(crate) use former::{Fate, Former};
-pub use phase::Phase;
+pub use phase::RoundPhase;
 pub use pickup::{Item, PICKUP_RADIUS, PICKUPS_MAX, Pickup};
 pub use player::{PLAYER_RADIUS, Player};
 pub use shot::{SHOT_RADIUS, Shot};
@@ -47,7 +47,7 @@ pub struct Game {
     /// Which round it is, from 1; 0 before the first.
     pub round: u32,
     /// How far it is.
-    pub phase: Phase,
+    pub phase: RoundPhase,
     /// Since when it is so far.
     pub phase_since: Tick,
     /// Since when at least half of those present wait for the others to be ready.

@@ -1,10 +1,10 @@
-//! [`Phase`]: how far a round is. What leads from one to the next stands in `round`.
+//! [`RoundPhase`]: how far a round is. What leads from one to the next stands in `round`.
 
 use serde::{Deserialize, Serialize};
 
 /// How far a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Phase {
+pub enum RoundPhase {
     /// An arena without rounds.
     Endless,
     /// Players gather and say when they are ready; nothing hurts.
@@ -21,16 +21,19 @@ pub enum Phase {
     Lost,
 }
 
-impl Phase {
+impl RoundPhase {
     /// Whether players can be hurt.
     #[must_use]
     pub fn is_dangerous(self) -> bool {
-        matches!(self, Phase::Endless | Phase::Wave | Phase::Lull)
+        matches!(
+            self,
+            RoundPhase::Endless | RoundPhase::Wave | RoundPhase::Lull
+        )
     }
 
     /// Whether players are asked if they are ready.
     #[must_use]
     pub fn is_waiting(self) -> bool {
-        matches!(self, Phase::Lobby | Phase::Won | Phase::Lost)
+        matches!(self, RoundPhase::Lobby | RoundPhase::Won | RoundPhase::Lost)
     }
 }

@@ -8,8 +8,8 @@ use super::super::testing::*;
 use super::*;
 use crate::state::Timer;
 use crate::{
-    Body, CRATE_HALF, Command, Heading, Hit, LEG_TICKS, LEGS_MAX, Leg, Outcome, Pad, Rules, Stage,
-    TOSSED_MAX, bodies_near,
+    BarrelStage, BlastHit, CRATE_HALF, Command, FlightLeg, Heading, LEG_TICKS, LEGS_MAX, Outcome,
+    Pad, Rules, TOSSED_MAX, Victim, bodies_near,
 };
 
 const BOMB: u8 = 3;
@@ -21,7 +21,7 @@ const BARREL_AT: Vec2 = Vec2::new(-26.0, 1.0);
 const CRATE_AT: Vec2 = Vec2::new(-25.0, -1.0);
 
 /// ONE is there; a barrel that is about to go off, and a crate and a barrel east of it.
-fn field() -> Solo {
+fn field() -> SoloGame {
     let rules = Rules {
         crates: vec![CRATE_AT],
         ..rules()
@@ -32,13 +32,13 @@ fn field() -> Solo {
     sim.barrels[6].at = BARREL_AT;
     let bomb = &mut sim.barrels[usize::from(BOMB)];
     bomb.at = MIDDLE;
-    bomb.stage = Stage::Lit;
+    bomb.stage = BarrelStage::Lit;
     let key = bomb.key(BOMB);
     sim.timers.at(now, key, Timer::Fuse(BOMB));
     game
 }
 
-fn at(game: &Solo, prop: Prop) -> Vec2 {
+fn at(game: &SoloGame, prop: Prop) -> Vec2 {
     match prop {
         Prop::Barrel(n) => game.sim().barrels[usize::from(n)].at,
         Prop::Crate(n) => game.sim().crates[usize::from(n)].at,
@@ -46,7 +46,7 @@ fn at(game: &Solo, prop: Prop) -> Vec2 {
 }
 
 /// The bomb goes off, and its toss is answered with these.
-fn toss(game: &mut Solo, throws: &[(Prop, &[Leg])]) {
+fn toss(game: &mut SoloGame, throws: &[(Prop, &[FlightLeg])]) {
     game.step();
     let key = toss_key(game.sim().barrels[usize::from(BOMB)].question(BOMB));
     let throws = throws.iter().map(|(prop, legs)| Throw {
@@ -60,7 +60,7 @@ fn toss(game: &mut Solo, throws: &[(Prop, &[Leg])]) {
 #[test]
 fn a_blast_with_something_to_throw_asks_twice_and_one_without_asks_once() {
     let mut game = field();
-    let asked = |game: &Solo| -> Vec<Query> {
+    let asked = |game: &SoloGame| -> Vec<Query> {
         let asks = game.effects().asks().iter();
         asks.map(|(_, query)| *query).collect()
     };
@@ -181,8 +181,8 @@ fn what_is_aloft_is_solid_for_nobody_and_nothing_reaches_it() {
     game.hold(ONE, Pad::default())
         .command(ONE, Command::Light { barrel: 6 })
         .step();
-    assert_eq!(game.sim().barrels[6].stage, Stage::Whole);
-    let near: Vec<Body> = bodies_near(game.sim(), below, 6.0)
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Whole);
+    let near: Vec<Victim> = bodies_near(game.sim(), below, 6.0)
         .map(|(body, ..)| body)
         .collect();
     assert!(
@@ -192,7 +192,7 @@ fn what_is_aloft_is_solid_for_nobody_and_nothing_reaches_it() {
     // Down again, it can be lit, and the crate is in the way.
     game.run(60);
     game.command(ONE, Command::Light { barrel: 6 }).step();
-    assert_eq!(game.sim().barrels[6].stage, Stage::Lit);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Lit);
     player_mut(&mut game).at = at(&game, CRATE) - Vec2::X * 2.0;
     game.hold(ONE, east).run(60);
     assert!(
@@ -207,7 +207,7 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
     let mut game = field();
     game.step();
     let bomb = game.sim().barrels[usize::from(BOMB)].question(BOMB);
-    let hits = [Hit::new(BARREL.into(), 140)].into_iter().collect();
+    let hits = [BlastHit::new(BARREL.into(), 140)].into_iter().collect();
     let throw = Throw {
         prop: BARREL,
         legs: [[24, 0]; 10].into_iter().collect(),
@@ -220,10 +220,10 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
         },
     );
     game.step();
-    assert_eq!(game.sim().barrels[6].stage, Stage::Lit);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Lit);
     let fuse_ticks = rules().tuning.chain_fuse_ticks;
     game.run(fuse_ticks);
-    assert_eq!(game.sim().barrels[6].stage, Stage::Blasting);
+    assert_eq!(game.sim().barrels[6].stage, BarrelStage::Blasting);
     let open = game.world().open_queries();
     let blast = open.iter().find_map(|open| match open.query {
         Query::Blast { at, .. } => Some(at.to_vec2()),
@@ -253,7 +253,7 @@ fn what_has_moved_since_the_question_stays_where_it_is() {
     chest.rests = Some(now);
     let legs = [[16, 0]; 4]
         .into_iter()
-        .collect::<ArrayVec<Leg, LEGS_MAX>>();
+        .collect::<ArrayVec<FlightLeg, LEGS_MAX>>();
     let throw = |prop| Throw {
         prop,
         legs: legs.clone(),
@@ -273,7 +273,7 @@ fn a_crate_that_the_blast_breaks_is_not_thrown() {
     game.sim_mut().crates[0].health = 1;
     game.step();
     let bomb = game.sim().barrels[usize::from(BOMB)].question(BOMB);
-    let hits = [Hit::new(CRATE.into(), 140)].into_iter().collect();
+    let hits = [BlastHit::new(CRATE.into(), 140)].into_iter().collect();
     let throw = Throw {
         prop: CRATE,
         legs: [[24, 0]; 10].into_iter().collect(),
@@ -354,6 +354,6 @@ fn a_path_comes_as_near_to_its_corners_as_16ths_can_and_ends_with_the_movement()
     assert!(Throw::through(CRATE, from, [from; 10]).legs.is_empty());
     // Too fast for a byte: as fast as one can say, and the rest later.
     let far = [from + Vec2::X * 10.0; 3];
-    let told: Vec<Leg> = Throw::through(CRATE, from, far).legs.to_vec();
+    let told: Vec<FlightLeg> = Throw::through(CRATE, from, far).legs.to_vec();
     assert_eq!(told, [[127, 0], [33, 0]]);
 }

@@ -1,10 +1,10 @@
-//! [`Clock`]: the time of a replay, of the wall or of frames.
+//! [`ReplayClock`]: the time of a replay, of the wall or of frames.
 
 use std::time::{Duration, Instant};
 
 /// Where a replay's time comes from.
 #[derive(Clone, Debug)]
-pub enum Clock {
+pub enum ReplayClock {
     /// From the wall, since then.
     Wall(Instant),
     /// From counting: each frame is so long, however long it took. For pictures that must come out alike.
@@ -16,21 +16,21 @@ pub enum Clock {
     },
 }
 
-impl Clock {
+impl ReplayClock {
     /// The wall's, from now on.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "the edge: here the clock is read"
     )]
-    pub fn wall() -> Clock {
-        Clock::Wall(Instant::now())
+    pub fn wall() -> ReplayClock {
+        ReplayClock::Wall(Instant::now())
     }
 
     /// Frames of this length.
     #[must_use]
-    pub fn frames(frame: Duration) -> Clock {
-        Clock::Frames {
+    pub fn frames(frame: Duration) -> ReplayClock {
+        ReplayClock::Frames {
             frame,
             now: Duration::ZERO,
         }
@@ -39,8 +39,8 @@ impl Clock {
     /// A frame begins: when.
     pub(super) fn tick(&mut self) -> Duration {
         match self {
-            Clock::Wall(began) => began.elapsed(),
-            Clock::Frames { frame, now } => {
+            ReplayClock::Wall(began) => began.elapsed(),
+            ReplayClock::Frames { frame, now } => {
                 *now += *frame;
                 *now
             }

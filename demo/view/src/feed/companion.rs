@@ -1,5 +1,7 @@
 //! [`Companion`]: who plays along, as far as a view tells of it.
 
+use powderkeg_game::{Game, GameShow};
+use twinstep_client::Session;
 use twinstep_core::PlayerId;
 use twinstep_core::company::LinkQuality;
 
@@ -14,8 +16,29 @@ pub struct Companion {
     pub is_local: bool,
     /// Whether it has its hands on its controls, else it was silent for long.
     pub is_here: bool,
-    /// Whether the match waits for it (seed row 8).
+    /// Whether the match waits for it.
     pub is_late: bool,
     /// Its link, as the server measures it; none: it is not connected, or nothing was told yet.
     pub link: Option<LinkQuality>,
+}
+
+impl Companion {
+    /// All who play in a session's match, in the order of their numbers; nobody before its world is here.
+    pub(super) fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
+        let Some(world) = session.authority() else {
+            return Vec::new();
+        };
+        let (seats, company) = (session.seats(), session.company());
+        let companion = |id: PlayerId| Companion {
+            id,
+            name: company
+                .name(id)
+                .map_or_else(|| id.to_string(), str::to_owned),
+            is_local: seats.contains(&id),
+            is_here: world.present().contains(id),
+            is_late: session.waiting().contains(id),
+            link: company.link(id),
+        };
+        world.seated().iter().map(companion).collect()
+    }
 }

@@ -3,7 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use twinstep_core::Tick;
+use powderkeg_game::{Game, GameShow};
+use twinstep_client::{Event, Progress, Session};
+use twinstep_core::{PlayerId, Tick};
+
+/// A silence of the server that is longer is told.
+const SILENCE: Duration = Duration::from_millis(1_500);
 
 /// What stands between the player and the match. Its words are for a line across the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +39,46 @@ pub enum Notice {
     Healing,
     /// The replay cannot be played beyond here.
     Damaged(String),
+}
+
+impl Notice {
+    /// What stands between the player and the match of this session, if anything does. Its server has been silent for
+    /// `silent`.
+    pub(super) fn of(session: &Session<Game, GameShow>, silent: Duration) -> Option<Notice> {
+        let Some(world) = session.prediction() else {
+            return Some(match session.progress() {
+                Some(Progress::World {
+                    received_bytes,
+                    total_bytes,
+                }) => Notice::Loading {
+                    received_bytes,
+                    total_bytes,
+                },
+                _ => Notice::Connecting,
+            });
+        };
+        if session.is_returning() {
+            return Some(Notice::Returning);
+        }
+        if let Some(Progress::CatchingUp {
+            done_ticks,
+            total_ticks,
+        }) = session.progress()
+        {
+            return Some(Notice::CatchingUp {
+                done_ticks,
+                total_ticks,
+            });
+        }
+        if silent > SILENCE {
+            return Some(Notice::Silent(silent));
+        }
+        if session.differs().is_some() {
+            return Some(Notice::Healing);
+        }
+        let is_in = |player: &PlayerId| world.sim().players.get(player).is_some();
+        (!session.seats().iter().all(is_in)).then_some(Notice::Joining)
+    }
 }
 
 impl fmt::Display for Notice {
@@ -81,7 +126,8 @@ impl Surplus {
         let names = std::mem::take(&mut self.names);
         let is_surplus = names > seats;
         is_surplus.then(|| {
-            format!("--name: the ticket is for {seats} at this screen, so the last {} of {names} names are not used", names - seats)
+            let rest = names - seats;
+            format!("--name: the ticket has {seats} seats, so the last {rest} of {names} names are not used")
         })
     }
 }
@@ -93,4 +139,18 @@ pub struct Note {
     pub tick: Tick,
     /// In words.
     pub words: String,
+}
+
+/// What a player wants to hear of.
+pub(super) fn words(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::CommandRefused { .. } => "the order was refused",
+        Event::Healed { .. } => "healed by the server",
+        Event::Reconnecting => "the server is lost",
+        Event::Recovered => "the server is heard again",
+        Event::Reconnected { .. } => "the server is found again",
+        Event::ControlsLost { .. } => "the server lost your controls",
+        Event::ControlsBack { .. } => "in control again",
+        _ => return None,
+    })
 }

@@ -22,7 +22,7 @@ use twinstep_core::replay::{Replay, ReplayError, Survey};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use super::companion::Companion;
-use super::frame::Frame;
+use super::news::News;
 
 /// Steps of one advance at most: a view that stood still does not hurry after.
 const STEPS_MAX: u32 = 256;
@@ -276,7 +276,7 @@ impl Playback {
     }
 
     /// Plays what is due at `now`.
-    pub(super) fn advance(&mut self, now: Duration, frame: &mut Frame) {
+    pub(super) fn advance(&mut self, now: Duration, news: &mut News) {
         let passed = now.saturating_sub(self.at.replace(now).unwrap_or(now));
         if let Some(tick) = self.wanted.take() {
             self.go_to(tick);
@@ -290,7 +290,7 @@ impl Playback {
             if steps > STEPS_MAX {
                 self.owed = Duration::ZERO;
             } else if self.step() {
-                self.tell_cues(frame);
+                self.tell_cues(news);
                 self.capture(now);
             }
         }
@@ -302,11 +302,9 @@ impl Playback {
             self.capture(now);
             self.capture(now);
         }
-        frame.shown.clear();
+        news.shown.clear();
         let alpha = self.owed.as_secs_f32() / self.tick_length().as_secs_f32();
-        frame
-            .shown
-            .extend(self.picture.shown(alpha.min(0.999), now));
+        news.shown.extend(self.picture.shown(alpha.min(0.999), now));
     }
 
     fn go_to(&mut self, tick: Tick) {
@@ -336,7 +334,7 @@ impl Playback {
         }
     }
 
-    fn tell_cues(&mut self, frame: &mut Frame) {
+    fn tell_cues(&mut self, news: &mut News) {
         let tick = self.replay.frame().tick;
         for (key, cue) in self.replay.effects().cues() {
             let id = CueId(self.cues);
@@ -347,7 +345,7 @@ impl Playback {
                 cue: *cue,
             };
             for kind in [started, CueKind::Confirmed { at: tick }] {
-                frame.cue(CueEvent { id, kind });
+                news.cue(CueEvent { id, kind });
             }
         }
     }

@@ -12,7 +12,7 @@ use twinstep_server::host::JOURNAL_EXTENSION;
 pub enum SaveError {
     /// There is nothing to save.
     #[error(
-        "nothing is recorded: a match is from when this screen is in it, and a replay is saved already"
+        "there is nothing to save: a recording begins when this screen is in a match, and a replay is a file already"
     )]
     Nothing,
     /// The file cannot be written.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{GameShow, Heading};
+use powderkeg_game::Heading;
 use twinstep_client::cues::{CueId, CueKind};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay};
@@ -28,12 +28,7 @@ fn setup(link: &str) -> Setup {
 }
 
 fn live(setup: &Setup) -> Feed {
-    let live = Live::new(
-        Rehearsal::new(setup),
-        GameShow,
-        Some("rehearsed".to_owned()),
-    );
-    Feed::live(live, Arc::clone(&setup.rules))
+    Feed::rehearsal(Rehearsal::new(setup), Some("rehearsed".to_owned()))
 }
 
 fn run(feed: &mut Feed, frames: u32, pad: Pad) {
@@ -163,8 +158,7 @@ fn a_link_is_switched_by_name_and_only_if_it_is_a_simulated_one() {
     assert_eq!(feed.link(), Some("bad"));
 
     let setup = setup("perfect");
-    let real = Live::new(Rehearsal::new(&setup), GameShow, None);
-    let mut feed = Feed::live(real, Arc::clone(&setup.rules));
+    let mut feed = Feed::rehearsal(Rehearsal::new(&setup), None);
     feed.set_link(3);
     assert_eq!(feed.link(), None);
 }
@@ -205,7 +199,7 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     };
     let mut rehearsal = Rehearsal::new(&setup);
     for _ in 0..600 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let company = rehearsal.session().company();
     let names: Vec<&str> = company
@@ -219,10 +213,9 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
     assert!((1..30).contains(&link.loss_percent), "{link:?}");
     rehearsal.lose_bot(0);
     for _ in 0..900 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
-    let live = Live::new(rehearsal, GameShow, None);
-    let mut feed = Feed::live(live, setup.rules);
+    let mut feed = Feed::rehearsal(rehearsal, None);
     run(&mut feed, 1, Pad::default());
     let company = feed.company();
     let lost = company.iter().find(|one| one.name == "bot-1").unwrap();
@@ -234,14 +227,14 @@ fn the_company_is_known_by_name_and_link_and_who_is_lost_has_none() {
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
     let mut rehearsal = Rehearsal::new(&setup("perfect"));
     for _ in 0..frames {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     (rehearsal.journal().to_vec(), rehearsal)
 }
 
 fn replayed(frames: u32) -> Feed {
     let playback = Playback::open(journal(frames).0, &rules()).unwrap();
-    Feed::playback(playback, Clock::frames(FRAME))
+    Feed::playback(playback, ReplayClock::frames(FRAME))
 }
 
 #[test]
@@ -270,7 +263,7 @@ fn a_replay_runs_as_fast_as_it_is_told_and_stands_while_it_is_paused() {
 fn a_replay_goes_anywhere_and_shows_what_was_there() {
     let (journal, rehearsal) = journal(1_500);
     let playback = Playback::open(journal, &rules()).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     let mut seen = BTreeMap::new();
     feed.replay_mut().unwrap().set_speed(Speed::Sixteen);
     while !feed.replay().unwrap().is_over() {
@@ -329,7 +322,7 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
     };
     let mut rehearsal = Rehearsal::new(&setup);
     for _ in 0..2_400 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let journal = rehearsal.journal().to_vec();
     let worlds = Index::scan(&journal).unwrap().worlds;
@@ -339,7 +332,7 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
         assert!(apart <= 610, "{apart} ticks without a world");
     }
     let playback = Playback::open(journal, &rules).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     for part in [0.99, 0.49, 0.74, 0.24, 0.98] {
         feed.replay_mut().unwrap().seek_part(part);
         let began = std::time::Instant::now();
@@ -378,7 +371,7 @@ fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
     assert!(verified.digests > 10 && verified.worlds > 0, "{verified:?}");
     let playback = Playback::open(journal, &setup.rules).unwrap();
     assert!(truth - playback.end().0 < 2, "all but an open turn");
-    let mut replay = Feed::playback(playback, Clock::frames(FRAME));
+    let mut replay = Feed::playback(playback, ReplayClock::frames(FRAME));
     replay.replay_mut().unwrap().seek_part(0.9);
     run(&mut replay, 1, Pad::default());
     let company = replay.company();
@@ -396,7 +389,7 @@ fn a_damaged_replay_is_shown_as_far_as_it_is_sound_and_says_why_it_ends() {
     let at = bytes.len() * 3 / 4;
     bytes[at] ^= 0x40;
     let playback = Playback::open(bytes, &rules()).unwrap();
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     feed.replay_mut().unwrap().set_speed(Speed::Sixteen);
     run(&mut feed, 200, Pad::default());
     assert!(feed.tick() > Tick(60));
@@ -411,7 +404,7 @@ fn a_replay_owns_what_it_plays_and_gives_it_back() {
     let (bytes, rules) = (journal(60).0, rules());
     let playback = Playback::open(bytes, &rules).unwrap();
     assert!(Arc::strong_count(&rules) > 1, "shared, not copied");
-    let mut feed = Feed::playback(playback, Clock::frames(FRAME));
+    let mut feed = Feed::playback(playback, ReplayClock::frames(FRAME));
     run(&mut feed, 20, Pad::default());
     drop(feed);
     assert_eq!(Arc::strong_count(&rules), 1);

@@ -12,7 +12,9 @@ use core::f32::consts::TAU;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{Heading, Item, Kind, Pad, Rules, ShowKey, Stage, Wall, Weapon, direction};
+use powderkeg_game::{
+    BarrelStage, EnemyKind, Heading, Item, Pad, Rules, ShowKey, Wall, Weapon, direction,
+};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
@@ -21,10 +23,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use ratatui::widgets::canvas::{self, Canvas, Circle, Context, Painter, Points, Shape};
 
-use super::effects::{Fate, Flash, FlashKind};
+use super::effects::{CueFate, FlashKind, TerminalFlash};
 use super::hud::color_of;
 use super::round::boss_bar;
-use super::scene::{Scene, Thing};
+use super::scene::{TerminalScene, TerminalThing};
 
 /// The keys of a second player at the same terminal.
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
@@ -34,7 +36,7 @@ const AIM: f32 = 2.5;
 const BLINK: Duration = Duration::from_millis(120);
 
 /// Draws the arena, its border included.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     let half = scene.rules.half.as_dvec2();
     let mut block = Block::bordered()
         .title(Line::from(vec![
@@ -82,7 +84,7 @@ fn held(pad: &Pad) -> String {
     words
 }
 
-fn paint_dots(ctx: &mut Context<'_>, scene: &Scene) {
+fn paint_dots(ctx: &mut Context<'_>, scene: &TerminalScene) {
     for wall in &scene.rules.walls {
         ctx.draw(&Solid(wall));
     }
@@ -93,7 +95,7 @@ fn paint_dots(ctx: &mut Context<'_>, scene: &Scene) {
         };
         circle(ctx, *at, radius, Color::DarkGray);
     }
-    for (at, _) in barrels(scene).filter(|(_, stage)| *stage == Stage::Lit) {
+    for (at, _) in barrels(scene).filter(|(_, stage)| *stage == BarrelStage::Lit) {
         sparse_ring(ctx, at, scene.rules.tuning.blast_radius, Color::DarkGray);
     }
     let flying = |wanted: fn(&ShowKey) -> Option<Color>| {
@@ -120,13 +122,13 @@ fn paint_dots(ctx: &mut Context<'_>, scene: &Scene) {
     }
 }
 
-fn paint_flash(ctx: &mut Context<'_>, flash: &Flash, scene: &Scene) {
+fn paint_flash(ctx: &mut Context<'_>, flash: &TerminalFlash, scene: &TerminalScene) {
     let age = flash.age(scene.now);
     // Fast at first, then slower.
     let growth = 1.0 - (1.0 - age) * (1.0 - age);
     let blast = scene.rules.tuning.blast_radius * growth;
     match (flash.kind, flash.fate) {
-        (FlashKind::Blast, Fate::Confirmed { .. }) => {
+        (FlashKind::Blast, CueFate::Confirmed { .. }) => {
             for (part, color) in [
                 (0.4, Color::Red),
                 (0.7, Color::LightRed),
@@ -146,14 +148,14 @@ fn paint_flash(ctx: &mut Context<'_>, flash: &Flash, scene: &Scene) {
 }
 
 /// `row`: how many units a row of the terminal is high.
-fn print_marks(ctx: &mut Context<'_>, scene: &Scene, row: f32) {
+fn print_marks(ctx: &mut Context<'_>, scene: &TerminalScene, row: f32) {
     let is_bright = (scene.now.as_millis() / BLINK.as_millis()).is_multiple_of(2);
     for (at, stage) in barrels(scene) {
         let mark = match stage {
-            Stage::Whole => Span::from("■").fg(Color::Indexed(172)),
-            Stage::Lit if is_bright => Span::from("■").light_yellow().bold(),
-            Stage::Lit => Span::from("*").red().bold(),
-            Stage::Blasting | Stage::Gone => continue,
+            BarrelStage::Whole => Span::from("■").fg(Color::Indexed(172)),
+            BarrelStage::Lit if is_bright => Span::from("■").light_yellow().bold(),
+            BarrelStage::Lit => Span::from("*").red().bold(),
+            BarrelStage::Blasting | BarrelStage::Gone => continue,
         };
         print(ctx, &scene.rules, at, mark);
     }
@@ -211,21 +213,21 @@ fn item_mark(item: Item) -> Span<'static> {
     }
 }
 
-fn enemy_mark(kind: Kind, thing: &Thing) -> Span<'static> {
+fn enemy_mark(kind: EnemyKind, thing: &TerminalThing) -> Span<'static> {
     if thing.is_faint {
         return Span::from("·").dark_gray();
     }
     match kind {
-        Kind::Gunner => Span::from("▲").red(),
-        Kind::Urchin => Span::from("☼").magenta(),
-        Kind::Spinner => Span::from("◊").light_red(),
-        Kind::Sapper => Span::from("♦").yellow(),
-        Kind::Charger => Span::from("►").light_yellow(),
-        Kind::Boss => Span::from("☠").light_magenta().bold(),
+        EnemyKind::Gunner => Span::from("▲").red(),
+        EnemyKind::Urchin => Span::from("☼").magenta(),
+        EnemyKind::Spinner => Span::from("◊").light_red(),
+        EnemyKind::Sapper => Span::from("♦").yellow(),
+        EnemyKind::Charger => Span::from("►").light_yellow(),
+        EnemyKind::Boss => Span::from("☠").light_magenta().bold(),
     }
 }
 
-fn barrels(scene: &Scene) -> impl Iterator<Item = (Vec2, Stage)> + '_ {
+fn barrels(scene: &TerminalScene) -> impl Iterator<Item = (Vec2, BarrelStage)> + '_ {
     scene.barrels.iter().copied()
 }
 

@@ -19,8 +19,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use twinstep_core::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 
-use super::effects::{Fate, LogLine};
-use super::scene::Scene;
+use super::effects::{CueFate, LogLine};
+use super::scene::TerminalScene;
 use super::{arena, hud, outcome};
 
 /// The smallest terminal that the view fits on: columns and rows.
@@ -91,7 +91,7 @@ impl Areas {
 }
 
 /// Draws the scene; on a terminal that is too small, says what is needed.
-pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
+pub fn draw(frame: &mut Frame<'_>, scene: &TerminalScene) {
     let screen = frame.area();
     if screen.width < SIZE_MIN.0 || screen.height < SIZE_MIN.1 {
         too_small(frame, screen);
@@ -172,7 +172,7 @@ fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
     frame.render_widget(text.block(Block::bordered()), area);
 }
 
-fn log(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+fn log(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     let block = Block::bordered().title(" cues: what was shown, and what the server said ");
     let inner = block.inner(area);
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
@@ -187,11 +187,13 @@ fn log(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
 
 fn log_line(line: &LogLine) -> Line<'_> {
     let (word, style) = match line.fate {
-        Fate::Open => ("guessed".to_owned(), Style::new().yellow()),
-        Fate::Confirmed { off_ticks: 0 } => ("confirmed".to_owned(), Style::new().green()),
-        Fate::Confirmed { off_ticks } => (format!("confirmed {off_ticks:+}"), Style::new().green()),
-        Fate::Told => (String::new(), Style::new()),
-        Fate::Cancelled => ("CANCELLED".to_owned(), Style::new().red()),
+        CueFate::Open => ("guessed".to_owned(), Style::new().yellow()),
+        CueFate::Confirmed { off_ticks: 0 } => ("confirmed".to_owned(), Style::new().green()),
+        CueFate::Confirmed { off_ticks } => {
+            (format!("confirmed {off_ticks:+}"), Style::new().green())
+        }
+        CueFate::Told => (String::new(), Style::new()),
+        CueFate::Cancelled => ("CANCELLED".to_owned(), Style::new().red()),
     };
     Line::from(vec![
         Span::from(format!("{:>6} ", line.tick.0)).dark_gray(),
@@ -200,7 +202,7 @@ fn log_line(line: &LogLine) -> Line<'_> {
     ])
 }
 
-fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+fn keys(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     let fire = if scene.releases {
         "fire"
     } else {

@@ -1,11 +1,11 @@
-//! [`Effects`]: what cues have set off, and what became of them.
+//! [`TerminalEffects`]: what cues have set off, and what became of them.
 //!
 //! ```text
 //!   Started ──▶ drawn and logged, open ──┬── Confirmed ──▶ drawn in full
 //!                                        └── Cancelled ──▶ gone at once; the log says so
 //! ```
 //!
-//! A blast is drawn on the client's guess, at once; that the server agreed shows a moment later.
+//! A blast is drawn at once, from the client's guess. Whether the server agreed is shown a moment later.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const FLASHES_MAX: usize = 256;
 
 /// What became of a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CueFate {
     /// Nothing yet.
     Open,
     /// It did happen, so many ticks after (or before) it was shown.
@@ -38,7 +38,7 @@ pub enum Fate {
 
 /// Something that flares up and is gone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flash {
+pub struct TerminalFlash {
     id: CueId,
     /// What it is.
     pub kind: FlashKind,
@@ -47,7 +47,7 @@ pub struct Flash {
     /// Since when.
     pub began: Duration,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: CueFate,
 }
 
 /// What flares up.
@@ -75,7 +75,7 @@ impl FlashKind {
     }
 }
 
-impl Flash {
+impl TerminalFlash {
     /// How much of its life has passed, 0 ..= 1.
     #[must_use]
     pub fn age(&self, now: Duration) -> f32 {
@@ -94,7 +94,7 @@ pub struct LogLine {
     /// In words.
     pub words: String,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: CueFate,
 }
 
 /// Scores wait for their confirmation, so their words wait too.
@@ -106,13 +106,13 @@ struct Unshown {
 
 /// What cues have set off.
 #[derive(Default)]
-pub struct Effects {
-    flashes: VecDeque<Flash>,
+pub struct TerminalEffects {
+    flashes: VecDeque<TerminalFlash>,
     log: VecDeque<LogLine>,
     unshown: VecDeque<Unshown>,
 }
 
-impl Effects {
+impl TerminalEffects {
     /// Takes what happened to a cue; `place` tells where its subject was shown last, `name` what a player is called.
     pub fn handle(
         &mut self,
@@ -129,7 +129,7 @@ impl Effects {
                 self.flashes.retain(|flash| flash.id != id);
                 self.unshown.retain(|unshown| unshown.id != id);
                 if let Some(line) = self.log.iter_mut().find(|line| line.id == Some(id)) {
-                    line.fate = Fate::Cancelled;
+                    line.fate = CueFate::Cancelled;
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Effects {
             id: None,
             tick,
             words: words.to_owned(),
-            fate: Fate::Told,
+            fate: CueFate::Told,
         };
         push_bounded(&mut self.log, LOG_MAX, line);
     }
@@ -152,7 +152,7 @@ impl Effects {
     }
 
     /// What flares, oldest first.
-    pub fn flashes(&self) -> impl Iterator<Item = &Flash> {
+    pub fn flashes(&self) -> impl Iterator<Item = &TerminalFlash> {
         self.flashes.iter()
     }
 
@@ -181,12 +181,12 @@ impl Effects {
             push_bounded(
                 &mut self.flashes,
                 FLASHES_MAX,
-                Flash {
+                TerminalFlash {
                     id,
                     kind,
                     at,
                     began: now,
-                    fate: Fate::Open,
+                    fate: CueFate::Open,
                 },
             );
         }
@@ -197,7 +197,7 @@ impl Effects {
             let unshown = Unshown { id, tick, words };
             push_bounded(&mut self.unshown, LOG_MAX, unshown);
         } else {
-            let fate = Fate::Open;
+            let fate = CueFate::Open;
             let line = LogLine {
                 id: Some(id),
                 tick,
@@ -209,7 +209,7 @@ impl Effects {
     }
 
     fn confirm(&mut self, id: CueId, at: Tick) {
-        let fate = |started: Tick| Fate::Confirmed {
+        let fate = |started: Tick| CueFate::Confirmed {
             off_ticks: i64::from(at.0) - i64::from(started.0),
         };
         if let Some(flash) = self.flashes.iter_mut().find(|flash| flash.id == id) {
@@ -282,7 +282,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(5);
 
-    fn tell(effects: &mut Effects, id: u64, kind: CueKind<Cue>) {
+    fn tell(effects: &mut TerminalEffects, id: u64, kind: CueKind<Cue>) {
         let event = CueEvent {
             id: CueId(id),
             kind,
@@ -290,18 +290,18 @@ mod tests {
         effects.handle(NOW, event, |_| Some(Vec2::ONE), |player| player.to_string());
     }
 
-    fn start(effects: &mut Effects, id: u64, cue: Cue) {
+    fn start(effects: &mut TerminalEffects, id: u64, cue: Cue) {
         let (tick, key) = (Tick(100), Key::default());
         tell(effects, id, CueKind::Started { tick, key, cue });
     }
 
     #[test]
     fn a_blast_grows_where_its_barrel_stood_and_burns_out_in_time() {
-        let mut effects = Effects::default();
+        let mut effects = TerminalEffects::default();
         start(&mut effects, 1, Cue::Blast(3));
         let flash = *effects.flashes().next().unwrap();
         assert_eq!(flash.at, Vec2::ONE);
-        assert_eq!((flash.age(NOW), flash.fate), (0.0, Fate::Open));
+        assert_eq!((flash.age(NOW), flash.fate), (0.0, CueFate::Open));
         let half = NOW + FlashKind::Blast.life() / 2;
         assert!((flash.age(half) - 0.5).abs() < 1e-3);
         effects.advance(half);
@@ -312,32 +312,32 @@ mod tests {
 
     #[test]
     fn a_confirmed_cue_stays_and_tells_how_far_it_was_off() {
-        let mut effects = Effects::default();
+        let mut effects = TerminalEffects::default();
         start(&mut effects, 1, Cue::Blast(3));
         tell(&mut effects, 1, CueKind::Confirmed { at: Tick(98) });
         assert!(matches!(
             effects.flashes().next().unwrap().fate,
-            Fate::Confirmed { .. }
+            CueFate::Confirmed { .. }
         ));
         let line = effects.log().next().unwrap();
         assert_eq!(line.words, "barrel 3 blows up");
-        assert_eq!(line.fate, Fate::Confirmed { off_ticks: -2 });
+        assert_eq!(line.fate, CueFate::Confirmed { off_ticks: -2 });
     }
 
     #[test]
     fn a_cancelled_cue_is_gone_at_once_and_the_log_says_so() {
-        let mut effects = Effects::default();
+        let mut effects = TerminalEffects::default();
         start(&mut effects, 1, Cue::Blast(3));
         start(&mut effects, 2, Cue::Blast(4));
         tell(&mut effects, 1, CueKind::Cancelled);
         assert_eq!(effects.flashes().count(), 1);
-        let fates: Vec<Fate> = effects.log().map(|line| line.fate).collect();
-        assert_eq!(fates, [Fate::Open, Fate::Cancelled]);
+        let fates: Vec<CueFate> = effects.log().map(|line| line.fate).collect();
+        assert_eq!(fates, [CueFate::Open, CueFate::Cancelled]);
     }
 
     #[test]
     fn a_score_is_told_only_when_confirmed() {
-        let mut effects = Effects::default();
+        let mut effects = TerminalEffects::default();
         for id in [1, 2] {
             let (player, points) = (PlayerId(2), 25);
             start(&mut effects, id, Cue::Scored { player, points });
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn nothing_grows_without_bound() {
-        let mut effects = Effects::default();
+        let mut effects = TerminalEffects::default();
         for id in 0..2_000 {
             start(&mut effects, id, Cue::EnemyDied(0));
             start(

@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, Paragraph, RenderDirection, Sparkline};
 use ratatui::{Frame, symbols};
 use twinstep_core::PlayerId;
 
-use super::scene::{Member, Reel, Scene};
+use super::scene::{TerminalMember, TerminalReel, TerminalScene};
 
 /// Columns of the HUD, with its borders.
 pub(super) const COLUMNS: u16 = 32;
@@ -41,7 +41,7 @@ pub(super) fn color_of(id: PlayerId) -> Color {
 }
 
 /// The netgraph; of a replay, where it stands and its keys.
-pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     if let Some(reel) = &scene.reel {
         return replay(frame, area, reel);
     }
@@ -68,7 +68,7 @@ pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     frame.render_widget(line, spark);
 }
 
-fn replay(frame: &mut Frame<'_>, area: Rect, reel: &Reel) {
+fn replay(frame: &mut Frame<'_>, area: Rect, reel: &TerminalReel) {
     let state = if reel.is_paused { "paused" } else { "runs" };
     let bar = usize::from(area.width.saturating_sub(2));
     let full = ((reel.part * bar as f32) as usize).min(bar);
@@ -103,7 +103,7 @@ fn clock(time: Duration) -> String {
     format!("{}:{:02}", s / 60, s % 60)
 }
 
-fn rows(scene: &Scene) -> Vec<Line<'static>> {
+fn rows(scene: &TerminalScene) -> Vec<Line<'static>> {
     let (stats, rates) = (&scene.stats, &scene.rates);
     let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
     let reach = stats.input_tick.saturating_sub(stats.authority_tick);
@@ -175,7 +175,7 @@ fn kb(bytes: f64) -> String {
 }
 
 /// Why the prediction was rebuilt, since the start.
-pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     let timeline = &scene.stats.timeline;
     let inputs: u64 = timeline.by_input.iter().sum();
     let orders = timeline.by_own_command + timeline.by_command;
@@ -221,7 +221,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>)
 }
 
 /// The players: how they stand while the round is on, else who is ready and how good their links are.
-pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
+pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &TerminalScene) {
     let waits = scene.round.phase.is_waiting();
     let title = match waits {
         true => format!(" lobby: {} ", scene.team.len()),
@@ -244,22 +244,22 @@ pub(super) fn cells(name: &str, columns: usize) -> String {
     name + &" ".repeat(gap)
 }
 
-fn name(member: &Member) -> Span<'static> {
+fn name(member: &TerminalMember) -> Span<'static> {
     let mark = if member.is_local { '@' } else { ' ' };
     Span::from(format!("{mark}{} ", cells(&member.name, NAME_COLUMNS)))
         .fg(color_of(member.id))
         .bold()
 }
 
-fn state(member: &Member) -> Option<(&'static str, Color)> {
+fn state(member: &TerminalMember) -> Option<(&'static str, Color)> {
     match member {
-        Member { is_late: true, .. } => Some(("late ", Color::Yellow)),
-        Member { is_away: true, .. } => Some(("away ", Color::DarkGray)),
+        TerminalMember { is_late: true, .. } => Some(("late ", Color::Yellow)),
+        TerminalMember { is_away: true, .. } => Some(("away ", Color::DarkGray)),
         _ => None,
     }
 }
 
-fn guest(member: &Member) -> Line<'static> {
+fn guest(member: &TerminalMember) -> Line<'static> {
     let (word, color) = match (state(member), member.is_ready) {
         (Some(state), _) => state,
         (None, true) => ("ready", Color::Green),
@@ -276,7 +276,7 @@ fn guest(member: &Member) -> Line<'static> {
     ])
 }
 
-fn fighter(member: &Member) -> Line<'static> {
+fn fighter(member: &TerminalMember) -> Line<'static> {
     let full = (member.health * HEALTH_CELLS as f32).ceil() as usize;
     let (bar, color) = match (state(member), full) {
         (Some((word, color)), _) => (word.to_owned(), color),

@@ -23,7 +23,7 @@ const AIM_TURN: i32 = 16;
 
 /// What a key does at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum TerminalAct {
     /// Light the nearest barrel.
     Light,
     /// Dash.
@@ -46,7 +46,7 @@ pub enum Act {
 
 /// Which keys are a player's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hands {
+pub enum KeyboardPart {
     /// All.
     Both,
     /// The letters, space, and what is nobody's own: where two share a keyboard.
@@ -83,26 +83,28 @@ enum Meaning {
     Turn(i32),
     Fire,
     Stop,
-    Act(Act),
+    Act(TerminalAct),
 }
 
-fn meaning(key: &KeyEvent, hands: Hands) -> Option<Meaning> {
+fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
     match (hands, key.code) {
-        (Hands::Right, _) => return right_hand(key),
-        (Hands::Left, KeyCode::Up | KeyCode::Left | KeyCode::Down | KeyCode::Right) => return None,
+        (KeyboardPart::Right, _) => return right_hand(key),
+        (KeyboardPart::Left, KeyCode::Up | KeyCode::Left | KeyCode::Down | KeyCode::Right) => {
+            return None;
+        }
         _ => {}
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if control {
-        return (key.code == KeyCode::Char('c')).then_some(Meaning::Act(Act::Quit));
+        return (key.code == KeyCode::Char('c')).then_some(Meaning::Act(TerminalAct::Quit));
     }
     let letter = match key.code {
         KeyCode::Up => return Some(Meaning::Walk(Way::North)),
         KeyCode::Left => return Some(Meaning::Walk(Way::West)),
         KeyCode::Down => return Some(Meaning::Walk(Way::South)),
         KeyCode::Right => return Some(Meaning::Walk(Way::East)),
-        KeyCode::Esc => return Some(Meaning::Act(Act::Quit)),
-        KeyCode::F(9) => return Some(Meaning::Act(Act::Save)),
+        KeyCode::Esc => return Some(Meaning::Act(TerminalAct::Quit)),
+        KeyCode::F(9) => return Some(Meaning::Act(TerminalAct::Save)),
         KeyCode::Char(letter) => letter.to_ascii_lowercase(),
         _ => return None,
     };
@@ -119,15 +121,15 @@ fn meaning(key: &KeyEvent, hands: Hands) -> Option<Meaning> {
         'o' => Meaning::Turn(-AIM_TURN),
         ' ' => Meaning::Fire,
         'x' => Meaning::Stop,
-        'e' => Meaning::Act(Act::Light),
-        'c' => Meaning::Act(Act::Dash),
-        'g' => Meaning::Act(Act::Ghosts),
-        'r' => Meaning::Act(Act::Ready),
-        'v' => Meaning::Act(Act::Save),
-        'p' => Meaning::Act(Act::Predicts),
-        'm' => Meaning::Act(Act::Smooths),
-        'q' => Meaning::Act(Act::Quit),
-        '1'..='5' => Meaning::Act(Act::Link(usize::from(letter as u8 - b'1'))),
+        'e' => Meaning::Act(TerminalAct::Light),
+        'c' => Meaning::Act(TerminalAct::Dash),
+        'g' => Meaning::Act(TerminalAct::Ghosts),
+        'r' => Meaning::Act(TerminalAct::Ready),
+        'v' => Meaning::Act(TerminalAct::Save),
+        'p' => Meaning::Act(TerminalAct::Predicts),
+        'm' => Meaning::Act(TerminalAct::Smooths),
+        'q' => Meaning::Act(TerminalAct::Quit),
+        '1'..='5' => Meaning::Act(TerminalAct::Link(usize::from(letter as u8 - b'1'))),
         _ => return None,
     })
 }
@@ -141,8 +143,8 @@ fn right_hand(key: &KeyEvent) -> Option<Meaning> {
         KeyCode::Enter => Meaning::Fire,
         KeyCode::Char(',') => Meaning::Turn(AIM_TURN),
         KeyCode::Char('.') => Meaning::Turn(-AIM_TURN),
-        KeyCode::Char('/') => Meaning::Act(Act::Dash),
-        KeyCode::Char('-') => Meaning::Act(Act::Light),
+        KeyCode::Char('/') => Meaning::Act(TerminalAct::Dash),
+        KeyCode::Char('-') => Meaning::Act(TerminalAct::Light),
         _ => return None,
     })
 }
@@ -208,7 +210,12 @@ impl Keys {
     }
 
     /// Takes a key of these hands at `now`; what is to be done at once, if anything.
-    pub fn handle(&mut self, now: Duration, key: &KeyEvent, hands: Hands) -> Option<Act> {
+    pub fn handle(
+        &mut self,
+        now: Duration,
+        key: &KeyEvent,
+        hands: KeyboardPart,
+    ) -> Option<TerminalAct> {
         let down = key.kind != KeyEventKind::Release;
         match meaning(key, hands)? {
             Meaning::Walk(way) if self.releases => self.walk.set(way, down),
@@ -294,8 +301,8 @@ impl Keys {
         }
     }
 
-    fn rested(&mut self, now: Duration, act: Act) -> Option<Act> {
-        if !matches!(act, Act::Light | Act::Dash) {
+    fn rested(&mut self, now: Duration, act: TerminalAct) -> Option<TerminalAct> {
+        if !matches!(act, TerminalAct::Light | TerminalAct::Dash) {
             return Some(act);
         }
         let rests = self
@@ -314,14 +321,14 @@ mod tests {
         KeyEvent::new_with_kind(code, KeyModifiers::NONE, kind)
     }
 
-    fn press(keys: &mut Keys, ms: u64, letter: char) -> Option<Act> {
+    fn press(keys: &mut Keys, ms: u64, letter: char) -> Option<TerminalAct> {
         let key = event(KeyCode::Char(letter), KeyEventKind::Press);
-        keys.handle(Duration::from_millis(ms), &key, Hands::Both)
+        keys.handle(Duration::from_millis(ms), &key, KeyboardPart::Both)
     }
 
     fn release(keys: &mut Keys, letter: char) {
         let key = event(KeyCode::Char(letter), KeyEventKind::Release);
-        assert_eq!(keys.handle(Duration::ZERO, &key, Hands::Both), None);
+        assert_eq!(keys.handle(Duration::ZERO, &key, KeyboardPart::Both), None);
     }
 
     fn toward(x: f32, y: f32) -> Heading {
@@ -338,7 +345,7 @@ mod tests {
         keys.handle(
             Duration::ZERO,
             &event(KeyCode::Right, KeyEventKind::Press),
-            Hands::Both,
+            KeyboardPart::Both,
         );
         assert_eq!(keys.pad().walk, toward(1.0, 0.0));
         press(&mut keys, 3_000, ' ');
@@ -397,14 +404,14 @@ mod tests {
     #[test]
     fn orders_are_given_once_per_press_and_rest_in_between() {
         let mut keys = Keys::new(false);
-        assert_eq!(press(&mut keys, 0, 'e'), Some(Act::Light));
+        assert_eq!(press(&mut keys, 0, 'e'), Some(TerminalAct::Light));
         assert_eq!(press(&mut keys, 40, 'e'), None);
-        assert_eq!(press(&mut keys, 200, 'c'), Some(Act::Dash));
+        assert_eq!(press(&mut keys, 200, 'c'), Some(TerminalAct::Dash));
         let mut keys = Keys::new(true);
-        assert_eq!(press(&mut keys, 0, 'c'), Some(Act::Dash));
+        assert_eq!(press(&mut keys, 0, 'c'), Some(TerminalAct::Dash));
         let repeat = event(KeyCode::Char('c'), KeyEventKind::Repeat);
         assert_eq!(
-            keys.handle(Duration::from_secs(1), &repeat, Hands::Both),
+            keys.handle(Duration::from_secs(1), &repeat, KeyboardPart::Both),
             None
         );
         release(&mut keys, 'c');
@@ -420,14 +427,14 @@ mod tests {
             interrupt,
         ] {
             assert_eq!(
-                keys.handle(Duration::ZERO, &key, Hands::Both),
-                Some(Act::Quit)
+                keys.handle(Duration::ZERO, &key, KeyboardPart::Both),
+                Some(TerminalAct::Quit)
             );
         }
-        assert_eq!(press(&mut keys, 0, '1'), Some(Act::Link(0)));
-        assert_eq!(press(&mut keys, 0, '5'), Some(Act::Link(4)));
+        assert_eq!(press(&mut keys, 0, '1'), Some(TerminalAct::Link(0)));
+        assert_eq!(press(&mut keys, 0, '5'), Some(TerminalAct::Link(4)));
         assert_eq!(press(&mut keys, 0, '6'), None);
-        assert_eq!(press(&mut keys, 0, 'g'), Some(Act::Ghosts));
+        assert_eq!(press(&mut keys, 0, 'g'), Some(TerminalAct::Ghosts));
     }
 
     #[test]
@@ -436,7 +443,7 @@ mod tests {
         let mut right = Keys::new(false);
         for code in [KeyCode::Up, KeyCode::Enter] {
             assert_eq!(
-                right.handle(Duration::ZERO, &press(code), Hands::Right),
+                right.handle(Duration::ZERO, &press(code), KeyboardPart::Right),
                 None
             );
         }
@@ -444,13 +451,17 @@ mod tests {
         assert_eq!((pad.walk, pad.aim), (toward(0.0, 1.0), toward(0.0, 1.0)));
         assert!(pad.fires());
         let mut keys = Keys::new(true);
-        let light = keys.handle(Duration::ZERO, &press(KeyCode::Char('-')), Hands::Right);
-        assert_eq!(light, Some(Act::Light));
+        let light = keys.handle(
+            Duration::ZERO,
+            &press(KeyCode::Char('-')),
+            KeyboardPart::Right,
+        );
+        assert_eq!(light, Some(TerminalAct::Light));
         let letters = ('!'..='~').map(KeyCode::Char);
         let others = [KeyCode::Up, KeyCode::Enter, KeyCode::Esc, KeyCode::F(9)];
         for code in letters.chain(others) {
             let key = press(code);
-            let both = [Hands::Left, Hands::Right].map(|hands| meaning(&key, hands));
+            let both = [KeyboardPart::Left, KeyboardPart::Right].map(|hands| meaning(&key, hands));
             assert!(both.contains(&None), "{code:?}: {both:?}");
         }
     }

@@ -1,17 +1,17 @@
 //! The terminal view: Powderkeg, playable wherever there is a terminal.
 //!
 //! ```text
-//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ poses, cues, counters ──▶ Scene ──draw──▶ Screen
+//!   keys ──▶ Keys ──pads, orders──▶ Feed ──▶ poses, cues, counters ──▶ TerminalScene ──draw──▶ Screen
 //!    keys.rs                                  effects.rs               scene.rs  draw.rs  screen.rs
 //!                                                                                arena.rs, hud.rs
 //! ```
 //!
-//! Invariants: [`draw`] is a pure function of a [`Scene`]; only [`run`] touches a terminal and a clock; and
+//! Invariants: [`draw`] is a pure function of a [`TerminalScene`]; only [`run`] touches a terminal and a clock; and
 //! the terminal is given back as it was, whatever happens.
 //!
-//! A terminal tells of no key releases, so a press holds its direction until another one or the stop key;
-//! where the kitty protocol is offered, releases are real. `NO_COLOR` is respected. Nobody else may write to
-//! the terminal meanwhile: send logs to a file.
+//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
+//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. Nothing else may write to the terminal
+//! meanwhile: send logs to a file.
 
 mod arena;
 mod controls;
@@ -38,10 +38,10 @@ use crate::feed::{Feed, Note};
 use crate::stop;
 use crate::summary::Summary;
 pub use draw::{SIZE_MIN, draw};
-pub use effects::{Effects, Fate, Flash, FlashKind, LogLine};
-pub use keys::{Act, Hands, Keys};
+pub use effects::{CueFate, FlashKind, LogLine, TerminalEffects, TerminalFlash};
+pub use keys::{KeyboardPart, Keys, TerminalAct};
 pub use round::Round;
-pub use scene::{Member, Reel, Scene, Thing};
+pub use scene::{TerminalMember, TerminalReel, TerminalScene, TerminalThing};
 use screen::Screen;
 pub use screen::{TerminalError, give_back};
 
@@ -81,30 +81,30 @@ impl Default for TerminalOptions {
 /// There is no terminal, or it fails. It has been given back by then.
 pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
-    let ended = View::new(&feed, options, screen.releases).play(&mut feed, &mut screen);
+    let ended = TerminalView::new(&feed, options, screen.releases).play(&mut feed, &mut screen);
     feed.leave();
     drop(screen);
     Ok(Summary::of(&feed, ended?))
 }
 
 /// What the loop keeps.
-struct View {
+struct TerminalView {
     /// One for each seat; the second one's lie still where only one plays.
     keys: [Keys; SEATS],
-    effects: Effects,
-    scene: Scene,
+    effects: TerminalEffects,
+    scene: TerminalScene,
     quits: bool,
 }
 
-impl View {
-    fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> View {
-        View {
+impl TerminalView {
+    fn new(feed: &Feed, options: &TerminalOptions, releases: bool) -> TerminalView {
+        TerminalView {
             keys: [Keys::new(releases), Keys::new(releases)],
-            effects: Effects::default(),
-            scene: Scene {
+            effects: TerminalEffects::default(),
+            scene: TerminalScene {
                 color: options.color,
                 releases,
-                ..Scene::new(feed.rules().clone())
+                ..TerminalScene::new(feed.rules().clone())
             },
             quits: false,
         }
@@ -175,9 +175,9 @@ impl View {
             self.quits |= control(key).is_some_and(|control| control.apply(replay));
             return;
         }
-        let hands: &[Hands] = match feed.seats().len() {
-            0 | 1 => &[Hands::Both],
-            _ => &[Hands::Left, Hands::Right],
+        let hands: &[KeyboardPart] = match feed.seats().len() {
+            0 | 1 => &[KeyboardPart::Both],
+            _ => &[KeyboardPart::Left, KeyboardPart::Right],
         };
         for (seat, hands) in hands.iter().enumerate() {
             if let Some(act) = self.keys[seat].handle(now, key, *hands) {
@@ -186,18 +186,18 @@ impl View {
         }
     }
 
-    fn act(&mut self, act: Act, seat: usize, feed: &mut Feed) {
+    fn act(&mut self, act: TerminalAct, seat: usize, feed: &mut Feed) {
         match act {
-            Act::Quit => self.quits = true,
-            Act::Ghosts => self.scene.shows_ghosts ^= true,
-            Act::Predicts => feed.set_predicts(!feed.predicts()),
-            Act::Smooths => feed.set_smooths(!feed.smooths()),
-            Act::Link(preset) => feed.set_link(preset),
-            Act::Save => feed.keep_replay(),
-            Act::Dash => feed.order(seat, Command::Dash),
-            Act::Light => feed.light(seat),
+            TerminalAct::Quit => self.quits = true,
+            TerminalAct::Ghosts => self.scene.shows_ghosts ^= true,
+            TerminalAct::Predicts => feed.set_predicts(!feed.predicts()),
+            TerminalAct::Smooths => feed.set_smooths(!feed.smooths()),
+            TerminalAct::Link(preset) => feed.set_link(preset),
+            TerminalAct::Save => feed.keep_replay(),
+            TerminalAct::Dash => feed.order(seat, Command::Dash),
+            TerminalAct::Light => feed.light(seat),
             // One word for all who sit here.
-            Act::Ready => {
+            TerminalAct::Ready => {
                 (0..feed.seats().len()).for_each(|seat| feed.order(seat, Command::Ready));
             }
         }

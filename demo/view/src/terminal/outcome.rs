@@ -1,6 +1,6 @@
 //! How the round went, as a table over the arena.
 
-use powderkeg_game::Phase;
+use powderkeg_game::RoundPhase;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
@@ -9,16 +9,16 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use twinstep_core::company::NAME_CHARS_MAX;
 
 use super::hud::{cells, color_of};
-use super::scene::{Member, Scene};
+use super::scene::{TerminalMember, TerminalScene};
 
 /// Columns of the table at the end of a round.
 const RESULT_COLUMNS: u16 = 40;
 
 /// How the round went, once it is over.
-pub(super) fn result(frame: &mut Frame<'_>, arena: Rect, scene: &Scene) {
+pub(super) fn result(frame: &mut Frame<'_>, arena: Rect, scene: &TerminalScene) {
     let (title, color) = match scene.round.phase {
-        Phase::Won => (" WON ".to_owned(), Color::LightGreen),
-        Phase::Lost => (
+        RoundPhase::Won => (" WON ".to_owned(), Color::LightGreen),
+        RoundPhase::Lost => (
             format!(
                 " LOST in wave {} of {} ",
                 scene.round.wave, scene.round.waves
@@ -27,7 +27,7 @@ pub(super) fn result(frame: &mut Frame<'_>, arena: Rect, scene: &Scene) {
         ),
         _ => return,
     };
-    let mut team: Vec<&Member> = scene.team.iter().collect();
+    let mut team: Vec<&TerminalMember> = scene.team.iter().collect();
     team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
     let rows = team.iter().map(|member| {
         Line::from(vec![

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use powderkeg_game::{Kind, Phase};
+use powderkeg_game::{EnemyKind, RoundPhase};
 use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 
@@ -15,7 +15,7 @@ const BOSS_CELLS: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// What is going on.
-    pub phase: Phase,
+    pub phase: RoundPhase,
     /// The wave that is on or was last.
     pub wave: u8,
     /// How many there are.
@@ -33,7 +33,7 @@ pub struct Round {
 impl Default for Round {
     fn default() -> Round {
         Round {
-            phase: Phase::Endless,
+            phase: RoundPhase::Endless,
             wave: 0,
             waves: 0,
             lives: 0,
@@ -52,7 +52,7 @@ impl Round {
         let boss = game
             .enemies
             .iter()
-            .find(|enemy| enemy.kind == Kind::Boss && enemy.is_alive());
+            .find(|enemy| enemy.kind == EnemyKind::Boss && enemy.is_alive());
         Some(Round {
             phase: game.phase,
             wave: game.wave,
@@ -68,8 +68,8 @@ impl Round {
     /// For the arena's upper edge.
     pub(super) fn title(&self, score: u32) -> String {
         match self.phase {
-            Phase::Endless => format!("{score} points "),
-            Phase::Lobby | Phase::Countdown => "lobby ".to_owned(),
+            RoundPhase::Endless => format!("{score} points "),
+            RoundPhase::Lobby | RoundPhase::Countdown => "lobby ".to_owned(),
             _ => format!(
                 "wave {} of {} · lives {} · {score} points ",
                 self.wave, self.waves, self.lives

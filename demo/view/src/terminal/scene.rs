@@ -1,39 +1,39 @@
-//! [`Scene`]: everything that one picture of the view shows, gathered from a feed; drawing needs no more.
+//! [`TerminalScene`]: everything that one picture of the view shows, gathered from a feed; drawing needs no more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{Cue, Pad, Phase, Rules, ShowKey, Stage, Weapon};
+use powderkeg_game::{BarrelStage, Cue, Pad, RoundPhase, Rules, ShowKey, Weapon};
 use twinstep_client::stats::SessionStats;
 use twinstep_core::company::LinkQuality;
 use twinstep_core::{PlayerId, Tick};
 
-use super::effects::{Effects, Flash, LogLine};
+use super::effects::{LogLine, TerminalEffects, TerminalFlash};
 use super::round::Round;
 use crate::feed::{Feed, Playback, Rates, Speed};
 
 /// One picture of the view.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct TerminalScene {
     /// The level.
     pub rules: Arc<Rules>,
     /// The moment, for what flickers and grows.
     pub now: Duration,
     /// What is drawn where, in the order of keys.
-    pub things: Vec<Thing>,
+    pub things: Vec<TerminalThing>,
     /// Where the authority has players and enemies: the lagged truth.
     pub ghosts: Vec<(ShowKey, Vec2)>,
     /// Where each barrel is, and how far.
-    pub barrels: Vec<(Vec2, Stage)>,
+    pub barrels: Vec<(Vec2, BarrelStage)>,
     /// How far the round is.
     pub round: Round,
     /// What flares up.
-    pub flashes: Vec<Flash>,
+    pub flashes: Vec<TerminalFlash>,
     /// What cues came to, newest first.
     pub log: Vec<LogLine>,
     /// Who plays.
-    pub team: Vec<Member>,
+    pub team: Vec<TerminalMember>,
     /// The team's points.
     pub score: u32,
     /// The session's counters.
@@ -53,7 +53,7 @@ pub struct Scene {
     /// Whether corrections are smoothed.
     pub smooths: bool,
     /// How far a replay has come; none: the match is played.
-    pub reel: Option<Reel>,
+    pub reel: Option<TerminalReel>,
     /// What the keys hold.
     pub pad: Pad,
     /// Whether the terminal tells of key releases.
@@ -64,7 +64,7 @@ pub struct Scene {
 
 /// How far a replay has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reel {
+pub struct TerminalReel {
     /// The next tick to be played.
     pub tick: Tick,
     /// Match time that has passed.
@@ -79,10 +79,10 @@ pub struct Reel {
     pub is_paused: bool,
 }
 
-impl Reel {
-    fn of(replay: &Playback) -> Reel {
+impl TerminalReel {
+    fn of(replay: &Playback) -> TerminalReel {
         let tick = replay.tick_length();
-        Reel {
+        TerminalReel {
             tick: replay.tick(),
             passed: tick * (replay.tick() - replay.first()),
             length: tick * (replay.end() - replay.first()),
@@ -95,7 +95,7 @@ impl Reel {
 
 /// Something in the arena.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thing {
+pub struct TerminalThing {
     /// Its name.
     pub key: ShowKey,
     /// Where, in units.
@@ -108,7 +108,7 @@ pub struct Thing {
 
 /// A player of the team.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub struct TerminalMember {
     /// Who.
     pub id: PlayerId,
     /// What it wants to be called.
@@ -117,7 +117,7 @@ pub struct Member {
     pub is_local: bool,
     /// Whether its controls are cut off.
     pub is_away: bool,
-    /// Whether the match waits for it (seed row 8).
+    /// Whether the match waits for it.
     pub is_late: bool,
     /// Of full health, 0 ..= 1; 0 is dead.
     pub health: f32,
@@ -139,11 +139,11 @@ pub struct Member {
     pub score: u32,
 }
 
-impl Scene {
+impl TerminalScene {
     /// An empty arena.
     #[must_use]
-    pub fn new(rules: Arc<Rules>) -> Scene {
-        Scene {
+    pub fn new(rules: Arc<Rules>) -> TerminalScene {
+        TerminalScene {
             rules,
             now: Duration::ZERO,
             things: Vec::new(),
@@ -170,7 +170,7 @@ impl Scene {
     }
 
     /// Takes over what the feed shows; pad, releases, ghosts' switch and colour stay as they are.
-    pub fn gather(&mut self, feed: &Feed, effects: &Effects) {
+    pub fn gather(&mut self, feed: &Feed, effects: &TerminalEffects) {
         self.now = feed.now();
         self.stats = feed.stats().unwrap_or_default();
         self.rates = feed.gauges().rates();
@@ -179,7 +179,7 @@ impl Scene {
         self.link = feed.link().map(str::to_owned);
         self.predicts = feed.predicts();
         self.smooths = feed.smooths();
-        self.reel = feed.replay().map(Reel::of);
+        self.reel = feed.replay().map(TerminalReel::of);
         self.flashes.clear();
         self.flashes.extend(effects.flashes());
         self.log.clear();
@@ -236,7 +236,7 @@ impl Scene {
         };
         let (rules, tick) = (&*self.rules, feed.tick());
         self.things.extend(feed.shown().iter().map(|(key, pose)| {
-            Thing {
+            TerminalThing {
                 key: *key,
                 at: pose.at,
                 angle: pose.angle.0,
@@ -260,7 +260,7 @@ impl Scene {
         let company = feed.company();
         self.team.extend(game.players.iter().map(|(id, player)| {
             let known = company.iter().find(|one| one.id == *id);
-            Member {
+            TerminalMember {
                 id: *id,
                 name: known.map_or_else(|| id.to_string(), |one| one.name.clone()),
                 is_local: feed.seats().contains(id),
@@ -302,7 +302,7 @@ impl Scene {
         let mut own = self.team.iter().filter(|member| member.is_local);
         let dead = own.find(|member| member.health == 0.0 && !member.is_away)?;
         let words = match (self.round.phase, dead.is_out) {
-            (Phase::Won | Phase::Lost, _) => return None,
+            (RoundPhase::Won | RoundPhase::Lost, _) => return None,
             (_, true) => "no lives are left: you are back after this wave",
             (_, false) => "you died: back in a moment",
         };
@@ -326,14 +326,14 @@ impl Scene {
         };
         let seconds = round.ends_in.unwrap_or_default().as_secs_f32().ceil();
         match round.phase {
-            Phase::Lobby => Some(asks),
-            Phase::Countdown => Some(format!("get ready: {seconds}")),
-            Phase::Lull => Some(format!(
+            RoundPhase::Lobby => Some(asks),
+            RoundPhase::Countdown => Some(format!("get ready: {seconds}")),
+            RoundPhase::Lull => Some(format!(
                 "wave {} is cleared; the next comes in {seconds} s",
                 round.wave
             )),
-            Phase::Won | Phase::Lost if seconds == 0.0 => Some(asks),
-            Phase::Won | Phase::Lost | Phase::Wave | Phase::Endless => None,
+            RoundPhase::Won | RoundPhase::Lost if seconds == 0.0 => Some(asks),
+            RoundPhase::Won | RoundPhase::Lost | RoundPhase::Wave | RoundPhase::Endless => None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! [`Screen`]: the terminal, borrowed, and always given back as it was.
 //!
 //! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread, a signal), the terminal
-//! leaves raw mode and the alternate screen before anything else is printed. What other threads say when they
-//! panic meanwhile is kept and printed afterwards, so that it does not tear the picture.
+//! leaves raw mode and the alternate screen before anything else is printed. Panic messages of other threads are kept
+//! meanwhile and printed afterwards, so that they do not damage the picture.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::panic;

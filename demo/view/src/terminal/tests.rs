@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use glam::Vec2;
-use powderkeg_game::{Cue, GameShow, Pad, Phase, Rules, ShowKey};
+use powderkeg_game::{Cue, Pad, RoundPhase, Rules, ShowKey};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -14,23 +14,25 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, PlayerId, Tick};
 
 use super::*;
-use crate::feed::{Clock, Line as _, Live, Playback};
+use crate::feed::{Playback, ReplayClock};
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// The scene after so many frames of a match over a link that delays nothing, with two players walking.
-fn played(frames: u32) -> Scene {
+fn played(frames: u32) -> TerminalScene {
     let rules = Arc::new(Rules::arena(24));
     let setup = Setup {
         bots: 1,
         ..Setup::new(Arc::clone(&rules), 11)
     };
-    let live = Live::new(Rehearsal::new(&setup), GameShow, Some("perfect".to_owned()));
-    let mut feed = Feed::live(live, rules);
-    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
+    let mut feed = Feed::rehearsal(Rehearsal::new(&setup), Some("perfect".to_owned()));
+    let mut view = TerminalView::new(&feed, &TerminalOptions { color: true }, true);
     view.scene.shows_ghosts = true;
     for key in ['d', 'l', ' '] {
         let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
-        assert_eq!(view.keys[0].handle(Duration::ZERO, &key, Hands::Both), None);
+        assert_eq!(
+            view.keys[0].handle(Duration::ZERO, &key, KeyboardPart::Both),
+            None
+        );
     }
     for _ in 0..frames {
         view.advance(&mut feed).unwrap();
@@ -39,7 +41,7 @@ fn played(frames: u32) -> Scene {
     view.scene
 }
 
-fn drawn(scene: &Scene, width: u16, height: u16) -> Buffer {
+fn drawn(scene: &TerminalScene, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, scene)).unwrap();
     terminal.backend().buffer().clone()
@@ -111,7 +113,7 @@ fn before_the_match_the_screen_says_so() {
 
 #[test]
 fn walls_stand_where_the_rules_have_them() {
-    let scene = Scene::new(Arc::new(Rules::arena(24)));
+    let scene = TerminalScene::new(Arc::new(Rules::arena(24)));
     // One dot and a half per unit; the wall around (0, 8.25) is 10 units wide.
     let buffer = drawn(&scene, 120, 36);
     let full = |at: Vec2| {
@@ -126,8 +128,8 @@ fn walls_stand_where_the_rules_have_them() {
 
 #[test]
 fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing() {
-    let mut scene = Scene::new(Arc::new(Rules::arena(24)));
-    let lit = |scene: &Scene| {
+    let mut scene = TerminalScene::new(Arc::new(Rules::arena(24)));
+    let lit = |scene: &TerminalScene| {
         let cells = drawn(scene, 120, 36).content;
         cells
             .iter()
@@ -137,7 +139,7 @@ fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_one_nothing()
             .count()
     };
     let nothing = lit(&scene);
-    let mut effects = Effects::default();
+    let mut effects = TerminalEffects::default();
     let mut after = |kind: CueKind<Cue>| {
         let event = CueEvent { id: CueId(1), kind };
         effects.handle(
@@ -231,12 +233,12 @@ fn a_replay_shows_where_it_stands_and_obeys_its_keys() {
     let rules = Arc::new(Rules::arena(24));
     let mut rehearsal = Rehearsal::new(&Setup::new(Arc::clone(&rules), 11));
     for _ in 0..1_200 {
-        rehearsal.advance(&|_| Pad::default()).unwrap();
+        rehearsal.advance(|_| Pad::default()).unwrap();
     }
     let playback = Playback::open(rehearsal.journal().to_vec(), &rules).unwrap();
-    let clock = Clock::frames(Duration::from_millis(16));
+    let clock = ReplayClock::frames(Duration::from_millis(16));
     let mut feed = Feed::playback(playback, clock);
-    let mut view = View::new(&feed, &TerminalOptions { color: true }, true);
+    let mut view = TerminalView::new(&feed, &TerminalOptions { color: true }, true);
     let mut after = |code: KeyCode| {
         let key = KeyEvent::new(code, KeyModifiers::NONE);
         view.press(Duration::ZERO, &key, &mut feed);
@@ -276,11 +278,11 @@ fn whatever_the_terminal_s_size_it_says_how_to_leave() {
 }
 
 /// The campaign as two see it at one terminal, from the lobby on, with a bot that says it is ready.
-fn campaign() -> (Feed, View) {
+fn campaign() -> (Feed, TerminalView) {
     campaign_with(1)
 }
 
-fn campaign_with(bots: usize) -> (Feed, View) {
+fn campaign_with(bots: usize) -> (Feed, TerminalView) {
     let rules = Arc::new(Rules::campaign());
     let setup = Setup {
         bots,
@@ -288,13 +290,12 @@ fn campaign_with(bots: usize) -> (Feed, View) {
         names: vec!["Anna".to_owned(), "Bert".to_owned()],
         ..Setup::new(Arc::clone(&rules), 3)
     };
-    let live = Live::new(Rehearsal::new(&setup), GameShow, None);
-    let feed = Feed::live(live, rules);
-    let view = View::new(&feed, &TerminalOptions { color: true }, true);
+    let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
+    let view = TerminalView::new(&feed, &TerminalOptions { color: true }, true);
     (feed, view)
 }
 
-fn play(feed: &mut Feed, view: &mut View, frames: u32) -> String {
+fn play(feed: &mut Feed, view: &mut TerminalView, frames: u32) -> String {
     for _ in 0..frames {
         view.advance(feed).unwrap();
         view.look(feed);
@@ -302,7 +303,7 @@ fn play(feed: &mut Feed, view: &mut View, frames: u32) -> String {
     text(&drawn(&view.scene, 120, 36))
 }
 
-fn press(feed: &mut Feed, view: &mut View, code: KeyCode) {
+fn press(feed: &mut Feed, view: &mut TerminalView, code: KeyCode) {
     let key = KeyEvent::new(code, KeyModifiers::NONE);
     view.press(Duration::ZERO, &key, feed);
 }
@@ -373,12 +374,12 @@ fn two_at_one_terminal_walk_their_own_ways() {
 fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
     let (mut feed, mut view) = campaign();
     play(&mut feed, &mut view, 120);
-    view.scene.round.phase = Phase::Wave;
+    view.scene.round.phase = RoundPhase::Wave;
     view.scene.round.boss = Some(0.5);
     let fought = text(&drawn(&view.scene, 120, 36));
     let bar = format!("BOSS {}{}", "█".repeat(12), "░".repeat(12));
     assert!(fought.contains(&bar), "{fought}");
-    view.scene.round.phase = Phase::Lost;
+    view.scene.round.phase = RoundPhase::Lost;
     view.scene.team[1].score = 900;
     view.scene.score = 1_200;
     for (width, height) in [(80, 24), (120, 36)] {
@@ -397,7 +398,12 @@ fn right_to_left_names_are_isolated_wherever_they_are_drawn() {
     for member in &mut scene.team {
         name.clone_into(&mut member.name);
     }
-    for phase in [Phase::Endless, Phase::Lobby, Phase::Won, Phase::Lost] {
+    for phase in [
+        RoundPhase::Endless,
+        RoundPhase::Lobby,
+        RoundPhase::Won,
+        RoundPhase::Lost,
+    ] {
         scene.round.phase = phase;
         let text = text(&drawn(&scene, 120, 36));
         let isolated = format!("\u{2068}{name}\u{2069}");

@@ -2,8 +2,8 @@
 //!
 //! Invariant: entries do not touch; each has a border of nothing, which filtering may reach into.
 //!
-//! Pixels that nobody sees cost as much as others where they are blended by a processor; so each entry knows the box of
-//! those that can be seen, its *ink*, and no more of it is drawn.
+//! Where a processor blends pixels, invisible ones cost as much as others. So each entry knows the box of its visible
+//! pixels, its *ink*, and only that box is drawn.
 
 use glam::{Vec2, vec2};
 
@@ -60,7 +60,7 @@ impl Type {
 
 /// A part of the texture, 0 ..= 1, and its size in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct AtlasEntry {
     pub(crate) from: Vec2,
     pub(crate) to: Vec2,
     pub(crate) size: Vec2,
@@ -78,7 +78,7 @@ pub(crate) struct Atlas {
     pub(crate) side: usize,
     /// RGBA, premultiplied.
     pub(crate) bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<AtlasEntry>,
 }
 
 impl Atlas {
@@ -110,7 +110,7 @@ impl Atlas {
             }
             let size = vec2(canvas.width as f32, canvas.height as f32);
             let from = vec2(left as f32, top as f32);
-            entries.push(Entry {
+            entries.push(AtlasEntry {
                 from: from / side as f32,
                 to: (from + size) / side as f32,
                 size,
@@ -132,12 +132,12 @@ impl Atlas {
         (libm::roundf(wished * 4.0) / 4.0).clamp(0.5, 3.0)
     }
 
-    pub(crate) fn sprite(&self, sprite: Sprite) -> Entry {
+    pub(crate) fn sprite(&self, sprite: Sprite) -> AtlasEntry {
         self.entries[sprite as usize]
     }
 
     /// A letter's picture, whose baseline lies [`below`](Atlas::below) its lower edge.
-    pub(crate) fn letter(&self, size: Type, glyph: usize) -> Entry {
+    pub(crate) fn letter(&self, size: Type, glyph: usize) -> AtlasEntry {
         self.entries[Sprite::ALL.len() + size as usize * GLYPHS.len() + glyph]
     }
 

@@ -1,14 +1,17 @@
 //! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: no screen is needed to make it, so
 //! tests look at it.
 //!
+//! Own code: macroquad's drawing functions need an open window, and begin another draw call whenever the texture or the
+//! blending changes.
+//!
 //! ```text
-//!   Scene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
+//!   WindowScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads
 //! ```
 
 use glam::{Vec2, vec2};
 
 use super::art::Sprite;
-use super::atlas::{Atlas, Entry, Type};
+use super::atlas::{Atlas, AtlasEntry, Type};
 use super::palette::Tint;
 use super::rect::Rect;
 use super::text;
@@ -59,7 +62,7 @@ impl Batch {
     }
 
     /// All of an entry that can be seen: it begins at `corner` and reaches along `x` and `y`.
-    fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: Entry, tint: Tint) {
+    fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: AtlasEntry, tint: Tint) {
         let [from, to] = entry.ink;
         let at = |part: Vec2| corner + x * part.x + y * part.y;
         let whole = entry.to - entry.from;

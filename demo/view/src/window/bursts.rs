@@ -11,10 +11,10 @@ use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_core::{Key, Mwc};
 
 use super::art::Sprite;
-use super::effects::Effects;
+use super::effects::WindowEffects;
 use super::palette::{ACCENT, BAD, ColorMode, FAINT, GOOD, INK, Tint, WARN, WHITE};
 use super::particles::Particle;
-use super::scene::{Scene, Thing, item_name};
+use super::scene::{WindowScene, WindowThing, item_name};
 use super::sound::Sound;
 
 pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
@@ -54,7 +54,7 @@ impl Spray {
 
 /// Throws particles of one cue.
 struct Thrower<'a> {
-    effects: &'a mut Effects,
+    effects: &'a mut WindowEffects,
     now: Duration,
     cue: CueId,
     luck: Mwc,
@@ -165,13 +165,13 @@ impl Thrower<'_> {
     }
 }
 
-impl Effects {
+impl WindowEffects {
     /// Takes what happened to a cue; `scene` is the picture before.
     pub(crate) fn handle(
         &mut self,
         now: Duration,
         event: &CueEvent<Cue>,
-        scene: &Scene,
+        scene: &WindowScene,
         mode: ColorMode,
     ) {
         let id = event.id;
@@ -194,11 +194,11 @@ impl Effects {
 
 /// A cue was started.
 fn start(
-    effects: &mut Effects,
+    effects: &mut WindowEffects,
     now: Duration,
     id: CueId,
     cue: Cue,
-    scene: &Scene,
+    scene: &WindowScene,
     mode: ColorMode,
 ) {
     let subject = scene.subject(&cue).copied();
@@ -223,11 +223,11 @@ fn start(
 fn sight(
     thrower: &mut Thrower<'_>,
     cue: Cue,
-    subject: Option<Thing>,
-    scene: &Scene,
+    subject: Option<WindowThing>,
+    scene: &WindowScene,
     mode: ColorMode,
 ) {
-    let Some(Thing { at, angle, key, .. }) = subject else {
+    let Some(WindowThing { at, angle, key, .. }) = subject else {
         return;
     };
     let own = match key {
@@ -262,7 +262,7 @@ fn sight(
             thrower.puff(Sprite::Ring, at, (0.4, 1.8), 260, WARN.light());
         }
         Cue::EnemyDied(_) => {
-            let radius = key.kind().map_or(0.7, powderkeg_game::Kind::radius);
+            let radius = key.kind().map_or(0.7, powderkeg_game::EnemyKind::radius);
             let big = radius > 1.5;
             thrower.puff(Sprite::Glow, at, (radius * 2.4, radius), 300, own.light());
             thrower.puff(
@@ -371,12 +371,12 @@ fn sight(
 }
 
 fn words(
-    effects: &mut Effects,
+    effects: &mut WindowEffects,
     now: Duration,
     id: CueId,
     cue: Cue,
-    subject: Option<Thing>,
-    scene: &Scene,
+    subject: Option<WindowThing>,
+    scene: &WindowScene,
     mode: ColorMode,
 ) {
     let name = |who| {
@@ -386,7 +386,7 @@ fn words(
             |member| member.name.clone(),
         )
     };
-    let say = |effects: &mut Effects, words: &str, below: &str, tint| {
+    let say = |effects: &mut WindowEffects, words: &str, below: &str, tint| {
         effects.announce(now, id, words.to_owned(), below.to_owned(), tint);
     };
     match cue {
@@ -464,7 +464,7 @@ pub(crate) fn item_tint(item: Item, mode: ColorMode) -> Tint {
     })
 }
 
-fn sound(cue: &Cue, scene: &Scene) -> Option<Sound> {
+fn sound(cue: &Cue, scene: &WindowScene) -> Option<Sound> {
     Some(match cue {
         Cue::Shot { weapon, .. } => Sound::of_weapon(*weapon),
         Cue::Hit(_) | Cue::CrateHit(_) => Sound::Hit,

@@ -1,7 +1,7 @@
 //! [`Camera`]: what part of the arena is seen, and where on the screen.
 //!
-//! Invariant: whoever sits here is on the screen, two of them as well; a single player stays at the same place of it
-//! while walking, so that a key shows at once and nothing lags behind.
+//! Invariant: all players at this screen are visible. A single player stays at the same place of the screen while
+//! walking, so a key shows at once.
 
 use glam::{Vec2, vec2};
 use twinstep_core::Mwc;
@@ -145,11 +145,11 @@ fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
 }
 
 /// A part between 0 and 1.
-trait Unit {
+trait UnitDraw {
     fn unit(&mut self) -> f32;
 }
 
-impl Unit for Mwc {
+impl UnitDraw for Mwc {
     fn unit(&mut self) -> f32 {
         self.below(65_536) as f32 / 65_535.0
     }

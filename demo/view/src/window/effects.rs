@@ -1,4 +1,4 @@
-//! [`Effects`]: what cues set off, each exactly once, and what becomes of it.
+//! [`WindowEffects`]: what cues set off, each exactly once, and what becomes of it.
 //!
 //! ```text
 //!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are told now
@@ -37,7 +37,7 @@ pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
 /// Something was hit: it is white for a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Flash {
+pub(crate) struct WindowFlash {
     cue: CueId,
     pub(crate) whom: ShowKey,
     pub(crate) born: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Float {
 
 /// A line about what happened.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct NoteLine {
     cue: Option<CueId>,
     pub(crate) words: String,
     pub(crate) tint: Tint,
@@ -75,7 +75,7 @@ pub(crate) struct Banner {
 
 /// Something to be heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct HeardCue {
     pub(crate) cue: CueId,
     pub(crate) sound: Sound,
     /// None: everywhere.
@@ -100,15 +100,15 @@ pub(crate) struct Counts {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Effects {
+pub(crate) struct WindowEffects {
     pub(crate) particles: Particles,
-    pub(crate) flashes: VecDeque<Flash>,
+    pub(crate) flashes: VecDeque<WindowFlash>,
     pub(crate) floats: VecDeque<Float>,
-    pub(crate) lines: VecDeque<Line>,
+    pub(crate) lines: VecDeque<NoteLine>,
     pub(crate) banner: Option<Banner>,
     pub(crate) counts: Counts,
     /// To be played now.
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) heard: Vec<HeardCue>,
     /// To be silenced now.
     pub(crate) hushed: Vec<CueId>,
     /// Where the ground shook, how strongly.
@@ -123,7 +123,7 @@ pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
     list.push_back(item);
 }
 
-impl Effects {
+impl WindowEffects {
     pub(super) fn confirm(&mut self, now: Duration, id: CueId, mode: ColorMode) {
         let Some(n) = self.scores.iter().position(|score| score.cue == id) else {
             return;
@@ -149,7 +149,11 @@ impl Effects {
 
     pub(super) fn flash(&mut self, now: Duration, cue: CueId, whom: ShowKey) {
         let born = now;
-        push_bounded(&mut self.flashes, Flash { cue, whom, born }, FLASHES_MAX);
+        push_bounded(
+            &mut self.flashes,
+            WindowFlash { cue, whom, born },
+            FLASHES_MAX,
+        );
     }
 
     pub(super) fn float(&mut self, now: Duration, cue: CueId, at: Vec2, words: String, tint: Tint) {
@@ -164,7 +168,7 @@ impl Effects {
     }
 
     pub(super) fn line(&mut self, now: Duration, cue: Option<CueId>, words: String, tint: Tint) {
-        let line = Line {
+        let line = NoteLine {
             cue,
             words,
             tint,
@@ -176,7 +180,7 @@ impl Effects {
 
     pub(super) fn hear(&mut self, cue: CueId, sound: Sound, at: Option<Vec2>) {
         if self.heard.len() < HEARD_MAX {
-            self.heard.push(Heard { cue, sound, at });
+            self.heard.push(HeardCue { cue, sound, at });
         }
     }
 
@@ -238,9 +242,9 @@ impl Effects {
 
     /// Forgets all but the counts: time jumps.
     pub(crate) fn clear(&mut self) {
-        *self = Effects {
+        *self = WindowEffects {
             counts: self.counts,
-            ..Effects::default()
+            ..WindowEffects::default()
         };
     }
 }
@@ -250,36 +254,36 @@ mod tests {
     use std::sync::Arc;
 
     use glam::vec2;
-    use powderkeg_game::{Cue, Kind, Rules, Weapon};
+    use powderkeg_game::{Cue, EnemyKind, Rules, Weapon};
     use twinstep_client::cues::{CueEvent, CueKind};
     use twinstep_core::{Key, Tick};
 
     use super::*;
-    use crate::window::scene::{Look, Scene, Thing};
+    use crate::window::scene::{ThingLook, WindowScene, WindowThing};
 
     const ENEMY: ShowKey = ShowKey::Enemy {
         slot: 3,
         life: 1,
-        kind: Kind::Gunner,
+        kind: EnemyKind::Gunner,
     };
     const PLAYER: ShowKey = ShowKey::Player {
         id: PlayerId(0),
         life: 1,
     };
 
-    fn scene() -> Scene {
-        let thing = |key, at| Thing {
+    fn scene() -> WindowScene {
+        let thing = |key, at| WindowThing {
             key,
             at,
             angle: 0.0,
-            look: Look::Plain,
+            look: ThingLook::Plain,
         };
-        let mut scene = Scene::new(Arc::new(Rules::campaign()));
+        let mut scene = WindowScene::new(Arc::new(Rules::campaign()));
         scene.things = vec![thing(PLAYER, vec2(1.0, 2.0)), thing(ENEMY, vec2(5.0, 6.0))];
         scene
     }
 
-    fn happens(effects: &mut Effects, ms: u64, id: u64, kind: CueKind<Cue>) {
+    fn happens(effects: &mut WindowEffects, ms: u64, id: u64, kind: CueKind<Cue>) {
         let event = CueEvent {
             id: CueId(id),
             kind,
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_cue_throws_its_particles_flash_and_sound_once_and_confirmation_adds_none() {
-        let mut effects = Effects::default();
+        let mut effects = WindowEffects::default();
         happens(&mut effects, 0, 1, started(Cue::Hit(3)));
         let thrown = effects.particles.of(CueId(1));
         assert!(thrown > 0 && effects.heard.len() == 1);
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_cue_fades_soon_is_hushed_and_its_line_says_so() {
-        let mut effects = Effects::default();
+        let mut effects = WindowEffects::default();
         happens(&mut effects, 0, 1, started(Cue::PlayerDied(PlayerId(0))));
         assert_eq!(effects.lines.len(), 1);
         happens(&mut effects, 40, 1, CueKind::Cancelled);
@@ -329,7 +333,7 @@ mod tests {
 
     #[test]
     fn points_are_told_only_when_the_server_has_said_so() {
-        let mut effects = Effects::default();
+        let mut effects = WindowEffects::default();
         let scored = Cue::Scored {
             player: PlayerId(0),
             points: 25,
@@ -349,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_nobody_ends_is_bounded() {
-        let mut effects = Effects::default();
+        let mut effects = WindowEffects::default();
         let shot = Cue::Shot {
             player: PlayerId(0),
             weapon: Weapon::Scatter,

@@ -6,8 +6,11 @@
 //! | macOS | `~/Library/Application Support/powderkeg/settings.json` |
 //! | Windows | `%APPDATA%\powderkeg\settings.json` |
 //!
-//! Invariant: nothing that is wrong with the file or its folder keeps anybody from playing; it is said once, and what a
-//! file holds that cannot be read stays there until the player changes a setting.
+//! `serde_json` reads and writes it. The folder is found by our own code: `dirs` asks the process's environment itself,
+//! which a test must not change.
+//!
+//! Invariant: a bad file or folder keeps nobody from playing. It is reported once. A file that cannot be understood
+//! stays as it is until the player changes a setting.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,20 +37,20 @@ const MISSING: &str = "HOME is not set";
 #[non_exhaustive]
 pub(crate) enum KeeperError {
     #[error(
-        "settings hold until the window is closed: {MISSING}, so there is no place to keep them; set it"
+        "settings are lost when the window is closed: {MISSING}, so there is no place to store them; set it"
     )]
     NoPlace,
     #[error(
-        "the settings in {path} cannot be read ({source}), so the usual ones hold; make the file readable, or remove it"
+        "the settings in {path} cannot be read ({source}), so the defaults are used; make the file readable, or remove it"
     )]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
-        "the settings in {path} are damaged ({reason}), so the usual ones hold; mend the file, or change a setting to \
+        "the settings in {path} are damaged ({reason}), so the defaults are used; mend the file, or change a setting to \
          have it written anew"
     )]
     Damaged { path: PathBuf, reason: String },
     #[error(
-        "settings cannot be kept in {path} ({source}), so they hold until the window is closed; make the file and its \
+        "settings cannot be stored in {path} ({source}), so they are lost when the window is closed; make the file and its \
          folder writable"
     )]
     Unwritable { path: PathBuf, source: io::Error },
@@ -212,7 +215,7 @@ mod tests {
     use macroquad::prelude::KeyCode;
 
     use super::*;
-    use crate::window::input::Act;
+    use crate::window::input::WindowAct;
 
     /// A folder in place of the user's.
     struct Home(PathBuf);
@@ -252,7 +255,7 @@ mod tests {
         settings.change_volume(-3);
         settings.change_colors(1);
         settings.names = false;
-        settings.keys.bind(Act::Dash, KeyCode::LeftAlt);
+        settings.keys.bind(WindowAct::Dash, KeyCode::LeftAlt);
         settings
     }
 
@@ -294,7 +297,7 @@ mod tests {
             let mut keeper = home.with(text);
             let said = keeper.load().unwrap_err().to_string();
             assert!(
-                !said.contains('\n') && said.contains("the usual ones hold"),
+                !said.contains('\n') && said.contains("the defaults are used"),
                 "{said}"
             );
             keeper.keep(&Settings::default()).unwrap();

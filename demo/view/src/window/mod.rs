@@ -1,10 +1,12 @@
 //! The window: Powderkeg with keyboard, mouse, gamepads and sound. Only this module names macroquad.
 //!
 //! ```text
-//!   desk, gamepads ──▶ Stage::frame ──▶ Batch ──▶ gpu ──▶ the screen
+//!   desk, gamepads ──▶ WindowStage::frame ──▶ Batch ──▶ gpu ──▶ the screen
 //!                        │   │
 //!                 Feed ──┘   └──▶ sound
 //! ```
+//!
+//! The way from a key to a step of the simulation is drawn in the [crate's documentation](crate#from-a-key-to-a-step).
 //!
 //! | part | idea |
 //! |---|---|
@@ -16,7 +18,7 @@
 //! | `input`, `sound` | keys and gamepads, what is heard |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `proof`, `png` | pictures for documents, and whether they show what they should |
-//! | `pace` | frame times |
+//! | `frame_times` | how long a picture takes |
 //! | `studio`, `xvfb` | a window of one known size; a display where there is none |
 //!
 //! Invariants: a picture is a pure function of scene and effects; what is held in a frame is in that frame's picture;
@@ -28,10 +30,10 @@ mod batch;
 mod bursts;
 mod camera;
 mod effects;
+mod frame_times;
 mod gpu;
 mod input;
 mod keeper;
-mod pace;
 mod paint;
 mod palette;
 mod particles;
@@ -51,11 +53,11 @@ mod studio;
 mod text;
 mod xvfb;
 
+pub use frame_times::{FrameTimes, measure};
 pub use macroquad::miniquad::conf::LinuxBackend as Backend;
-pub use pace::{Pace, measure};
 pub use probe::{NoWindow, display};
 pub use proof::Unseen;
-pub use run::{Options, Refused, run};
+pub use run::{WindowOptions, WindowRefused, run};
 pub use shots::shots;
 pub use studio::{SIZE as SHOT_SIZE, ShotsError};
 pub use xvfb::{NoDisplay, run_again};

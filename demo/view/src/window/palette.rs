@@ -1,8 +1,9 @@
 //! Colours: who is who, whatever eyes look at it.
 //!
-//! Invariant: nothing is told by hue alone. Players are light hulls, enemies dark ones; each kind has a shape of its
-//! own, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the palette of M. Okabe and K. Ito
-//! ("Color Universal Design", 2002), which people with any of the usual colour deficiencies can tell apart.
+//! Invariant: nothing is told by hue alone. Players are light hulls, enemies dark ones. Each kind of enemy has a shape
+//! of its own, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the
+//! palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual colour
+//! deficiencies can tell apart.
 
 /// A colour, how much of it, and whether it is light that adds up or paint that covers.
 #[derive(Clone, Copy, Debug, PartialEq)]

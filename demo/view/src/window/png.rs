@@ -1,4 +1,4 @@
-//! Pictures as files.
+//! Pictures as files, written by the crate `png`.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -7,14 +7,14 @@ use std::path::Path;
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, FilterType};
 
 /// A picture of the screen.
-pub(crate) struct Shot {
+pub(crate) struct Screenshot {
     pub(crate) width: usize,
     pub(crate) height: usize,
     /// Red, green, blue; the top row first.
     pub(crate) rgb: Vec<u8>,
 }
 
-impl Shot {
+impl Screenshot {
     /// Writes it, as small as it can be without loss.
     pub(crate) fn save(&self, path: &Path) -> Result<(), EncodingError> {
         let file = BufWriter::new(File::create(path)?);

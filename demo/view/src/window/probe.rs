@@ -1,5 +1,5 @@
-//! Whether a window can be opened here, asked before one is: which display there is, whether it answers, and whether
-//! the libraries are there that are loaded at run time. What is missing is named with the package that brings it.
+//! Before a window is opened: can it be? Which display is there, does it answer, and are the libraries there that are
+//! loaded at run time? What is missing is named with the package that brings it.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;

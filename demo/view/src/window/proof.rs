@@ -6,7 +6,7 @@
 use super::art::{self, GLYPHS};
 use super::atlas::{Atlas, Type};
 use super::palette::{ColorMode, Tint};
-use super::png::Shot;
+use super::png::Screenshot;
 use super::text;
 
 /// Something that a picture must show, somewhere in a region: left, top, right and bottom, in pixels.
@@ -45,7 +45,11 @@ const COLORS_MIN: usize = 64;
 ///
 /// # Errors
 /// The first thing that is not as it should be.
-pub(crate) fn check(shot: &Shot, size: (usize, usize), sights: &[Sight]) -> Result<(), Unseen> {
+pub(crate) fn check(
+    shot: &Screenshot,
+    size: (usize, usize),
+    sights: &[Sight],
+) -> Result<(), Unseen> {
     if (shot.width, shot.height) != size {
         return Err(Unseen::Size(size.0, size.1, shot.width, shot.height));
     }
@@ -134,7 +138,12 @@ impl Mask {
     }
 }
 
-fn shows(shot: &Shot, mask: &Mask, tint: Tint, [left, top, right, bottom]: [usize; 4]) -> bool {
+fn shows(
+    shot: &Screenshot,
+    mask: &Mask,
+    tint: Tint,
+    [left, top, right, bottom]: [usize; 4],
+) -> bool {
     let (right, bottom) = (right.min(shot.width), bottom.min(shot.height));
     for y in top..=bottom.saturating_sub(mask.height) {
         for x in left..=right.saturating_sub(mask.width) {
@@ -147,7 +156,7 @@ fn shows(shot: &Shot, mask: &Mask, tint: Tint, [left, top, right, bottom]: [usiz
 }
 
 /// Nearly all ink has the colour, and most of the rest has not.
-fn fits(shot: &Shot, mask: &Mask, tint: Tint, left: usize, top: usize) -> bool {
+fn fits(shot: &Screenshot, mask: &Mask, tint: Tint, left: usize, top: usize) -> bool {
     let mut misses = mask.ink.len() / 20;
     for (x, y) in &mask.ink {
         if !is_near(shot, left + x, top + y, tint) {
@@ -164,7 +173,7 @@ fn fits(shot: &Shot, mask: &Mask, tint: Tint, left: usize, top: usize) -> bool {
     alike.count() * 8 < mask.bare.len()
 }
 
-fn is_near(shot: &Shot, x: usize, y: usize, tint: Tint) -> bool {
+fn is_near(shot: &Screenshot, x: usize, y: usize, tint: Tint) -> bool {
     let at = (y * shot.width + x) * 3;
     let pixel = shot.rgb.get(at..at + 3);
     pixel.is_some_and(|pixel| {
@@ -184,17 +193,17 @@ mod tests {
     const WHOLE: [usize; 4] = [0, 0, 160, 90];
 
     /// A background of many dark colours.
-    fn empty() -> Shot {
+    fn empty() -> Screenshot {
         let pixels = (0..SIZE.0 * SIZE.1)
             .flat_map(|n| [(n % 40) as u8, (n / 60 % 50) as u8, (n % 70) as u8]);
-        Shot {
+        Screenshot {
             width: SIZE.0,
             height: SIZE.1,
             rgb: pixels.collect(),
         }
     }
 
-    fn written(words: &str, tint: Tint) -> Shot {
+    fn written(words: &str, tint: Tint) -> Screenshot {
         let mut shot = empty();
         let mask = Mask::of(&Atlas::new(1.0, ColorMode::Safe), Type::Head, words);
         for (x, y) in &mask.ink {
@@ -228,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_blank_picture_another_size_and_a_missing_colour_are_found_out() {
-        let blank = Shot {
+        let blank = Screenshot {
             rgb: vec![9; SIZE.0 * SIZE.1 * 3],
             ..empty()
         };

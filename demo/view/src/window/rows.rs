@@ -1,28 +1,33 @@
-//! [`Row`]: what can be set, and where it stands: painted there, and clicked there.
+//! [`SettingRow`]: what can be set, and where it stands: painted there, and clicked there.
 
 use glam::vec2;
 
 use super::atlas::Atlas;
-use super::input::Act;
+use super::input::WindowAct;
 use super::rect::Rect;
 
 /// A row of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
+pub(crate) enum SettingRow {
     Volume,
     Shake,
     Colors,
     Names,
-    Key(Act),
+    Key(WindowAct),
 }
 
-impl Row {
+impl SettingRow {
     /// All rows, from the top.
-    pub(crate) fn all() -> impl ExactSizeIterator<Item = Row> + Clone {
-        const FIRST: [Row; 4] = [Row::Volume, Row::Shake, Row::Colors, Row::Names];
-        (0..FIRST.len() + Act::CHANGEABLE.len()).map(|n| match FIRST.get(n) {
+    pub(crate) fn all() -> impl ExactSizeIterator<Item = SettingRow> + Clone {
+        const FIRST: [SettingRow; 4] = [
+            SettingRow::Volume,
+            SettingRow::Shake,
+            SettingRow::Colors,
+            SettingRow::Names,
+        ];
+        (0..FIRST.len() + WindowAct::CHANGEABLE.len()).map(|n| match FIRST.get(n) {
             Some(row) => *row,
-            None => Row::Key(Act::CHANGEABLE[n - FIRST.len()]),
+            None => SettingRow::Key(WindowAct::CHANGEABLE[n - FIRST.len()]),
         })
     }
 }
@@ -41,6 +46,6 @@ pub(crate) fn settings_rows(screen: Rect) -> Vec<Rect> {
     let mut inside = settings_box(screen).shrunk(22.0 * scale);
     inside.cut_top(42.0 * scale);
     inside.cut_bottom(24.0 * scale);
-    let row = inside.size.y / Row::all().len() as f32;
-    Row::all().map(|_| inside.cut_top(row)).collect()
+    let row = inside.size.y / SettingRow::all().len() as f32;
+    SettingRow::all().map(|_| inside.cut_top(row)).collect()
 }

@@ -1,4 +1,5 @@
-//! The loop around a [`Stage`]: the window, its clock, its files.
+//! The loop around a [`WindowStage`]. It owns what a stage has not: the window, the clock of frames, the devices
+//! (keyboard, mouse, gamepads, speaker), and the files (settings, pictures).
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -19,11 +20,11 @@ use super::gpu::{self, CALL_CAPACITY, Gpu};
 use super::input::{self, Board, Gamepads, Stick};
 use super::keeper::Keeper;
 use super::palette::{GOOD, WARN};
-use super::png::Shot;
+use super::png::Screenshot;
 use super::probe::NoWindow;
 use super::screens::Wish;
 use super::sound::Speaker;
-use super::stage::{Input, Stage};
+use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
 use crate::stop;
 use crate::summary::Summary;
@@ -40,7 +41,7 @@ const DT_MAX: f32 = 0.1;
 
 /// How the window is to be.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct WindowOptions {
     /// What opens it.
     pub backend: LinuxBackend,
     /// In pixels.
@@ -54,10 +55,10 @@ pub struct Options {
 }
 
 /// The window was refused; the match goes on elsewhere.
-pub struct Refused {
+pub struct WindowRefused {
     /// Why there is no window.
     pub why: NoWindow,
-    /// What it was to show; none: the window was open, and somebody closed it over the program's head.
+    /// What it was to show; none: the window was open, and somebody else closed it.
     pub feed: Option<Box<Feed>>,
 }
 
@@ -66,7 +67,7 @@ pub struct Refused {
 ///
 /// # Errors
 /// There is no window here.
-pub fn run(feed: Feed, options: Options) -> Result<Summary, Refused> {
+pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused> {
     let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
@@ -90,14 +91,14 @@ pub fn run(feed: Feed, options: Options) -> Result<Summary, Refused> {
         (Err(why), _) | (Ok(()), Some(Err(why))) => why,
         (Ok(()), None) => NoWindow::Refused("it was closed before it was drawn".to_owned()),
     };
-    Err(Refused {
+    Err(WindowRefused {
         why,
         feed: feed.take(),
     })
 }
 
 /// Opens a window and runs what `play` makes in it, until that ends.
-pub(crate) fn open<F, P>(options: Options, play: P) -> Result<(), NoWindow>
+pub(crate) fn open<F, P>(options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
     F: Future<Output = ()> + 'static,
     P: FnOnce() -> F + 'static,
@@ -191,9 +192,9 @@ pub(crate) fn window_size() -> Vec2 {
 }
 
 /// What is on the screen.
-pub(crate) fn shot() -> Shot {
+pub(crate) fn shot() -> Screenshot {
     let (width, height, rgba) = gpu::screen();
-    Shot {
+    Screenshot {
         width,
         height,
         rgb: rgba
@@ -203,7 +204,7 @@ pub(crate) fn shot() -> Shot {
     }
 }
 
-async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
+async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     prevent_quit();
     show_mouse(false);
     let (speaker, silence) = match options.mute {
@@ -214,7 +215,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
         },
     };
     let mut gamepads = Gamepads::of_system();
-    let mut stage = Stage::new(feed, speaker, window_size());
+    let mut stage = WindowStage::new(feed, speaker, window_size());
     // What is absent is said once, here and where the program was started.
     if let Some(words) = silence {
         say(&mut stage, &words);
@@ -237,7 +238,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
         while let Some(news) = gamepads.poll_news() {
             say(&mut stage, &news.to_string());
         }
-        let played = stage.frame(&Input {
+        let played = stage.frame(&StageInput {
             board: &board,
             sticks: gamepads.sticks(),
             size: window_size(),
@@ -275,12 +276,12 @@ async fn play(mut gpu: Gpu, feed: Feed, options: Options) -> Summary {
 }
 
 /// Says it in the window, and where the program was started.
-fn say(stage: &mut Stage, words: &str) {
+fn say(stage: &mut WindowStage, words: &str) {
     crate::say::err(words);
     stage.tell(words, WARN);
 }
 
-fn keep(keeper: &mut Keeper, stage: &mut Stage) {
+fn keep(keeper: &mut Keeper, stage: &mut WindowStage) {
     if let Err(why) = keeper.keep(&stage.settings) {
         say(stage, &why.to_string());
     }
@@ -291,13 +292,13 @@ fn closes(shown: Duration, pressed: bool) -> bool {
     shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
 }
 
-fn leave(mut stage: Stage, ended: Option<Ended>) -> Summary {
+fn leave(mut stage: WindowStage, ended: Option<Ended>) -> Summary {
     stage.feed.leave();
     Summary::of(&stage.feed, ended)
 }
 
 /// Brings the stage's picture onto the screen.
-pub(crate) fn draw(gpu: &mut Gpu, stage: &mut Stage) {
+pub(crate) fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
     if std::mem::take(&mut stage.has_new_atlas) {
         gpu.load(&stage.batch.atlas);
     }
@@ -305,7 +306,7 @@ pub(crate) fn draw(gpu: &mut Gpu, stage: &mut Stage) {
 }
 
 /// What needs a window or a file.
-fn fulfil(wish: Wish, stage: &mut Stage) {
+fn fulfil(wish: Wish, stage: &mut WindowStage) {
     let (what, done) = match wish {
         Wish::Screenshot => {
             let path = file("powderkeg", "png");

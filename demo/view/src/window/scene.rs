@@ -1,5 +1,5 @@
-//! [`Scene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures can
-//! be made, and looked at by tests, without a window or a match.
+//! [`WindowScene`]: everything that one picture shows, gathered from the feed. Painting needs no more, so that pictures
+//! can be made, and looked at by tests, without a window or a match.
 
 mod member;
 mod thing;
@@ -9,31 +9,31 @@ use std::time::Duration;
 
 use glam::Vec2;
 use member::member;
-use powderkeg_game::{Cue, Kind, Phase, Prop, Rules, ShowKey};
+use powderkeg_game::{Cue, EnemyKind, Prop, RoundPhase, Rules, ShowKey};
 use twinstep_client::stats::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::feed::{Feed, Rates};
-pub(crate) use member::{Member, item_name, weapon_name};
-pub(crate) use thing::{Look, Thing};
+pub(crate) use member::{WindowMember, item_name, weapon_name};
+pub(crate) use thing::{ThingLook, WindowThing};
 use thing::{facing, look};
 
 /// What has gone is remembered for so long.
 const MEMORY: Duration = Duration::from_millis(1_500);
 
 /// One picture.
-pub(crate) struct Scene {
+pub(crate) struct WindowScene {
     pub(crate) rules: Arc<Rules>,
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
     /// What is where, by key.
-    pub(crate) things: Vec<Thing>,
+    pub(crate) things: Vec<WindowThing>,
     /// What was there a moment ago, and when last: a cue may come after its subject has gone.
-    gone: Vec<(Thing, Duration)>,
+    gone: Vec<(WindowThing, Duration)>,
     /// Where the authority has players and enemies.
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
-    pub(crate) team: Vec<Member>,
-    pub(crate) phase: Phase,
+    pub(crate) team: Vec<WindowMember>,
+    pub(crate) phase: RoundPhase,
     /// Until this phase ends by itself, in seconds.
     pub(crate) phase_left: Option<f32>,
     /// When the next round begins although not all are ready, in seconds.
@@ -52,8 +52,8 @@ pub(crate) struct Scene {
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
     /// Ten seconds of numbers, the oldest first.
-    pub(crate) plots: Vec<Sample>,
-    pub(crate) replay: Option<Reel>,
+    pub(crate) plots: Vec<NetSample>,
+    pub(crate) replay: Option<WindowReel>,
 }
 
 /// The boss of the last wave.
@@ -66,7 +66,7 @@ pub(crate) struct Boss {
 
 /// A moment of the netgraph.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct NetSample {
     pub(crate) rtt_ms: f32,
     pub(crate) jitter_ms: f32,
     pub(crate) loss_percent: f32,
@@ -80,7 +80,7 @@ pub(crate) struct Sample {
 
 /// How far a replay is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Reel {
+pub(crate) struct WindowReel {
     /// 0 ..= 1.
     pub(crate) part: f32,
     pub(crate) seconds: f32,
@@ -89,14 +89,14 @@ pub(crate) struct Reel {
     pub(crate) is_paused: bool,
 }
 
-impl Scene {
+impl WindowScene {
     /// An empty arena.
-    pub(crate) fn new(rules: Arc<Rules>) -> Scene {
-        Scene {
+    pub(crate) fn new(rules: Arc<Rules>) -> WindowScene {
+        WindowScene {
             phase: if rules.is_campaign() {
-                Phase::Lobby
+                RoundPhase::Lobby
             } else {
-                Phase::Endless
+                RoundPhase::Endless
             },
             rules,
             now: Duration::ZERO,
@@ -144,7 +144,7 @@ impl Scene {
         self.gather_numbers(feed);
         self.replay = feed.replay().map(|reel| {
             let seconds = |ticks: u32| reel.tick_length().as_secs_f32() * ticks as f32;
-            Reel {
+            WindowReel {
                 part: reel.part(),
                 seconds: seconds(reel.tick() - reel.first()),
                 total_seconds: seconds(reel.end() - reel.first()),
@@ -166,7 +166,7 @@ impl Scene {
                 ShowKey::Enemy { kind, .. } => facing(*kind, pose.at, last, game, self.now),
                 _ => pose.angle.0,
             };
-            self.things.push(Thing {
+            self.things.push(WindowThing {
                 key: *key,
                 at: pose.at,
                 angle,
@@ -190,7 +190,7 @@ impl Scene {
         let boss = game
             .enemies
             .iter()
-            .find(|enemy| enemy.is_alive() && enemy.kind == Kind::Boss);
+            .find(|enemy| enemy.is_alive() && enemy.kind == EnemyKind::Boss);
         self.boss = boss.map(|boss| Boss {
             health: f32::from(boss.health) / f32::from(boss.full_health.max(1)),
             stage: boss.stage,
@@ -204,7 +204,7 @@ impl Scene {
     }
 
     /// Keeps what has vanished for a while, but for what flies in swarms.
-    fn remember(&mut self, before: &[Thing]) {
+    fn remember(&mut self, before: &[WindowThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);
         for thing in before {
@@ -229,7 +229,7 @@ impl Scene {
                 &pair[1].stats,
                 crate::feed::Gauges::between(pair[0], pair[1]),
             );
-            Sample {
+            NetSample {
                 rtt_ms: stats.rtt_ms as f32,
                 jitter_ms: stats.jitter_ms as f32,
                 loss_percent: stats.loss * 100.0,
@@ -249,14 +249,14 @@ impl Scene {
     }
 
     /// Where a player is shown.
-    pub(crate) fn player(&self, id: PlayerId) -> Option<&Thing> {
+    pub(crate) fn player(&self, id: PlayerId) -> Option<&WindowThing> {
         self.things
             .iter()
             .find(|thing| matches!(thing.key, ShowKey::Player { id: who, .. } if who == id))
     }
 
     /// What a cue is about, where it was shown last.
-    pub(crate) fn subject(&self, cue: &Cue) -> Option<&Thing> {
+    pub(crate) fn subject(&self, cue: &Cue) -> Option<&WindowThing> {
         let gone = self.gone.iter().rev().map(|(thing, _)| thing);
         self.things
             .iter()
@@ -314,7 +314,7 @@ impl Scene {
     }
 }
 
-fn find(things: &[Thing], key: ShowKey) -> Option<&Thing> {
+fn find(things: &[WindowThing], key: ShowKey) -> Option<&WindowThing> {
     let at = things.binary_search_by(|thing| thing.key.cmp(&key)).ok()?;
     things.get(at)
 }

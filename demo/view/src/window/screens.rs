@@ -1,8 +1,8 @@
 //! [`Screens`]: which screens and overlays are open, and what keys do to them. None of them pauses the match.
 
-use super::input::{Act, Bindings, Board, Button, Stick};
+use super::input::{Bindings, Board, Button, Stick, WindowAct};
 use super::rect::Rect;
-use super::rows::{Row, settings_rows};
+use super::rows::{SettingRow, settings_rows};
 use super::settings::Settings;
 
 /// What lies over everything.
@@ -23,7 +23,7 @@ pub(crate) struct Screens {
     /// The chosen row of the settings.
     pub(crate) row: usize,
     /// The next key is for this act.
-    pub(crate) binding: Option<Act>,
+    pub(crate) binding: Option<WindowAct>,
     /// A gamepad was touched later than keyboard and mouse: what is written of buttons is of its.
     pub(crate) by_gamepad: bool,
     /// Why the match is over for this screen; it lies over everything until a key is pressed.
@@ -78,7 +78,7 @@ impl Screens {
         if let Some(act) = self.binding {
             if let Some(key) = board.key {
                 self.binding = None;
-                if !board.pressed(Act::Quit) {
+                if !board.pressed(WindowAct::Quit) {
                     settings.keys.bind(act, key);
                     wishes.push(Wish::Settings);
                 }
@@ -88,22 +88,22 @@ impl Screens {
             return wishes;
         }
         for (act, wish) in [
-            (Act::Link, Wish::NextLink),
-            (Act::Prediction, Wish::Prediction),
-            (Act::Smoothing, Wish::Smoothing),
-            (Act::Save, Wish::Save),
-            (Act::Screenshot, Wish::Screenshot),
+            (WindowAct::Link, Wish::NextLink),
+            (WindowAct::Prediction, Wish::Prediction),
+            (WindowAct::Smoothing, Wish::Smoothing),
+            (WindowAct::Save, Wish::Save),
+            (WindowAct::Screenshot, Wish::Screenshot),
         ] {
             if board.pressed(act) {
                 wishes.push(wish);
             }
         }
-        self.ghosts ^= board.pressed(Act::Ghosts);
-        self.netgraph ^= board.pressed(Act::Netgraph);
+        self.ghosts ^= board.pressed(WindowAct::Ghosts);
+        self.netgraph ^= board.pressed(WindowAct::Netgraph);
         for (is_pressed, overlay) in [
-            (board.pressed(Act::Help), Overlay::Help),
+            (board.pressed(WindowAct::Help), Overlay::Help),
             (
-                board.pressed(Act::Settings) || on_stick(Button::Select),
+                board.pressed(WindowAct::Settings) || on_stick(Button::Select),
                 Overlay::Settings,
             ),
         ] {
@@ -112,7 +112,7 @@ impl Screens {
                 wishes.push(Wish::Click);
             }
         }
-        if board.pressed(Act::Quit) {
+        if board.pressed(WindowAct::Quit) {
             match self.overlay.take() {
                 Some(_) => wishes.push(Wish::Click),
                 None => wishes.push(Wish::Quit),
@@ -131,22 +131,24 @@ impl Screens {
     /// Whether something was pressed that leaves the title.
     fn begins(&self, board: &Board, sticks: &[Stick]) -> bool {
         board.clicked
-            || board.pressed(Act::SecondReady)
-            || board.pressed(Act::Dash)
+            || board.pressed(WindowAct::SecondReady)
+            || board.pressed(WindowAct::Dash)
             || self.overlay.is_none() && sticks.iter().any(Stick::begins)
     }
 
     /// How the settings are used, by what was used last.
     pub(crate) fn settings_foot(&self, keys: &Bindings) -> String {
         let how = match (self.by_gamepad, self.binding) {
-            (false, Some(_)) => format!("press a key, or {} to keep it", keys.name(Act::Quit)),
+            (false, Some(_)) => {
+                format!("press a key, or {} to keep it", keys.name(WindowAct::Quit))
+            }
             (true, Some(_)) => "press a key of the keyboard, or B to keep it".to_owned(),
             (false, None) => format!(
                 "{} choose and change, {} sets a key, {} or {} closes",
-                keys.names(Act::SECOND_WAYS),
-                keys.name(Act::SecondReady),
-                keys.name(Act::Settings),
-                keys.name(Act::Quit)
+                keys.names(WindowAct::SECOND_WAYS),
+                keys.name(WindowAct::SecondReady),
+                keys.name(WindowAct::Settings),
+                keys.name(WindowAct::Quit)
             ),
             (true, None) => {
                 "the cross chooses and changes, A sets a key, B or Select closes".to_owned()
@@ -163,17 +165,24 @@ impl Screens {
         screen: Rect,
         wishes: &mut Vec<Wish>,
     ) {
-        let rows = Row::all().len();
-        let pressed = |acts: [Act; 2], button| {
+        let rows = SettingRow::all().len();
+        let pressed = |acts: [WindowAct; 2], button| {
             acts.into_iter().any(|act| board.pressed(act))
                 || sticks.iter().any(|stick| stick.pressed(button))
         };
-        let down = i32::from(pressed([Act::Down, Act::SecondDown], Button::Down))
-            - i32::from(pressed([Act::Up, Act::SecondUp], Button::Up));
+        let down = i32::from(pressed(
+            [WindowAct::Down, WindowAct::SecondDown],
+            Button::Down,
+        )) - i32::from(pressed([WindowAct::Up, WindowAct::SecondUp], Button::Up));
         self.row = (self.row as i32 + down).rem_euclid(rows as i32) as usize;
-        let mut steps = i32::from(pressed([Act::Right, Act::SecondRight], Button::Right))
-            - i32::from(pressed([Act::Left, Act::SecondLeft], Button::Left));
-        let mut enters = pressed([Act::Dash, Act::SecondReady], Button::South);
+        let mut steps = i32::from(pressed(
+            [WindowAct::Right, WindowAct::SecondRight],
+            Button::Right,
+        )) - i32::from(pressed(
+            [WindowAct::Left, WindowAct::SecondLeft],
+            Button::Left,
+        ));
+        let mut enters = pressed([WindowAct::Dash, WindowAct::SecondReady], Button::South);
         let under = settings_rows(screen)
             .into_iter()
             .position(|rect| rect.contains(board.mouse));
@@ -191,13 +200,17 @@ impl Screens {
         if steps == 0 {
             return;
         }
-        match Row::all().nth(self.row) {
-            Some(Row::Volume) => settings.change_volume(wrapped(settings.volume, steps, enters)),
-            Some(Row::Shake) => settings.change_shake(wrapped(settings.shake, steps, enters)),
-            Some(Row::Colors) => settings.change_colors(steps),
-            Some(Row::Names) => settings.names ^= true,
-            Some(Row::Key(act)) if enters => self.binding = Some(act),
-            Some(Row::Key(_)) | None => return,
+        match SettingRow::all().nth(self.row) {
+            Some(SettingRow::Volume) => {
+                settings.change_volume(wrapped(settings.volume, steps, enters))
+            }
+            Some(SettingRow::Shake) => {
+                settings.change_shake(wrapped(settings.shake, steps, enters))
+            }
+            Some(SettingRow::Colors) => settings.change_colors(steps),
+            Some(SettingRow::Names) => settings.names ^= true,
+            Some(SettingRow::Key(act)) if enters => self.binding = Some(act),
+            Some(SettingRow::Key(_)) | None => return,
         }
         wishes.push(Wish::Settings);
     }
@@ -214,21 +227,21 @@ mod tests {
 
     const SCREEN: Rect = Rect::new(0.0, 0.0, 1_280.0, 720.0);
 
-    fn press(screens: &mut Screens, settings: &mut Settings, acts: &[Act]) -> Vec<Wish> {
+    fn press(screens: &mut Screens, settings: &mut Settings, acts: &[WindowAct]) -> Vec<Wish> {
         screens.handle(&Board::with(acts), &[], settings, SCREEN)
     }
 
     #[test]
     fn a_key_opens_an_overlay_and_closes_it_and_escape_closes_before_it_quits() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
-        press(&mut screens, &mut settings, &[Act::Help]);
+        press(&mut screens, &mut settings, &[WindowAct::Help]);
         assert_eq!(screens.overlay, Some(Overlay::Help));
-        press(&mut screens, &mut settings, &[Act::Settings]);
+        press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert_eq!(screens.overlay, Some(Overlay::Settings));
-        assert!(!press(&mut screens, &mut settings, &[Act::Quit]).contains(&Wish::Quit));
+        assert!(!press(&mut screens, &mut settings, &[WindowAct::Quit]).contains(&Wish::Quit));
         assert_eq!(screens.overlay, None);
         assert_eq!(
-            press(&mut screens, &mut settings, &[Act::Quit]),
+            press(&mut screens, &mut settings, &[WindowAct::Quit]),
             [Wish::Quit]
         );
     }
@@ -236,19 +249,23 @@ mod tests {
     #[test]
     fn ghosts_and_netgraph_are_on_or_off_and_other_keys_are_wishes() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
-        press(&mut screens, &mut settings, &[Act::Ghosts, Act::Netgraph]);
+        press(
+            &mut screens,
+            &mut settings,
+            &[WindowAct::Ghosts, WindowAct::Netgraph],
+        );
         assert!(screens.ghosts && screens.netgraph);
-        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        press(&mut screens, &mut settings, &[WindowAct::Ghosts]);
         assert!(!screens.ghosts && screens.netgraph);
         let wishes = press(
             &mut screens,
             &mut settings,
             &[
-                Act::Link,
-                Act::Prediction,
-                Act::Smoothing,
-                Act::Save,
-                Act::Screenshot,
+                WindowAct::Link,
+                WindowAct::Prediction,
+                WindowAct::Smoothing,
+                WindowAct::Save,
+                WindowAct::Screenshot,
             ],
         );
         assert_eq!(
@@ -266,28 +283,28 @@ mod tests {
     #[test]
     fn settings_are_changed_row_by_row_while_the_match_goes_on() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
-        press(&mut screens, &mut settings, &[Act::Settings]);
+        press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.takes_keys());
-        press(&mut screens, &mut settings, &[Act::SecondLeft]);
+        press(&mut screens, &mut settings, &[WindowAct::SecondLeft]);
         assert!(settings.volume < Settings::default().volume);
         for _ in 0..3 {
-            press(&mut screens, &mut settings, &[Act::SecondDown]);
+            press(&mut screens, &mut settings, &[WindowAct::SecondDown]);
         }
-        press(&mut screens, &mut settings, &[Act::SecondReady]);
+        press(&mut screens, &mut settings, &[WindowAct::SecondReady]);
         assert!(!settings.names);
-        press(&mut screens, &mut settings, &[Act::SecondDown]);
-        press(&mut screens, &mut settings, &[Act::SecondReady]);
-        assert_eq!(screens.binding, Some(Act::Up));
+        press(&mut screens, &mut settings, &[WindowAct::SecondDown]);
+        press(&mut screens, &mut settings, &[WindowAct::SecondReady]);
+        assert_eq!(screens.binding, Some(WindowAct::Up));
         let mut board = Board::with(&[]);
         board.key = Some(macroquad::prelude::KeyCode::Q);
         screens.handle(&board, &[], &mut settings, SCREEN);
-        assert_eq!(settings.keys.name(Act::Up), "Q");
+        assert_eq!(settings.keys.name(WindowAct::Up), "Q");
     }
 
     #[test]
     fn a_click_on_a_row_changes_it() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
-        press(&mut screens, &mut settings, &[Act::Settings]);
+        press(&mut screens, &mut settings, &[WindowAct::Settings]);
         let mut board = Board::with(&[]);
         board.mouse = settings_rows(SCREEN)[3].middle();
         board.clicked = true;
@@ -318,14 +335,14 @@ mod tests {
     #[test]
     fn settings_are_changed_by_gamepad_too_and_their_foot_says_how() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
-        press(&mut screens, &mut settings, &[Act::Settings]);
+        press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert_eq!(
             screens.settings_foot(&settings.keys),
             "arrows choose and change, Enter sets a key, Tab or Esc closes; the match goes on"
         );
         settings
             .keys
-            .bind(Act::Ready, macroquad::prelude::KeyCode::Enter);
+            .bind(WindowAct::Ready, macroquad::prelude::KeyCode::Enter);
         let foot = screens.settings_foot(&settings.keys);
         assert!(
             foot.contains("R sets a key"),
@@ -336,7 +353,7 @@ mod tests {
         assert!(screens.settings_foot(&settings.keys).contains("the cross"));
         (0..4).for_each(|_| drop(touch(&mut screens, &mut settings, Button::Down)));
         touch(&mut screens, &mut settings, Button::South);
-        assert_eq!(screens.binding, Some(Act::Up));
+        assert_eq!(screens.binding, Some(WindowAct::Up));
         touch(&mut screens, &mut settings, Button::East);
         assert!(screens.binding.is_none() && screens.overlay == Some(Overlay::Settings));
         touch(&mut screens, &mut settings, Button::Select);
@@ -348,9 +365,9 @@ mod tests {
     fn the_title_waits_for_a_key_that_begins() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         screens.title = true;
-        press(&mut screens, &mut settings, &[Act::Ghosts]);
+        press(&mut screens, &mut settings, &[WindowAct::Ghosts]);
         assert!(screens.title);
-        press(&mut screens, &mut settings, &[Act::Dash]);
+        press(&mut screens, &mut settings, &[WindowAct::Dash]);
         assert!(!screens.title);
     }
 }

@@ -1,4 +1,5 @@
-//! [`Settings`]: what the player can change while the match goes on; [`Keeper`](super::keeper::Keeper) has them from one match to the next.
+//! [`Settings`]: what the player can change while the match goes on. [`Keeper`](super::keeper::Keeper) stores them for
+//! the next match.
 
 use super::input::Bindings;
 use super::palette::ColorMode;

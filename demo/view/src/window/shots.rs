@@ -2,7 +2,7 @@
 //! match on every machine; so what documents show is what the game is.
 //!
 //! ```text
-//!   Script ──▶ Rehearsal, bot at the desk ──▶ Stage::frame until the moment has come ──▶ gpu ──▶ NN-name.png
+//!   Script ──▶ Rehearsal, bot at the desk ──▶ WindowStage::frame until the moment has come ──▶ gpu ──▶ NN-name.png
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use glam::vec2;
 use macroquad::prelude::next_frame;
-use powderkeg_game::{Bot, Command, GameShow, Heading, Kind, Pad, Phase, Rules, ShowKey, Sticks};
+use powderkeg_game::{Bot, Command, EnemyKind, Heading, Pad, RoundPhase, Rules, ShowKey, Sticks};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 
 use super::art::Sprite;
@@ -21,12 +21,12 @@ use super::input::Board;
 use super::palette::{BAD, FAINT, GOOD, INK, Tint};
 use super::proof::{self, Sight};
 use super::run;
-use super::scene::Thing;
+use super::scene::WindowThing;
 use super::screens::Overlay;
 use super::sound::Speaker;
-use super::stage::{Input, Stage};
+use super::stage::{StageInput, WindowStage};
 use super::studio::{SIZE, ShotsError, in_window};
-use crate::feed::{Feed, Live};
+use crate::feed::Feed;
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// Frames per second of the script.
@@ -44,14 +44,14 @@ struct Script {
     /// Besides the picture's own number.
     seed: u64,
     /// What is open.
-    open: fn(&mut Stage),
+    open: fn(&mut WindowStage),
     pilot: Pilot,
     /// It says that it is ready, in the lobby.
     plays: bool,
     /// At least so many frames are played before.
     frames: u32,
     /// Whether the moment has come.
-    when: fn(&Stage, &[Thing]) -> bool,
+    when: fn(&WindowStage, &[WindowThing]) -> bool,
     /// So many frames after that the picture is taken.
     after: u32,
     /// What it must show.
@@ -102,7 +102,7 @@ const SCRIPTS: [Script; 10] = [
         pilot: Pilot::Walker,
         plays: false,
         frames: 200,
-        when: |stage, _| stage.scene.phase == Phase::Lobby && stage.scene.team.len() == 4,
+        when: |stage, _| stage.scene.phase == RoundPhase::Lobby && stage.scene.team.len() == 4,
         after: 0,
         shows: &[
             Sight::Words("LOBBY", Type::Head, INK, [900, 60, 1_280, 140]),
@@ -217,7 +217,7 @@ const SCRIPTS: [Script; 10] = [
         when: |stage, _| {
             is_alive(stage)
                 && is_clear(stage)
-                && seen(stage, |key| key.kind() == Some(Kind::Boss)) == 1
+                && seen(stage, |key| key.kind() == Some(EnemyKind::Boss)) == 1
                 && seen(stage, is_bullet) >= 24
         },
         after: 0,
@@ -251,7 +251,7 @@ const SCRIPTS: [Script; 10] = [
         pilot: Pilot::Bot,
         plays: true,
         frames: 60,
-        when: |stage, _| matches!(stage.scene.phase, Phase::Lost | Phase::Won),
+        when: |stage, _| matches!(stage.scene.phase, RoundPhase::Lost | RoundPhase::Won),
         after: 200,
         shows: &[
             Sight::Words("DEFEAT", Type::Title, BAD, [380, 60, 900, 320]),
@@ -290,7 +290,7 @@ fn is_bullet(key: &ShowKey) -> bool {
 }
 
 /// How many of them are well inside of the picture.
-fn seen(stage: &Stage, of: fn(&ShowKey) -> bool) -> usize {
+fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
     let things = stage.scene.things.iter();
     things
         .filter(|thing| of(&thing.key) && stage.camera.sees(thing.at, -1.0))
@@ -298,17 +298,17 @@ fn seen(stage: &Stage, of: fn(&ShowKey) -> bool) -> usize {
 }
 
 /// Whoever sits here is to be seen.
-fn is_alive(stage: &Stage) -> bool {
+fn is_alive(stage: &WindowStage) -> bool {
     stage.scene.locals().len() == 1
 }
 
 /// A wave is on, and no word lies across the arena.
-fn is_clear(stage: &Stage) -> bool {
-    stage.scene.phase == Phase::Wave && stage.effects.banner.is_none()
+fn is_clear(stage: &WindowStage) -> bool {
+    stage.scene.phase == RoundPhase::Wave && stage.effects.banner.is_none()
 }
 
 /// A blast's front is in the picture, and still young.
-fn blast_seen(stage: &Stage) -> bool {
+fn blast_seen(stage: &WindowStage) -> bool {
     let mut particles = stage.effects.particles.seen(stage.scene.now);
     particles.any(|seen| {
         seen.sprite == Sprite::Wave
@@ -319,7 +319,7 @@ fn blast_seen(stage: &Stage) -> bool {
 }
 
 /// A barrel or crate is in the air.
-fn tossed(stage: &Stage, before: &[Thing]) -> bool {
+fn tossed(stage: &WindowStage, before: &[WindowThing]) -> bool {
     stage.scene.things.iter().any(|thing| {
         let moves = matches!(thing.key, ShowKey::Barrel { .. } | ShowKey::Crate { .. });
         let last = before.iter().find(|last| last.key == thing.key);
@@ -363,17 +363,16 @@ async fn take_all(mut gpu: Gpu, out: PathBuf, seed: u64) -> Result<Vec<PathBuf>,
 }
 
 /// The stage at the moment of a script.
-fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
+fn played(script: &Script, seed: u64) -> Result<WindowStage, ShotsError> {
     let seed = seed + script.seed;
     let rules = Arc::new(rules(script.skips, script.name != "game-over"));
     let setup = Setup {
         link: script.link.parse().expect("a preset"),
-        ..Setup::new(Arc::clone(&rules), seed)
+        ..Setup::new(rules, seed)
     };
-    let line = Rehearsal::new(&setup);
-    let live = Live::new(line, GameShow, Some(script.link.to_owned()));
+    let feed = Feed::rehearsal(Rehearsal::new(&setup), Some(script.link.to_owned()));
     let size = vec2(SIZE.0.into(), SIZE.1.into());
-    let mut stage = Stage::new(Feed::live(live, rules), Speaker::silent(), size);
+    let mut stage = WindowStage::new(feed, Speaker::silent(), size);
     stage.screens.title = false;
     (script.open)(&mut stage);
     let mut bot = Bot::new(Sticks::Analog, Mwc::seed(seed).fork(Key::new(99, 0)));
@@ -385,7 +384,7 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
         let own = stage.scene.team.iter().find(|member| member.is_local);
         if script.plays
             && frame % 60 == 30
-            && (stage.scene.phase == Phase::Lobby || stage.scene.phase.is_waiting() && again)
+            && (stage.scene.phase == RoundPhase::Lobby || stage.scene.phase.is_waiting() && again)
             && own.is_some_and(|own| !own.is_ready)
         {
             stage.feed.order(0, Command::Ready);
@@ -395,7 +394,7 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
             board.mouse = stage.camera.to_screen(*at + pad.aim.unit() * 7.0);
         }
         let before = stage.scene.things.clone();
-        let input = Input {
+        let input = StageInput {
             board: &board,
             sticks: &[],
             size,
@@ -417,7 +416,7 @@ fn played(script: &Script, seed: u64) -> Result<Stage, ShotsError> {
     Err(ShotsError::Moment(script.name))
 }
 
-fn pilot(pilot: Pilot, bot: &mut Bot, stage: &mut Stage, frame: u32) -> Pad {
+fn pilot(pilot: Pilot, bot: &mut Bot, stage: &mut WindowStage, frame: u32) -> Pad {
     match pilot {
         Pilot::Nobody => Pad::default(),
         Pilot::Walker => Pad {

@@ -1,9 +1,13 @@
-//! [`Stage`]: one frame of the view: hands in, the match goes on, cues become effects, and a picture is painted. It has
-//! no window and no clock, so the window, the pictures for documents, the measurements and the tests all play on it.
+//! [`WindowStage`]: one frame of the view: hands in, the match goes on, cues become effects, and a picture is painted.
+//! It has no window and no clock, so the window, the pictures for documents, the measurements and the tests all play on
+//! it.
 //!
 //! ```text
-//!   Input ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ Scene ──▶ camera ──▶ Batch
+//!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ WindowScene ──▶ camera ──▶ Batch
 //! ```
+//!
+//! It owns all that a frame leaves behind for the next one: the feed, who holds what, effects, camera, open screens,
+//! settings.
 //!
 //! Invariant: what is held in a frame is in the picture of that frame.
 
@@ -16,12 +20,12 @@ use twinstep_core::{Key, Mwc, Tick};
 use super::atlas::Atlas;
 use super::batch::Batch;
 use super::camera::{Camera, Focus};
-use super::effects::{Effects, Heard};
-use super::input::{Act, Board, Hands, Order, Stick, View};
-use super::paint::{self, Picture, reel_bar};
+use super::effects::{HeardCue, WindowEffects};
+use super::input::{Board, Hands, MouseView, SeatOrder, Stick, WindowAct};
+use super::paint::{self, WindowPicture, reel_bar};
 use super::palette::{FAINT, INK, Tint, WARN};
 use super::rect::Rect;
-use super::scene::Scene;
+use super::scene::WindowScene;
 use super::screens::{Screens, Wish};
 use super::settings::Settings;
 use super::sound::{Sound, Speaker};
@@ -31,7 +35,7 @@ use crate::feed::Feed;
 const EARSHOT: f32 = 34.0;
 
 /// What happened at the desk since the last frame.
-pub(crate) struct Input<'a> {
+pub(crate) struct StageInput<'a> {
     pub(crate) board: &'a Board,
     pub(crate) sticks: &'a [Stick],
     /// The window, in pixels.
@@ -43,10 +47,10 @@ pub(crate) struct Input<'a> {
 }
 
 /// See the [module](self).
-pub(crate) struct Stage {
+pub(crate) struct WindowStage {
     pub(crate) feed: Feed,
-    pub(crate) scene: Scene,
-    pub(crate) effects: Effects,
+    pub(crate) scene: WindowScene,
+    pub(crate) effects: WindowEffects,
     pub(crate) camera: Camera,
     pub(crate) screens: Screens,
     pub(crate) settings: Settings,
@@ -63,14 +67,14 @@ pub(crate) struct Stage {
     followed: Vec<Vec2>,
 }
 
-impl Stage {
-    pub(crate) fn new(feed: Feed, speaker: Speaker, size: Vec2) -> Stage {
+impl WindowStage {
+    pub(crate) fn new(feed: Feed, speaker: Speaker, size: Vec2) -> WindowStage {
         let rules = feed.rules().clone();
-        let scene = Scene::new(rules);
+        let scene = WindowScene::new(rules);
         let is_live = feed.replay().is_none();
         let settings = Settings::default();
-        let mut stage = Stage {
-            effects: Effects::default(),
+        let mut stage = WindowStage {
+            effects: WindowEffects::default(),
             camera: Camera::new(),
             screens: Screens {
                 title: is_live,
@@ -107,7 +111,7 @@ impl Stage {
     ///
     /// # Errors
     /// The match is over for this screen. The picture is painted all the same, and says why.
-    pub(crate) fn frame(&mut self, input: &Input<'_>) -> Result<Vec<Wish>, Ended> {
+    pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, Ended> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.fit(input.size);
         let taken = self.screens.takes_keys();
@@ -150,10 +154,10 @@ impl Stage {
         }
     }
 
-    fn read_hands(&mut self, input: &Input<'_>, taken: bool) {
+    fn read_hands(&mut self, input: &StageInput<'_>, taken: bool) {
         let seats = self.feed.seats();
         let me = seats.first().and_then(|id| self.scene.player(*id));
-        let view = View {
+        let view = MouseView {
             player: me.map(|thing| self.camera.to_screen(thing.at)),
             seats: seats.len(),
         };
@@ -163,39 +167,39 @@ impl Stage {
         }
         for (seat, order) in &self.hands.orders {
             match order {
-                Order::Dash => self.feed.order(*seat, Command::Dash),
-                Order::Light => self.feed.light(*seat),
+                SeatOrder::Dash => self.feed.order(*seat, Command::Dash),
+                SeatOrder::Light => self.feed.light(*seat),
                 // It is asked for in some phases only.
-                Order::Ready if self.scene.phase.is_waiting() => {
+                SeatOrder::Ready if self.scene.phase.is_waiting() => {
                     self.feed.order(*seat, Command::Ready)
                 }
-                Order::Ready => {}
+                SeatOrder::Ready => {}
             }
         }
     }
 
     /// The keys and the bar of a replay.
-    fn wind(&mut self, input: &Input<'_>, screen: Rect) {
+    fn wind(&mut self, input: &StageInput<'_>, screen: Rect) {
         let board = input.board;
         let Some(reel) = self.feed.replay_mut() else {
             return;
         };
         let bar = reel_bar(screen);
-        if board.pressed(Act::Dash) {
+        if board.pressed(WindowAct::Dash) {
             reel.toggle_pause();
         }
         for (acts, seconds) in [
-            ([Act::Left, Act::SecondLeft], -5),
-            ([Act::Right, Act::SecondRight], 5),
+            ([WindowAct::Left, WindowAct::SecondLeft], -5),
+            ([WindowAct::Right, WindowAct::SecondRight], 5),
         ] {
             if acts.into_iter().any(|act| board.pressed(act)) {
                 reel.skip_seconds(seconds);
             }
         }
-        if board.pressed(Act::Up) || board.pressed(Act::SecondUp) {
+        if board.pressed(WindowAct::Up) || board.pressed(WindowAct::SecondUp) {
             reel.set_speed(reel.speed().faster());
         }
-        if board.pressed(Act::Down) || board.pressed(Act::SecondDown) {
+        if board.pressed(WindowAct::Down) || board.pressed(WindowAct::SecondDown) {
             reel.set_speed(reel.speed().slower());
         }
         if board.button && bar.contains(board.mouse) {
@@ -252,7 +256,7 @@ impl Stage {
 
     fn sound(&mut self) {
         let middle = self.camera.at();
-        for Heard { cue, sound, at } in self.effects.heard.drain(..) {
+        for HeardCue { cue, sound, at } in self.effects.heard.drain(..) {
             let (volume, pan) = match at {
                 None => (1.0, 0.0),
                 Some(at) => {
@@ -308,11 +312,11 @@ impl Stage {
         self.effects.note(self.feed.now(), words.to_owned(), tint);
     }
 
-    fn paint(&mut self, input: &Input<'_>, screen: Rect) {
+    fn paint(&mut self, input: &StageInput<'_>, screen: Rect) {
         let points = self.screens.points() || self.feed.replay().is_some();
         let has_mouse = self.hands.aims_by_mouse();
         let aims = !self.feed.seats().is_empty() && !points;
-        let picture = Picture {
+        let picture = WindowPicture {
             scene: &self.scene,
             effects: &self.effects,
             camera: &self.camera,

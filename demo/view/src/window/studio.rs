@@ -1,5 +1,5 @@
-//! A window of one known size, for what makes pictures or measures them: where there is none of that size, no work is
-//! done in another one.
+//! A window of one known size, for making pictures and for measuring. If the window has another size, nothing is done
+//! in it.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use macroquad::prelude::{next_frame, request_new_screen_size};
 use super::gpu::Gpu;
 use super::probe::{self, NoWindow};
 use super::proof::Unseen;
-use super::run::{self, Options};
+use super::run::{self, WindowOptions};
 use super::xvfb::NoDisplay;
 
 /// In pixels.
@@ -31,8 +31,8 @@ pub enum ShotsError {
     Window(String),
     /// The display gives the window another size.
     #[error(
-        "the window is {width} by {height} pixels and stays so, and {} by {} are needed; without DISPLAY and \
-         WAYLAND_DISPLAY, Xvfb is used",
+        "expected a window of {} by {} pixels, got {width} by {height}; unset DISPLAY and WAYLAND_DISPLAY to use Xvfb \
+         instead",
         SIZE.0,
         SIZE.1
     )]
@@ -80,7 +80,7 @@ where
         Err(NoWindow::NoDisplay) => return Ok(None),
         Err(why) => return Err(why.into()),
     };
-    let options = Options {
+    let options = WindowOptions {
         backend,
         size: SIZE,
         fullscreen: false,

@@ -1,6 +1,7 @@
 //! A display where there is none: Xvfb, an X server that draws into memory.
 //!
 //! The process runs itself again as a child with that display, since a program should not change its own environment.
+//! Own code: it is one command, which tells the number of its display by itself (`-displayfd`).
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};

@@ -1,5 +1,8 @@
 //! The typeface: strokes on a grid, with cut corners, drawn with round pens.
 //!
+//! Own code: `fontdue` draws letters of a font file, and would bring a file with a licence of its own. Strokes are drawn
+//! by the same canvas as all sprites.
+//!
 //! A stroke is a way of points, a point two characters: x from 0, then y in base 36, where 2 is the baseline, 8 the
 //! height of small letters, `a` that of capitals and 0 the lowest. So `"02 0a|5a 02"` are two strokes.
 

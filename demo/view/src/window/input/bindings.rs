@@ -1,4 +1,6 @@
 //! [`Bindings`]: which key does what. Any of them can be changed in the settings.
+//!
+//! Own code: it is one table, of macroquad's key codes.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +11,23 @@ macro_rules! acts {
     ($($act:ident $name:literal $key:ident)*) => {
         /// What a key can do.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Act {
+        pub(crate) enum WindowAct {
             $($act,)*
         }
 
-        impl Act {
-            pub(crate) const ALL: [Act; [$($name),*].len()] = [$(Act::$act),*];
+        impl WindowAct {
+            pub(crate) const ALL: [WindowAct; [$($name),*].len()] = [$(WindowAct::$act),*];
 
             /// In words.
             pub(crate) const fn name(self) -> &'static str {
                 match self {
-                    $(Act::$act => $name,)*
+                    $(WindowAct::$act => $name,)*
                 }
             }
 
             const fn default_key(self) -> KeyCode {
                 match self {
-                    $(Act::$act => KeyCode::$key,)*
+                    $(WindowAct::$act => KeyCode::$key,)*
                 }
             }
         }
@@ -62,22 +64,22 @@ acts! {
     SecondReady  "ready"                  Enter
 }
 
-impl Act {
+impl WindowAct {
     /// Where the second seat walks, and what chooses in lists.
-    pub(crate) const SECOND_WAYS: [Act; 4] = {
-        use Act::*;
+    pub(crate) const SECOND_WAYS: [WindowAct; 4] = {
+        use WindowAct::*;
         [SecondUp, SecondLeft, SecondDown, SecondRight]
     };
 
     /// Those whose keys the settings offer to change.
-    pub(crate) const CHANGEABLE: [Act; 8] = {
-        use Act::*;
+    pub(crate) const CHANGEABLE: [WindowAct; 8] = {
+        use WindowAct::*;
         [Up, Left, Down, Right, Fire, Dash, Light, Ready]
     };
 
     /// The act that a file calls so.
-    fn of(text: &str) -> Option<Act> {
-        let mut all = Act::ALL.into_iter();
+    fn of(text: &str) -> Option<WindowAct> {
+        let mut all = WindowAct::ALL.into_iter();
         all.find(|act| format!("{act:?}") == text)
     }
 }
@@ -106,21 +108,21 @@ fn shortened(word: &str) -> String {
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bindings([KeyCode; Act::ALL.len()]);
+pub(crate) struct Bindings([KeyCode; WindowAct::ALL.len()]);
 
 impl Default for Bindings {
     fn default() -> Bindings {
-        Bindings(Act::ALL.map(Act::default_key))
+        Bindings(WindowAct::ALL.map(WindowAct::default_key))
     }
 }
 
 impl Bindings {
-    pub(crate) fn key(&self, act: Act) -> KeyCode {
+    pub(crate) fn key(&self, act: WindowAct) -> KeyCode {
         self.0[act as usize]
     }
 
     /// Gives an act another key; whoever had that key takes the old one, so that none is without.
-    pub(crate) fn bind(&mut self, act: Act, key: KeyCode) {
+    pub(crate) fn bind(&mut self, act: WindowAct, key: KeyCode) {
         let old = self.key(act);
         if let Some(other) = self.0.iter_mut().find(|bound| **bound == key) {
             *other = old;
@@ -130,8 +132,8 @@ impl Bindings {
 
     /// As a file has it: acts and keys by name.
     pub(crate) fn to_names(&self) -> BTreeMap<String, String> {
-        let named = |act: Act| (format!("{act:?}"), format!("{:?}", self.key(act)));
-        Act::ALL.into_iter().map(named).collect()
+        let named = |act: WindowAct| (format!("{act:?}"), format!("{:?}", self.key(act)));
+        WindowAct::ALL.into_iter().map(named).collect()
     }
 
     /// Reads what a file has; what it has not stays as usual.
@@ -141,7 +143,7 @@ impl Bindings {
     pub(crate) fn of_names(names: &BTreeMap<String, String>) -> Result<Bindings, String> {
         let mut bindings = Bindings::default();
         for (act, key) in names {
-            let known = Act::of(act)
+            let known = WindowAct::of(act)
                 .ok_or_else(|| format!("expected an act such as Dash, got {:?}", shortened(act)))?;
             let found = KEYS.iter().find(|(name, _)| name == key);
             let (_, code) = found.ok_or_else(|| {
@@ -152,10 +154,10 @@ impl Bindings {
             })?;
             bindings.0[known as usize] = *code;
         }
-        for (n, act) in Act::ALL.into_iter().enumerate() {
+        for (n, act) in WindowAct::ALL.into_iter().enumerate() {
             let key = bindings.key(act);
             if let Some(other) = bindings.0[..n].iter().position(|other| *other == key) {
-                let other = Act::ALL[other];
+                let other = WindowAct::ALL[other];
                 return Err(format!(
                     "expected a key of its own for each act, got {key:?} for {other:?} and {act:?}"
                 ));
@@ -165,7 +167,7 @@ impl Bindings {
     }
 
     /// Several keys' names, in a row.
-    pub(crate) fn names<const N: usize>(&self, acts: [Act; N]) -> String {
+    pub(crate) fn names<const N: usize>(&self, acts: [WindowAct; N]) -> String {
         const ARROWS: [KeyCode; 4] = [KeyCode::Up, KeyCode::Left, KeyCode::Down, KeyCode::Right];
         if acts.iter().map(|act| self.key(*act)).eq(ARROWS) {
             return "arrows".to_owned();
@@ -174,7 +176,7 @@ impl Bindings {
     }
 
     /// A key's name, as it is printed on it.
-    pub(crate) fn name(&self, act: Act) -> String {
+    pub(crate) fn name(&self, act: WindowAct) -> String {
         let name = format!("{:?}", self.key(act));
         match name.as_str() {
             "LeftControl" => "Ctrl".to_owned(),
@@ -196,9 +198,9 @@ mod tests {
     #[test]
     fn no_key_does_two_things() {
         let keys = Bindings::default();
-        for (n, act) in Act::ALL.into_iter().enumerate() {
+        for (n, act) in WindowAct::ALL.into_iter().enumerate() {
             assert_eq!(act as usize, n);
-            let same = Act::ALL
+            let same = WindowAct::ALL
                 .iter()
                 .filter(|other| keys.key(**other) == keys.key(act));
             assert_eq!(same.count(), 1, "{act:?}");
@@ -208,15 +210,15 @@ mod tests {
     #[test]
     fn a_key_that_is_taken_is_swapped() {
         let mut keys = Bindings::default();
-        keys.bind(Act::Dash, KeyCode::E);
+        keys.bind(WindowAct::Dash, KeyCode::E);
         assert_eq!(
-            (keys.key(Act::Dash), keys.key(Act::Light)),
+            (keys.key(WindowAct::Dash), keys.key(WindowAct::Light)),
             (KeyCode::E, KeyCode::Space)
         );
-        keys.bind(Act::Up, KeyCode::Q);
-        assert_eq!(keys.key(Act::Up), KeyCode::Q);
+        keys.bind(WindowAct::Up, KeyCode::Q);
+        assert_eq!(keys.key(WindowAct::Up), KeyCode::Q);
         assert_eq!(
-            (keys.name(Act::Up), keys.name(Act::Quit)),
+            (keys.name(WindowAct::Up), keys.name(WindowAct::Quit)),
             ("Q".to_owned(), "Esc".to_owned())
         );
     }
@@ -224,8 +226,8 @@ mod tests {
     #[test]
     fn what_was_bound_is_the_same_after_it_was_written_and_read() {
         let mut keys = Bindings::default();
-        keys.bind(Act::Dash, KeyCode::KpEnter);
-        keys.bind(Act::Up, KeyCode::Tab);
+        keys.bind(WindowAct::Dash, KeyCode::KpEnter);
+        keys.bind(WindowAct::Up, KeyCode::Tab);
         assert_eq!(Bindings::of_names(&keys.to_names()), Ok(keys));
         assert_eq!(
             Bindings::of_names(&BTreeMap::new()),

@@ -6,13 +6,13 @@ use macroquad::prelude::{
     is_mouse_button_pressed, mouse_position, mouse_wheel,
 };
 
-use super::bindings::{Act, Bindings};
+use super::bindings::{Bindings, WindowAct};
 
 /// What is held, and what was pressed since the last frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
-    held: Vec<Act>,
-    pressed: Vec<Act>,
+    held: Vec<WindowAct>,
+    pressed: Vec<WindowAct>,
     /// Whatever key was pressed, bound or not.
     pub(crate) key: Option<KeyCode>,
     /// In pixels.
@@ -24,17 +24,17 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    pub(crate) fn holds(&self, act: Act) -> bool {
+    pub(crate) fn holds(&self, act: WindowAct) -> bool {
         self.held.contains(&act)
     }
 
-    pub(crate) fn pressed(&self, act: Act) -> bool {
+    pub(crate) fn pressed(&self, act: WindowAct) -> bool {
         self.pressed.contains(&act)
     }
 
     /// A board on which these acts are held, and were pressed just now.
     #[cfg(test)]
-    pub(crate) fn with(acts: &[Act]) -> Board {
+    pub(crate) fn with(acts: &[WindowAct]) -> Board {
         Board {
             held: acts.to_vec(),
             pressed: acts.to_vec(),
@@ -47,7 +47,7 @@ impl Board {
 pub(crate) fn read(bindings: &Bindings, board: &mut Board) {
     board.held.clear();
     board.pressed.clear();
-    for act in Act::ALL {
+    for act in WindowAct::ALL {
         if is_key_down(bindings.key(act)) {
             board.held.push(act);
         }

@@ -1,7 +1,7 @@
 //! [`Stick`]: a gamepad at one moment, as its driver's events make it.
 //!
-//! An event has 8 bytes: a time in ms, a value, a kind and a number (Linux, `joystick-api.rst`). What the number means is
-//! another thing on each make of gamepad: see [`Layout`].
+//! An event has 8 bytes: a time in ms, a value, a kind and a number (Linux, `joystick-api.rst`). What the number means
+//! differs between gamepads: see [`Layout`].
 
 use glam::Vec2;
 

@@ -3,7 +3,7 @@
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
 
-use super::bindings::Act;
+use super::bindings::WindowAct;
 use super::desk::Board;
 use super::gamepad::Stick;
 use super::layout::Button;
@@ -13,7 +13,7 @@ const REST: f32 = 0.25;
 
 /// What a player orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum SeatOrder {
     Dash,
     Light,
     Ready,
@@ -21,7 +21,7 @@ pub(crate) enum Order {
 
 /// What the view must know to read a mouse: where the first seat's player is on the screen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct MouseView {
     /// In pixels; none: it is not there.
     pub(crate) player: Option<Vec2>,
     /// How many sit here.
@@ -33,7 +33,7 @@ pub(crate) struct View {
 pub(crate) struct Hands {
     pub(crate) pads: Vec<Pad>,
     /// By seat.
-    pub(crate) orders: Vec<(usize, Order)>,
+    pub(crate) orders: Vec<(usize, SeatOrder)>,
     /// The mouse was moved later than the gamepad's stick.
     mouse_aims: bool,
     mouse: Vec2,
@@ -43,7 +43,7 @@ pub(crate) struct Hands {
 
 impl Hands {
     /// Reads all hands anew.
-    pub(crate) fn read(&mut self, board: &Board, sticks: &[Stick], view: View) {
+    pub(crate) fn read(&mut self, board: &Board, sticks: &[Stick], view: MouseView) {
         self.orders.clear();
         self.pads.clear();
         let shares = view.seats < 2;
@@ -72,13 +72,13 @@ impl Hands {
         }
     }
 
-    fn read_keys(&mut self, board: &Board, stick: Option<&Stick>, view: View) -> Pad {
+    fn read_keys(&mut self, board: &Board, stick: Option<&Stick>, view: MouseView) -> Pad {
         let mut walk = ways(WAYS, |act| board.holds(act));
-        let mut fires = board.holds(Act::Fire) || board.button;
+        let mut fires = board.holds(WindowAct::Fire) || board.button;
         // Alone, both hands may be anywhere.
         if view.seats < 2 {
-            walk += ways(Act::SECOND_WAYS, |act| board.holds(act));
-            fires |= board.holds(Act::SecondFire);
+            walk += ways(WindowAct::SECOND_WAYS, |act| board.holds(act));
+            fires |= board.holds(WindowAct::SecondFire);
         }
         if board.mouse != self.mouse || board.button {
             self.mouse_aims = true;
@@ -94,16 +94,16 @@ impl Hands {
             _ => Heading::NONE,
         };
         for (act, order) in [
-            (Act::Dash, Order::Dash),
-            (Act::Light, Order::Light),
-            (Act::Ready, Order::Ready),
+            (WindowAct::Dash, SeatOrder::Dash),
+            (WindowAct::Light, SeatOrder::Light),
+            (WindowAct::Ready, SeatOrder::Ready),
         ] {
             if board.pressed(act) {
                 self.orders.push((0, order));
             }
         }
-        if view.seats < 2 && board.pressed(Act::SecondReady) {
-            self.orders.push((0, Order::Ready));
+        if view.seats < 2 && board.pressed(WindowAct::SecondReady) {
+            self.orders.push((0, SeatOrder::Ready));
         }
         Pad {
             walk: Heading::toward(walk),
@@ -119,15 +119,15 @@ impl Hands {
 
     /// Without a second stick one aims where one walks; fire holds the aim.
     fn read_arrows(&mut self, board: &Board) -> Pad {
-        let walk = Heading::toward(ways(Act::SECOND_WAYS, |act| board.holds(act)));
-        let fires = board.holds(Act::SecondFire);
+        let walk = Heading::toward(ways(WindowAct::SECOND_WAYS, |act| board.holds(act)));
+        let fires = board.holds(WindowAct::SecondFire);
         if walk != Heading::NONE && !fires {
             self.aimed = walk;
         }
         for (act, order) in [
-            (Act::SecondDash, Order::Dash),
-            (Act::SecondLight, Order::Light),
-            (Act::SecondReady, Order::Ready),
+            (WindowAct::SecondDash, SeatOrder::Dash),
+            (WindowAct::SecondLight, SeatOrder::Light),
+            (WindowAct::SecondReady, SeatOrder::Ready),
         ] {
             if board.pressed(act) {
                 self.orders.push((1, order));
@@ -142,9 +142,9 @@ impl Hands {
 
     fn order_by(&mut self, seat: usize, stick: &Stick) {
         for (button, order) in [
-            (Button::South, Order::Dash),
-            (Button::West, Order::Light),
-            (Button::Start, Order::Ready),
+            (Button::South, SeatOrder::Dash),
+            (Button::West, SeatOrder::Light),
+            (Button::Start, SeatOrder::Ready),
         ] {
             if stick.pressed(button) {
                 self.orders.push((seat, order));
@@ -153,7 +153,12 @@ impl Hands {
     }
 }
 
-const WAYS: [Act; 4] = [Act::Up, Act::Left, Act::Down, Act::Right];
+const WAYS: [WindowAct; 4] = [
+    WindowAct::Up,
+    WindowAct::Left,
+    WindowAct::Down,
+    WindowAct::Right,
+];
 const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
 
 /// What a gamepad holds goes before what the keys hold.
@@ -184,13 +189,13 @@ mod tests {
 
     use super::*;
 
-    const ALONE: View = View {
+    const ALONE: MouseView = MouseView {
         player: Some(vec2(100.0, 100.0)),
         seats: 1,
     };
-    const TWO: View = View { seats: 2, ..ALONE };
+    const TWO: MouseView = MouseView { seats: 2, ..ALONE };
 
-    fn read(acts: &[Act], sticks: &[Stick], view: View) -> Hands {
+    fn read(acts: &[WindowAct], sticks: &[Stick], view: MouseView) -> Hands {
         let mut hands = Hands::default();
         hands.read(&Board::with(acts), sticks, view);
         hands
@@ -203,15 +208,15 @@ mod tests {
     #[test]
     fn keys_add_up_and_opposite_ones_cancel() {
         assert_eq!(
-            read(&[Act::Up, Act::Right], &[], ALONE).pads[0].walk,
+            read(&[WindowAct::Up, WindowAct::Right], &[], ALONE).pads[0].walk,
             toward(1.0, 1.0)
         );
         assert_eq!(
-            read(&[Act::Left, Act::Right], &[], ALONE).pads[0].walk,
+            read(&[WindowAct::Left, WindowAct::Right], &[], ALONE).pads[0].walk,
             Heading::NONE
         );
         assert_eq!(
-            read(&[Act::SecondUp], &[], ALONE).pads[0].walk,
+            read(&[WindowAct::SecondUp], &[], ALONE).pads[0].walk,
             toward(0.0, 1.0)
         );
     }
@@ -240,11 +245,11 @@ mod tests {
         let mut stick = Stick::default();
         stick.left = vec2(0.0, 1.0);
         stick.press(Button::RightTrigger);
-        let hands = read(&[Act::Right], &[stick.clone()], TWO);
+        let hands = read(&[WindowAct::Right], &[stick.clone()], TWO);
         assert_eq!(hands.pads[0].walk, toward(1.0, 0.0));
         assert_eq!(hands.pads[1].walk, toward(0.0, 1.0));
         assert!(hands.pads[1].fires() && !hands.pads[0].fires());
-        let hands = read(&[Act::SecondLeft, Act::Up], &[], TWO);
+        let hands = read(&[WindowAct::SecondLeft, WindowAct::Up], &[], TWO);
         assert_eq!(
             (hands.pads[0].walk, hands.pads[1].walk),
             (toward(0.0, 1.0), toward(-1.0, 0.0))
@@ -259,17 +264,20 @@ mod tests {
     #[test]
     fn orders_are_given_once_for_whom_the_key_belongs_to() {
         assert_eq!(
-            read(&[Act::Dash, Act::Ready], &[], ALONE).orders,
-            [(0, Order::Dash), (0, Order::Ready)]
+            read(&[WindowAct::Dash, WindowAct::Ready], &[], ALONE).orders,
+            [(0, SeatOrder::Dash), (0, SeatOrder::Ready)]
         );
         assert_eq!(
-            read(&[Act::SecondReady], &[], TWO).orders,
-            [(1, Order::Ready)]
+            read(&[WindowAct::SecondReady], &[], TWO).orders,
+            [(1, SeatOrder::Ready)]
         );
         let mut stick = Stick::default();
         stick.press(Button::South);
-        assert_eq!(read(&[], &[stick.clone()], TWO).orders, [(1, Order::Dash)]);
-        assert_eq!(read(&[], &[stick], ALONE).orders, [(0, Order::Dash)]);
+        assert_eq!(
+            read(&[], &[stick.clone()], TWO).orders,
+            [(1, SeatOrder::Dash)]
+        );
+        assert_eq!(read(&[], &[stick], ALONE).orders, [(0, SeatOrder::Dash)]);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! [`Layout`]: which number of a gamepad's driver is which button or stick.
 //!
-//! Linux numbers what a gamepad has in the order of its key and axis codes, and leaves out what it has not: number 7 is
-//! Start on one pad and a trigger on the next. What it has stands in sysfs, as two sets of bits:
+//! Linux numbers the buttons and axes of a gamepad in the order of their codes, and skips those that it does not have.
+//! So number 7 is Start on one gamepad and a trigger on the next. Which ones a gamepad has stands in sysfs, as two sets
+//! of bits:
 //!
 //! ```text
 //!   /sys/class/input/js0/device/capabilities/key   7fdb000000000000 0 0 0 0  ──▶ numbers of buttons
 //!                                            abs   3003f                     ──▶ numbers of axes
 //! ```
 //!
-//! The driver makes the map that it would tell by `JSIOCGBTNMAP` and `JSIOCGAXMAP` of the same two sets; asking it would
-//! need an unsafe call. Codes are those of Linux' `input-event-codes.h`.
+//! The driver has the same map, made from the same two sets, but asking for it (`JSIOCGBTNMAP`, `JSIOCGAXMAP`) needs an
+//! unsafe call. Codes are those of Linux' `input-event-codes.h`.
 
 /// The first code that is a gamepad's or a joystick's, and the first of all buttons; the latter are numbered last.
 const BTN_JOYSTICK: usize = 0x120;

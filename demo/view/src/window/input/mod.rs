@@ -6,8 +6,8 @@
 //!   /dev/input/js* ──plugs, gamepad──▶ Stick ┘
 //! ```
 //!
-//! Who holds what: the first seat has keyboard and mouse, and the gamepad too while nobody else wants it. A second
-//! seat has the gamepad; without one, the arrow keys.
+//! The first seat has keyboard and mouse, and the gamepad too if there is no second seat. A second seat has the
+//! gamepad; without one, the arrow keys.
 
 mod bindings;
 mod desk;
@@ -16,9 +16,9 @@ mod hands;
 mod layout;
 mod plugs;
 
-pub(crate) use bindings::{Act, Bindings};
+pub(crate) use bindings::{Bindings, WindowAct};
 pub(crate) use desk::{Board, read};
 pub(crate) use gamepad::Stick;
-pub(crate) use hands::{Hands, Order, View};
+pub(crate) use hands::{Hands, MouseView, SeatOrder};
 pub(crate) use layout::Button;
 pub(crate) use plugs::Gamepads;

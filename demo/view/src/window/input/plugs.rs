@@ -8,6 +8,9 @@
 //!     └────── pulled out ──────┘  what it held, it holds no more
 //! ```
 //!
+//! Own code: `gilrs` needs the headers of libudev to build. `evdev` needs none and knows buttons by name, but it asks
+//! each device by system calls that no file of a test can answer, and it finds gamepads by opening every input device.
+//!
 //! Invariant: what becomes of one gamepad changes nothing for another one.
 
 use std::fs::File;
@@ -27,12 +30,12 @@ const PATIENCE_LOOKS: u8 = 2;
 
 /// What the player is told of gamepads, each once.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum News {
+pub(crate) enum GamepadNews {
     /// One came while the match was on.
     #[error("gamepad connected: {0}")]
     Connected(String),
     /// One went.
-    #[error("gamepad disconnected: what it held is let go")]
+    #[error("gamepad disconnected: its buttons are released")]
     Disconnected,
     /// One is there that cannot be read.
     #[error(
@@ -55,10 +58,10 @@ enum Slot {
     Empty,
     /// Looked at so often.
     Refused(u8),
-    Open(Pad),
+    Open(OpenPad),
 }
 
-struct Pad {
+struct OpenPad {
     file: File,
     layout: Layout,
     stick: Stick,
@@ -73,7 +76,7 @@ pub(crate) struct Gamepads {
     about: PathBuf,
     open: fn(&Path) -> std::io::Result<File>,
     looked: Option<Duration>,
-    news: Vec<News>,
+    news: Vec<GamepadNews>,
 }
 
 impl Gamepads {
@@ -82,7 +85,7 @@ impl Gamepads {
         let gamepads = Gamepads::of("/dev/input".as_ref(), "/sys/class/input".as_ref());
         #[cfg(not(target_os = "linux"))]
         let gamepads = Gamepads {
-            news: vec![News::Unsupported],
+            news: vec![GamepadNews::Unsupported],
             ..gamepads
         };
         gamepads
@@ -106,7 +109,7 @@ impl Gamepads {
     }
 
     /// What is to be told next.
-    pub(crate) fn poll_news(&mut self) -> Option<News> {
+    pub(crate) fn poll_news(&mut self) -> Option<GamepadNews> {
         (!self.news.is_empty()).then(|| self.news.remove(0))
     }
 
@@ -126,7 +129,7 @@ impl Gamepads {
                 self.sticks.push(pad.stick.clone());
             } else {
                 *slot = Slot::Empty;
-                self.news.push(News::Disconnected);
+                self.news.push(GamepadNews::Disconnected);
             }
         }
     }
@@ -146,9 +149,9 @@ impl Gamepads {
                 Ok(file) => match layout(&about) {
                     Some(layout) => {
                         if !is_first {
-                            self.news.push(News::Connected(name(&about)));
+                            self.news.push(GamepadNews::Connected(name(&about)));
                         }
-                        Slot::Open(Pad {
+                        Slot::Open(OpenPad {
                             file,
                             layout,
                             stick: Stick::default(),
@@ -160,7 +163,7 @@ impl Gamepads {
                 Err(source) if source.kind() == ErrorKind::PermissionDenied => {
                     let looks = looks.saturating_add(1);
                     if looks == PATIENCE_LOOKS {
-                        self.news.push(News::Unreadable { path, source });
+                        self.news.push(GamepadNews::Unreadable { path, source });
                     }
                     Slot::Refused(looks)
                 }
@@ -298,7 +301,10 @@ mod tests {
         desk.pull_out(2, wire);
         gamepads.read(SECOND);
         assert!(gamepads.sticks().is_empty());
-        assert!(matches!(gamepads.poll_news(), Some(News::Disconnected)));
+        assert!(matches!(
+            gamepads.poll_news(),
+            Some(GamepadNews::Disconnected)
+        ));
         let _wire = desk.connect(2);
         gamepads.read(SECOND * 2);
         assert!(
@@ -322,7 +328,7 @@ mod tests {
             news.extend(std::iter::from_fn(|| gamepads.poll_news()));
         }
         assert_eq!(gamepads.sticks().len(), 1);
-        let [News::Unreadable { path, .. }] = &news[..] else {
+        let [GamepadNews::Unreadable { path, .. }] = &news[..] else {
             panic!("{news:?}");
         };
         assert!(path.ends_with("js0"));

@@ -4,24 +4,24 @@ use core::f32::consts::TAU;
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{
-    BARREL_RADIUS, BULLET_RADIUS, CRATE_HALF, Item, Kind, PLAYER_RADIUS, ShowKey, Weapon,
+    BARREL_RADIUS, BULLET_RADIUS, CRATE_HALF, EnemyKind, Item, PLAYER_RADIUS, ShowKey, Weapon,
 };
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::bursts::item_tint;
 use crate::window::palette::{ACCENT, BAD, ColorMode, GOOD, INK, Tint, WARN, WHITE};
-use crate::window::scene::{Look, Thing};
+use crate::window::scene::{ThingLook, WindowThing};
 use crate::window::text;
 
 /// Enemies have shadows from so many pixels per unit on.
 const SHADOW_ZOOM: f32 = 18.0;
 
-pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let things = &picture.scene.things;
-    let seen = |thing: &&Thing| picture.camera.sees(thing.at, 3.0);
+    let seen = |thing: &&WindowThing| picture.camera.sees(thing.at, 3.0);
     // What lies lowest comes first; each key is in exactly one layer.
     for layer in 0..7 {
         for thing in things
@@ -34,7 +34,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     }
 }
 
-fn layer_of(thing: &Thing) -> u8 {
+fn layer_of(thing: &WindowThing) -> u8 {
     match thing.key {
         ShowKey::Pickup { .. } => 0,
         ShowKey::Crate { .. } => 1,
@@ -46,7 +46,7 @@ fn layer_of(thing: &Thing) -> u8 {
     }
 }
 
-fn one(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing) {
+fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
     let mode = picture.settings.colors;
@@ -85,12 +85,12 @@ fn one(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing) {
 /// Where something that may have been thrown is drawn, how large, and how turned; its shadow is drawn already.
 fn in_the_air(
     batch: &mut Batch,
-    picture: &Picture<'_>,
-    thing: &Thing,
+    picture: &WindowPicture<'_>,
+    thing: &WindowThing,
     radius: f32,
 ) -> (Vec2, f32, f32) {
     let (at, zoom) = (picture.camera.to_screen(thing.at), picture.camera.zoom());
-    let Look::Prop {
+    let ThingLook::Prop {
         aloft: Some(part), ..
     } = thing.look
     else {
@@ -111,13 +111,13 @@ fn in_the_air(
     )
 }
 
-fn barrel(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing) {
+fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing) {
     let zoom = picture.camera.zoom();
     let (at, size, angle) = in_the_air(batch, picture, thing, BARREL_RADIUS);
     let radius = zoom * BARREL_RADIUS * 1.25 * size;
     batch.sprite(Sprite::Barrel, at, Vec2::splat(radius), angle, WHITE);
     batch.sprite(Sprite::BarrelTrim, at, Vec2::splat(radius), angle, WHITE);
-    if let Look::Prop { is_lit: true, .. } = thing.look {
+    if let ThingLook::Prop { is_lit: true, .. } = thing.look {
         let beat = pulse(picture, 6.0);
         let reach = zoom * picture.scene.rules.tuning.blast_radius;
         batch.disc(
@@ -138,11 +138,11 @@ fn barrel(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing) {
 }
 
 /// One family of colours, so that all of it is feared, a little apart by who fired.
-fn bullet_tint(hostile: Tint, kind: Kind) -> Tint {
+fn bullet_tint(hostile: Tint, kind: EnemyKind) -> Tint {
     match kind {
-        Kind::Gunner => hostile,
-        Kind::Urchin => hostile.mixed(WARN, 0.35),
-        Kind::Spinner => hostile.mixed(Tint::new(0xe3_6f_b0), 0.45),
+        EnemyKind::Gunner => hostile,
+        EnemyKind::Urchin => hostile.mixed(WARN, 0.35),
+        EnemyKind::Spinner => hostile.mixed(Tint::new(0xe3_6f_b0), 0.45),
         _ => hostile.mixed(WHITE, 0.25),
     }
 }
@@ -157,16 +157,22 @@ fn shadow(batch: &mut Batch, at: Vec2, radius: f32) {
 }
 
 /// Between 0 and 1, so many times a second.
-fn pulse(picture: &Picture<'_>, hertz: f32) -> f32 {
+fn pulse(picture: &WindowPicture<'_>, hertz: f32) -> f32 {
     let seconds = picture.scene.now.as_secs_f32() % 100.0;
     0.5 + 0.5 * libm::sinf(seconds * hertz * TAU)
 }
 
-fn player(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, tint: Tint, white: f32) {
+fn player(
+    batch: &mut Batch,
+    picture: &WindowPicture<'_>,
+    thing: &WindowThing,
+    tint: Tint,
+    white: f32,
+) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
     let half = Vec2::splat(zoom * PLAYER_RADIUS * 1.75);
-    let Look::Player {
+    let ThingLook::Player {
         is_safe,
         has_shield,
         ..
@@ -223,14 +229,14 @@ fn player(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, tint: Tint, w
 }
 
 /// What a kind looks like: whole (a boss: its hull), what flashes, its colour.
-fn cast(kind: Kind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
+fn cast(kind: EnemyKind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
     let whole = match kind {
-        Kind::Gunner => Sprite::Gunner,
-        Kind::Urchin => Sprite::Urchin,
-        Kind::Spinner => Sprite::Spinner,
-        Kind::Sapper => Sprite::Sapper,
-        Kind::Charger => Sprite::Charger,
-        Kind::Boss => Sprite::BossHull,
+        EnemyKind::Gunner => Sprite::Gunner,
+        EnemyKind::Urchin => Sprite::Urchin,
+        EnemyKind::Spinner => Sprite::Spinner,
+        EnemyKind::Sapper => Sprite::Sapper,
+        EnemyKind::Charger => Sprite::Charger,
+        EnemyKind::Boss => Sprite::BossHull,
     };
     let (_, trim, rgb) = whole
         .layers()
@@ -238,13 +244,19 @@ fn cast(kind: Kind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
     (whole, trim, mode.accent(rgb))
 }
 
-fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, white: f32) {
+fn enemy(
+    batch: &mut Batch,
+    picture: &WindowPicture<'_>,
+    thing: &WindowThing,
+    kind: EnemyKind,
+    white: f32,
+) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
     let (whole, trim, tint) = cast(kind, picture.settings.colors);
     let half = Vec2::splat(zoom * kind.radius() * 1.35);
     let (woken, carries) = match thing.look {
-        Look::Enemy { woken, carries } => (woken, carries),
+        ThingLook::Enemy { woken, carries } => (woken, carries),
         _ => (1.0, false),
     };
     if woken < 1.0 {
@@ -272,7 +284,7 @@ fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, wh
         );
     }
     batch.sprite(whole, at, half, thing.angle, WHITE);
-    if kind == Kind::Boss {
+    if kind == EnemyKind::Boss {
         batch.sprite(trim, at, half, thing.angle, tint);
         batch.disc(
             Sprite::Glow,
@@ -298,8 +310,8 @@ fn enemy(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, kind: Kind, wh
     }
 }
 
-fn pickup(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, item: Item) {
-    if thing.look == Look::Fading && pulse(picture, 4.0) < 0.4 {
+fn pickup(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &WindowThing, item: Item) {
+    if thing.look == ThingLook::Fading && pulse(picture, 4.0) < 0.4 {
         return;
     }
     let camera = picture.camera;
@@ -333,7 +345,13 @@ pub(super) fn weapon_icon(weapon: Weapon) -> Sprite {
     }
 }
 
-fn shot(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, weapon: Weapon, tint: Tint) {
+fn shot(
+    batch: &mut Batch,
+    picture: &WindowPicture<'_>,
+    thing: &WindowThing,
+    weapon: Weapon,
+    tint: Tint,
+) {
     let camera = picture.camera;
     let zoom = camera.zoom();
     let at = camera.to_screen(thing.at);
@@ -373,7 +391,7 @@ fn shot(batch: &mut Batch, picture: &Picture<'_>, thing: &Thing, weapon: Weapon,
         Weapon::Thumper => {
             // High above the floor in the middle of its way.
             let part = match thing.look {
-                Look::Lobbed(part) => part,
+                ThingLook::Lobbed(part) => part,
                 _ => 0.0,
             };
             let height = 4.0 * part * (1.0 - part);

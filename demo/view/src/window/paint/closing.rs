@@ -1,4 +1,5 @@
-//! The end of the match for this screen, and why: otherwise the window would be gone before anybody could read it.
+//! The end of the match for this screen, and why. Without it the window would close before anybody could read the
+//! reason.
 
 use glam::vec2;
 

@@ -1,10 +1,10 @@
 //! Particles, rising points, and where what is out of the picture is.
 
 use glam::{Vec2, vec2};
-use powderkeg_game::{Kind, ShowKey};
+use powderkeg_game::{EnemyKind, ShowKey};
 
 use super::hud;
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
@@ -13,7 +13,7 @@ use crate::window::palette::{INK, Tint};
 use crate::window::rect::Rect;
 use crate::window::text;
 
-pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, now) = (picture.camera, picture.scene.now);
     for seen in picture.effects.particles.seen(now) {
         if camera.sees(seen.at, seen.half.x) {
@@ -55,7 +55,7 @@ pub(super) fn crosshair(batch: &mut Batch, at: Vec2) {
 }
 
 /// At the edge of the picture, toward other players and the boss beyond it.
-fn pointers(batch: &mut Batch, picture: &Picture<'_>) {
+fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, scale) = (picture.camera, batch.atlas.scale);
     let inside = picture.screen.shrunk(26.0 * scale);
     let covered: Vec<Rect> = hud::covered(picture, scale)
@@ -66,7 +66,8 @@ fn pointers(batch: &mut Batch, picture: &Picture<'_>) {
         let tint = match thing.key {
             ShowKey::Player { id, .. } => picture.settings.colors.player(id.index()),
             ShowKey::Enemy {
-                kind: Kind::Boss, ..
+                kind: EnemyKind::Boss,
+                ..
             } => picture.settings.colors.hostile(),
             _ => continue,
         };

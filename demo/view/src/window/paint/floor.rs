@@ -2,7 +2,7 @@
 
 use glam::{Vec2, vec2};
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use crate::window::art::Sprite;
 use crate::window::batch::Batch;
 use crate::window::palette::{ACCENT, Tint, WHITE};
@@ -17,7 +17,7 @@ const BEYOND: Tint = Tint::new(0x06_08_0c);
 /// From fewer pixels per unit, seams have no lit edge and no spawn is marked: a crowd is hard enough to read.
 const DETAIL_ZOOM: f32 = 18.0;
 
-pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, rules) = (picture.camera, &picture.scene.rules);
     let half = rules.half;
     let zoom = camera.zoom();
@@ -74,7 +74,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
 }
 
 /// Seams between plates, with a lit edge; and some plates that are lighter, so that motion shows.
-fn plates(batch: &mut Batch, picture: &Picture<'_>, line: f32) {
+fn plates(batch: &mut Batch, picture: &WindowPicture<'_>, line: f32) {
     let (camera, half) = (picture.camera, picture.scene.rules.half);
     let count = (half * 2.0 / PLATE).ceil();
     for row in 0..count.y as i32 {

@@ -3,12 +3,12 @@
 
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use crate::window::art::Sprite;
 use crate::window::batch::Batch;
 use crate::window::palette::INK;
 
-pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let camera = picture.camera;
     let zoom = camera.zoom();
     for (key, at) in &picture.scene.ghosts {

@@ -2,14 +2,14 @@
 
 use glam::vec2;
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::atlas::Type;
-use crate::window::input::Act;
+use crate::window::input::WindowAct;
 use crate::window::palette::{ACCENT, FAINT, INK};
 use crate::window::rect::Rect;
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let rect = ui.inside().middle_part(vec2(780.0, 496.0) * scale);
     ui.panel(rect);
@@ -27,7 +27,12 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     inside.cut_left(20.0 * scale);
     let keys = &picture.settings.keys;
     let key = |act| keys.name(act);
-    let walk = keys.names([Act::Up, Act::Left, Act::Down, Act::Right]);
+    let walk = keys.names([
+        WindowAct::Up,
+        WindowAct::Left,
+        WindowAct::Down,
+        WindowAct::Right,
+    ]);
     column(
         ui,
         &mut left,
@@ -35,10 +40,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         &[
             (walk, "walk"),
             ("mouse".to_owned(), "aim; left button fires"),
-            (key(Act::Dash), "dash, and be safe for a moment"),
-            (key(Act::Light), "light the nearest barrel"),
-            (key(Act::Ready), "ready; another round"),
-            (key(Act::Settings), "settings, keys, colours"),
+            (key(WindowAct::Dash), "dash, and be safe for a moment"),
+            (key(WindowAct::Light), "light the nearest barrel"),
+            (key(WindowAct::Ready), "ready; another round"),
+            (key(WindowAct::Settings), "settings, keys, colours"),
         ],
     );
     left.cut_top(10.0 * scale);
@@ -55,10 +60,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     );
     left.cut_top(10.0 * scale);
     let second = [
-        Act::SecondUp,
-        Act::SecondLeft,
-        Act::SecondDown,
-        Act::SecondRight,
+        WindowAct::SecondUp,
+        WindowAct::SecondLeft,
+        WindowAct::SecondDown,
+        WindowAct::SecondRight,
     ];
     column(
         ui,
@@ -66,10 +71,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         "SECOND SEAT WITHOUT A GAMEPAD",
         &[
             (keys.names(second), "walk, and aim there"),
-            (key(Act::SecondFire), "fire, and hold the aim"),
-            (key(Act::SecondDash), "dash"),
-            (key(Act::SecondLight), "light the nearest barrel"),
-            (key(Act::SecondReady), "ready"),
+            (key(WindowAct::SecondFire), "fire, and hold the aim"),
+            (key(WindowAct::SecondDash), "dash"),
+            (key(WindowAct::SecondLight), "light the nearest barrel"),
+            (key(WindowAct::SecondReady), "ready"),
         ],
     );
     column(
@@ -78,16 +83,25 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         "SEE THE NETWORK",
         &[
             (
-                key(Act::Ghosts),
+                key(WindowAct::Ghosts),
                 "outlines: where the server's world is by now",
             ),
-            (key(Act::Netgraph), "netgraph: ten seconds of the link"),
-            (key(Act::Link), "next link: perfect, lan, wan, bad, awful"),
-            (key(Act::Prediction), "prediction off: plain lockstep"),
-            (key(Act::Smoothing), "smoothing off: see the corrections"),
-            (key(Act::Save), "save a replay of this match"),
-            (key(Act::Screenshot), "save a picture"),
-            (key(Act::Quit), "close, leave"),
+            (
+                key(WindowAct::Netgraph),
+                "netgraph: ten seconds of the link",
+            ),
+            (
+                key(WindowAct::Link),
+                "next link: perfect, lan, wan, bad, awful",
+            ),
+            (key(WindowAct::Prediction), "prediction off: plain lockstep"),
+            (
+                key(WindowAct::Smoothing),
+                "smoothing off: see the corrections",
+            ),
+            (key(WindowAct::Save), "save a replay of this match"),
+            (key(WindowAct::Screenshot), "save a picture"),
+            (key(WindowAct::Quit), "close, leave"),
         ],
     );
     inside.cut_top(10.0 * scale);
@@ -96,13 +110,13 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         &mut inside,
         "REPLAYS",
         &[
-            (key(Act::Dash), "pause, go on"),
+            (key(WindowAct::Dash), "pause, go on"),
             (
-                keys.names([Act::Left, Act::Right]),
+                keys.names([WindowAct::Left, WindowAct::Right]),
                 "back, on by five seconds",
             ),
             (
-                keys.names([Act::Up, Act::Down]),
+                keys.names([WindowAct::Up, WindowAct::Down]),
                 "faster, slower; the bar seeks",
             ),
         ],

@@ -2,18 +2,18 @@
 //! what happened.
 
 use glam::{Vec2, vec2};
-use powderkeg_game::Phase;
+use powderkeg_game::RoundPhase;
 
 use super::actors::weapon_icon;
 use super::netgraph;
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
 use crate::window::effects::{BANNER, LINE};
 use crate::window::palette::{ACCENT, BAD, DIM, FAINT, GOOD, INK, PANEL, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::{Member, weapon_name};
+use crate::window::scene::{WindowMember, weapon_name};
 use crate::window::text;
 
 /// Widths and heights, in pixels of the design.
@@ -23,11 +23,11 @@ const TEAM_ROW: f32 = 34.0;
 const WEAPON_SIZE: (f32, f32) = (250.0, 66.0);
 
 /// What of the screen is written on while playing, so that nothing of the arena is told below it.
-pub(super) fn covered(picture: &Picture<'_>, scale: f32) -> Vec<Rect> {
+pub(super) fn covered(picture: &WindowPicture<'_>, scale: f32) -> Vec<Rect> {
     let scene = picture.scene;
     if !matches!(
         scene.phase,
-        Phase::Countdown | Phase::Wave | Phase::Lull | Phase::Endless
+        RoundPhase::Countdown | RoundPhase::Wave | RoundPhase::Lull | RoundPhase::Endless
     ) {
         return Vec::new();
     }
@@ -64,7 +64,7 @@ pub(super) fn covered(picture: &Picture<'_>, scale: f32) -> Vec<Rect> {
     boxes
 }
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let mut left = ui.inside();
     let scale = ui.scale;
     let top = left.cut_top(58.0 * scale);
@@ -83,7 +83,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         }
     }
     rest.cut_top(6.0 * scale);
-    let locals: Vec<&Member> = picture
+    let locals: Vec<&WindowMember> = picture
         .scene
         .team
         .iter()
@@ -115,7 +115,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     banner(ui, picture);
 }
 
-fn score(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
+fn score(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     let mut rect = top;
     rect.size.x = (top.size.x * 0.3).min(220.0 * ui.scale);
     let words = spaced(picture.scene.score);
@@ -156,16 +156,16 @@ pub(super) fn spaced(number: u32) -> String {
     out
 }
 
-fn wave(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
+fn wave(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     let scene = picture.scene;
     let mut rect = top.middle_part(vec2(300.0 * ui.scale, top.size.y));
     let (above, below) = match scene.phase {
-        Phase::Endless => (
+        RoundPhase::Endless => (
             "ARENA".to_owned(),
             format!("{} enemies", scene.enemies_left),
         ),
-        Phase::Countdown => ("GET READY".to_owned(), seconds_left(picture, "first wave")),
-        Phase::Lull => (
+        RoundPhase::Countdown => ("GET READY".to_owned(), seconds_left(picture, "first wave")),
+        RoundPhase::Lull => (
             format!("WAVE {} CLEARED", scene.wave),
             seconds_left(picture, "next wave"),
         ),
@@ -190,26 +190,26 @@ fn wave(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
     ui.text(line, Align::Middle, Type::Body, FAINT, &below);
 }
 
-fn seconds_left(picture: &Picture<'_>, what: &str) -> String {
+fn seconds_left(picture: &WindowPicture<'_>, what: &str) -> String {
     match picture.scene.phase_left {
         Some(left) => format!("{what} in {}", libm::ceilf(left) as u32),
         None => what.to_owned(),
     }
 }
 
-fn lives(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
+fn lives(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     let mut rect = top;
     let width = (top.size.x * 0.3).min(220.0 * ui.scale);
     let mut rect = rect.cut_right(width);
     let back = 92.0 * ui.scale;
-    if picture.scene.phase != Phase::Endless {
+    if picture.scene.phase != RoundPhase::Endless {
         backing(
             ui,
             Rect::new(rect.right() - back, rect.at.y, back, 42.0 * ui.scale),
         );
     }
     let label = rect.cut_top(14.0 * ui.scale);
-    if picture.scene.phase == Phase::Endless {
+    if picture.scene.phase == RoundPhase::Endless {
         ui.text(label, Align::Right, Type::Small, FAINT, "LIVES WITHOUT END");
         return;
     }
@@ -226,7 +226,7 @@ fn lives(ui: &mut Ui<'_>, picture: &Picture<'_>, top: Rect) {
     ui.icon(Sprite::IconHeart, heart, BAD.mixed(WHITE, 0.15));
 }
 
-fn boss_bar(ui: &mut Ui<'_>, picture: &Picture<'_>, mut rect: Rect, health: f32, stage: u8) {
+fn boss_bar(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect, health: f32, stage: u8) {
     let label = rect.cut_top(15.0 * ui.scale);
     ui.text(
         label,
@@ -249,7 +249,7 @@ fn boss_bar(ui: &mut Ui<'_>, picture: &Picture<'_>, mut rect: Rect, health: f32,
 }
 
 /// The own weapon, health and dash.
-fn weapon(ui: &mut Ui<'_>, picture: &Picture<'_>, rect: Rect, member: &Member) {
+fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &WindowMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
     ui.panel(rect);
@@ -312,7 +312,7 @@ fn weapon(ui: &mut Ui<'_>, picture: &Picture<'_>, rect: Rect, member: &Member) {
 }
 
 /// The link, and what is switched off.
-fn link(ui: &mut Ui<'_>, picture: &Picture<'_>, bottom: Rect) {
+fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
     let mut rect = bottom;
@@ -348,7 +348,7 @@ fn link(ui: &mut Ui<'_>, picture: &Picture<'_>, bottom: Rect) {
 }
 
 /// The others, at the left edge.
-fn team(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
+fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let scale = ui.scale;
     let mut column = rest;
     let mut column = column.cut_left(TEAM_WIDTH * scale);
@@ -391,7 +391,7 @@ fn team(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
 }
 
 /// How good a link is: four bars.
-pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &Member) {
+pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &WindowMember) {
     let (bars, tint) = match member.link {
         _ if !member.is_here => (0, DIM),
         None => (0, DIM),
@@ -415,7 +415,7 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &Member) {
 }
 
 /// What happened, at the right edge, the newest below.
-fn lines(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
+fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let mut column = rest;
     let mut column = column.cut_right(LINES_WIDTH * ui.scale);
     if picture.screens.netgraph {
@@ -438,7 +438,7 @@ fn lines(ui: &mut Ui<'_>, picture: &Picture<'_>, rest: Rect) {
 }
 
 /// A word across the arena.
-fn banner(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let Some(banner) = &picture.effects.banner else {
         return;
     };
@@ -474,11 +474,11 @@ fn banner(ui: &mut Ui<'_>, picture: &Picture<'_>) {
 }
 
 /// What stands between the player and the match, in the middle of the screen.
-pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let own = picture.scene.team.iter().find(|member| member.is_local);
     let is_on = matches!(
         picture.scene.phase,
-        Phase::Wave | Phase::Lull | Phase::Endless
+        RoundPhase::Wave | RoundPhase::Lull | RoundPhase::Endless
     );
     let words = match (&picture.scene.notice, own) {
         (Some(notice), _) => notice.clone(),

@@ -1,18 +1,18 @@
 //! Players' names and health, over them.
 //!
 //! Invariant: no label lies over another one, over another player, over what is written on the screen, or beyond its
-//! edge. Whose name finds no place goes without: its number is on its hull.
+//! edge. If there is no place for a name, it is not drawn; the player's number is on its hull.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::hud;
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::palette::{BAD, EDGE, GOOD, Tint};
 use crate::window::rect::Rect;
-use crate::window::scene::Look;
+use crate::window::scene::ThingLook;
 use crate::window::text;
 
 /// A player on the screen, and what is said of it.
@@ -28,7 +28,7 @@ struct Label {
     is_local: bool,
 }
 
-pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     if picture.screens.title {
         return;
     }
@@ -52,11 +52,12 @@ pub(super) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
     }
 }
 
-fn all(picture: &Picture<'_>, scale: f32) -> Vec<Label> {
+fn all(picture: &WindowPicture<'_>, scale: f32) -> Vec<Label> {
     let (camera, scene) = (picture.camera, picture.scene);
     let zoom = camera.zoom();
-    let label = |thing: &crate::window::scene::Thing| {
-        let (ShowKey::Player { id, .. }, Look::Player { health, .. }) = (thing.key, thing.look)
+    let label = |thing: &crate::window::scene::WindowThing| {
+        let (ShowKey::Player { id, .. }, ThingLook::Player { health, .. }) =
+            (thing.key, thing.look)
         else {
             return None;
         };

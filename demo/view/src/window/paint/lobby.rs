@@ -3,14 +3,14 @@
 use glam::{Vec2, vec2};
 
 use super::hud::signal_bars;
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::Act;
+use crate::window::input::WindowAct;
 use crate::window::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::Member;
+use crate::window::scene::WindowMember;
 
 /// One row of the list, in pixels at scale 1.
 const ROW: f32 = 38.0;
@@ -25,7 +25,7 @@ pub(super) fn list_box(ui: &Ui<'_>, players: usize) -> Rect {
     column.cut_top(height)
 }
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let mut top = ui.inside().cut_top(58.0 * scale);
     let name = top.cut_left(340.0 * scale);
@@ -38,7 +38,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     call(ui, picture);
 }
 
-fn list(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+fn list(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let team = &picture.scene.team;
     let rect = list_box(ui, team.len());
@@ -63,14 +63,14 @@ fn list(ui: &mut Ui<'_>, picture: &Picture<'_>) {
 }
 
 /// When all start.
-fn start(picture: &Picture<'_>) -> String {
+fn start(picture: &WindowPicture<'_>) -> String {
     match picture.scene.begins_left {
         Some(left) => format!("starts within {} s", libm::ceilf(left) as u32),
         None => "all start together".to_owned(),
     }
 }
 
-fn one(ui: &mut Ui<'_>, picture: &Picture<'_>, row: Rect, member: &Member) {
+fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &WindowMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
     let mut row = row.shrunk(2.0 * scale);
@@ -126,16 +126,19 @@ fn one(ui: &mut Ui<'_>, picture: &Picture<'_>, row: Rect, member: &Member) {
 }
 
 /// What to do now, at the bottom.
-fn call(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let keys = &picture.settings.keys;
-    let seats: Vec<&Member> = picture
+    let seats: Vec<&WindowMember> = picture
         .scene
         .team
         .iter()
         .filter(|member| member.is_local)
         .collect();
-    let (first, second) = (keys.name(Act::Ready), keys.name(Act::SecondReady));
+    let (first, second) = (
+        keys.name(WindowAct::Ready),
+        keys.name(WindowAct::SecondReady),
+    );
     let words = match seats[..] {
         [] => "taking a seat ...".to_owned(),
         [own] if own.is_ready => format!("waiting for the others · {first} takes it back"),

@@ -1,5 +1,5 @@
-//! Painting: a [`Scene`](super::scene::Scene) and its effects become a [`Batch`](super::batch::Batch). Pure: the same
-//! picture from the same scene, and no window needed.
+//! Painting: a [`WindowScene`](super::scene::WindowScene) and its effects become a [`Batch`](super::batch::Batch).
+//! Pure: the same picture from the same scene, and no window needed.
 //!
 //! ```text
 //!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera
@@ -25,10 +25,10 @@ mod tests;
 mod title;
 pub(crate) mod ui;
 
-pub(crate) use picture::Picture;
+pub(crate) use picture::WindowPicture;
 pub(crate) use reel::bar_box as reel_bar;
 
-use powderkeg_game::Phase;
+use powderkeg_game::RoundPhase;
 use ui::Ui;
 
 use super::batch::Batch;
@@ -36,7 +36,7 @@ use super::palette::Tint;
 use super::screens::Overlay;
 
 /// Paints the whole picture.
-pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
+pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     batch.clear();
     floor::paint(batch, picture);
     actors::paint(batch, picture);
@@ -50,8 +50,8 @@ pub(crate) fn paint(batch: &mut Batch, picture: &Picture<'_>) {
         title::paint(&mut ui, picture);
     } else {
         match picture.scene.phase {
-            Phase::Lobby => lobby::paint(&mut ui, picture),
-            Phase::Won | Phase::Lost => outcome::paint(&mut ui, picture),
+            RoundPhase::Lobby => lobby::paint(&mut ui, picture),
+            RoundPhase::Won | RoundPhase::Lost => outcome::paint(&mut ui, picture),
             _ => hud::paint(&mut ui, picture),
         }
         if picture.scene.replay.is_some() {

@@ -2,12 +2,12 @@
 
 use glam::vec2;
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::atlas::Type;
 use crate::window::palette::{ACCENT, BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WARN};
 use crate::window::rect::Rect;
-use crate::window::scene::Sample;
+use crate::window::scene::NetSample;
 
 /// A curve of the graph.
 struct Plot {
@@ -16,7 +16,7 @@ struct Plot {
     /// The least full height of its axis.
     top: f32,
     tint: Tint,
-    value: fn(&Sample) -> f32,
+    value: fn(&NetSample) -> f32,
 }
 
 const PLOTS: [Plot; 6] = [
@@ -73,7 +73,7 @@ pub(super) fn place(screen: Rect, scale: f32) -> Rect {
     column.cut_bottom(size.y)
 }
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
     let scale = ui.scale;
@@ -155,7 +155,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     }
 }
 
-fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[Sample], mut rect: Rect) {
+fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[NetSample], mut rect: Rect) {
     let scale = ui.scale;
     let mut label = rect.cut_top(14.0 * scale);
     let now = samples.last().map_or(0.0, plot.value);

@@ -2,13 +2,13 @@
 
 use glam::vec2;
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::atlas::Type;
 use crate::window::palette::{ACCENT, EDGE, FAINT, INK, WARN};
-use crate::window::rows::{Row, settings_box, settings_rows};
+use crate::window::rows::{SettingRow, settings_box, settings_rows};
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let rect = settings_box(ui.screen);
     ui.panel(rect);
@@ -22,7 +22,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         &picture.screens.settings_foot(&picture.settings.keys),
     );
     let settings = picture.settings;
-    for (n, (row, rect)) in Row::all().zip(settings_rows(ui.screen)).enumerate() {
+    for (n, (row, rect)) in SettingRow::all().zip(settings_rows(ui.screen)).enumerate() {
         let chosen = n == picture.screens.row;
         if chosen {
             ui.plate(rect, EDGE.alpha(0.55));
@@ -32,32 +32,32 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         line.cut_right(8.0 * scale);
         let value = line.cut_right(220.0 * scale);
         let (name, part, words) = match row {
-            Row::Volume => (
+            SettingRow::Volume => (
                 "volume".to_owned(),
                 Some(settings.volume),
                 percent(settings.volume),
             ),
-            Row::Shake => (
+            SettingRow::Shake => (
                 "screen shake".to_owned(),
                 Some(settings.shake),
                 percent(settings.shake),
             ),
-            Row::Colors => (
+            SettingRow::Colors => (
                 "colours".to_owned(),
                 None,
                 settings.colors.name().to_owned(),
             ),
-            Row::Names => (
+            SettingRow::Names => (
                 "names over players".to_owned(),
                 None,
                 if settings.names { "shown" } else { "hidden" }.to_owned(),
             ),
-            Row::Key(act) if picture.screens.binding == Some(act) => (
+            SettingRow::Key(act) if picture.screens.binding == Some(act) => (
                 format!("key: {}", act.name()),
                 None,
                 "press a key ...".to_owned(),
             ),
-            Row::Key(act) => (
+            SettingRow::Key(act) => (
                 format!("key: {}", act.name()),
                 None,
                 settings.keys.name(act),
@@ -70,7 +70,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
             if chosen { INK } else { FAINT },
             &name,
         );
-        let waits = matches!(row, Row::Key(act) if picture.screens.binding == Some(act));
+        let waits = matches!(row, SettingRow::Key(act) if picture.screens.binding == Some(act));
         let tint = if waits { WARN } else { INK };
         let mut value = value;
         if let Some(part) = part {

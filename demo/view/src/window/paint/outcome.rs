@@ -1,26 +1,26 @@
 //! The end of a round: won or lost, and who did what.
 
 use glam::{Vec2, vec2};
-use powderkeg_game::Phase;
+use powderkeg_game::RoundPhase;
 
 use super::hud::spaced;
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::Act;
+use crate::window::input::WindowAct;
 use crate::window::palette::{BAD, EDGE, FAINT, GOOD, INK, PANEL, Tint, WHITE};
 use crate::window::rect::Rect;
-use crate::window::scene::Member;
+use crate::window::scene::WindowMember;
 
 /// Columns from the right: kills, lives, points, ready; in pixels at scale 1.
 const COLUMNS: [f32; 4] = [70.0, 70.0, 90.0, 80.0];
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let scene = picture.scene;
     ui.batch.fill(ui.screen, Tint::new(0x04_06_0a).alpha(0.62));
-    let won = scene.phase == Phase::Won;
+    let won = scene.phase == RoundPhase::Won;
     let rows = scene.team.len().max(1) as f32;
     let mut rect = ui
         .inside()
@@ -52,7 +52,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     rect.cut_bottom(12.0 * scale);
     ui.panel(rect);
     table(ui, picture, rect.shrunk(14.0 * scale));
-    let key = picture.settings.keys.name(Act::Ready);
+    let key = picture.settings.keys.name(WindowAct::Ready);
     let words = match scene.phase_left {
         Some(left) if left > 0.0 => format!(
             "another round in {} s at the earliest",
@@ -69,7 +69,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
     ui.text(call, Align::Middle, Type::Body, FAINT, &words);
 }
 
-fn table(ui: &mut Ui<'_>, picture: &Picture<'_>, mut rect: Rect) {
+fn table(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect) {
     let scale = ui.scale;
     let head = rect.cut_top(22.0 * scale);
     cells(
@@ -82,7 +82,7 @@ fn table(ui: &mut Ui<'_>, picture: &Picture<'_>, mut rect: Rect) {
         EDGE,
     );
     rect.cut_top(4.0 * scale);
-    let mut team: Vec<&Member> = picture.scene.team.iter().collect();
+    let mut team: Vec<&WindowMember> = picture.scene.team.iter().collect();
     team.sort_by_key(|member| (std::cmp::Reverse(member.score), member.id));
     for (place, member) in team.into_iter().enumerate() {
         if rect.size.y < 30.0 * scale {

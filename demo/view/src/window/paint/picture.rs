@@ -1,16 +1,16 @@
-//! [`Picture`]: all that is painted.
+//! [`WindowPicture`]: all that is painted.
 
 use crate::window::camera::Camera;
-use crate::window::effects::Effects;
+use crate::window::effects::WindowEffects;
 use crate::window::rect::Rect;
-use crate::window::scene::Scene;
+use crate::window::scene::WindowScene;
 use crate::window::screens::Screens;
 use crate::window::settings::Settings;
 
 /// All that a picture is made of.
-pub(crate) struct Picture<'a> {
-    pub(crate) scene: &'a Scene,
-    pub(crate) effects: &'a Effects,
+pub(crate) struct WindowPicture<'a> {
+    pub(crate) scene: &'a WindowScene,
+    pub(crate) effects: &'a WindowEffects,
     pub(crate) camera: &'a Camera,
     pub(crate) screens: &'a Screens,
     pub(crate) settings: &'a Settings,

@@ -2,7 +2,7 @@
 
 use glam::{Vec2, vec2};
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::{Atlas, Type};
@@ -24,7 +24,7 @@ pub(crate) fn bar_box(screen: Rect) -> Rect {
     inside
 }
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let Some(reel) = &picture.scene.replay else {
         return;
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use glam::{Vec2, vec2};
 use macroquad::prelude::KeyCode;
-use powderkeg_game::{Cue, Kind, Rules, ShowKey, Weapon};
+use powderkeg_game::{Cue, EnemyKind, Rules, ShowKey, Weapon};
 use twinstep_client::cues::{CueEvent, CueId, CueKind};
 use twinstep_client::stats::SessionStats;
 use twinstep_core::company::LinkQuality;
@@ -14,12 +14,14 @@ use twinstep_core::{Key, PlayerId, Tick};
 use super::*;
 use crate::window::atlas::Atlas;
 use crate::window::camera::Camera;
-use crate::window::effects::Effects;
-use crate::window::input::Act;
+use crate::window::effects::WindowEffects;
+use crate::window::input::WindowAct;
 use crate::window::palette::ColorMode;
 use crate::window::rect::Rect;
-use crate::window::rows::{Row, settings_rows};
-use crate::window::scene::{Boss, Look, Member, Reel, Sample, Scene, Thing};
+use crate::window::rows::{SettingRow, settings_rows};
+use crate::window::scene::{
+    Boss, NetSample, ThingLook, WindowMember, WindowReel, WindowScene, WindowThing,
+};
 use crate::window::screens::Screens;
 use crate::window::settings::Settings;
 
@@ -34,8 +36,8 @@ const SIZES: [(f32, f32); 7] = [
 ];
 
 /// Everything at once, with the longest words.
-fn full(phase: Phase) -> Scene {
-    let mut scene = Scene::new(Arc::new(Rules::campaign()));
+fn full(phase: RoundPhase) -> WindowScene {
+    let mut scene = WindowScene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;
     scene.phase_left = Some(3.0);
     scene.begins_left = Some(19.2);
@@ -59,45 +61,45 @@ fn full(phase: Phase) -> Scene {
         ..SessionStats::default()
     });
     scene.plots = vec![
-        Sample {
+        NetSample {
             rtt_ms: 1_022.0,
             resim_ticks: 2_400.0,
-            ..Sample::default()
+            ..NetSample::default()
         };
         90
     ];
     scene.notice = Some("no word from the server for 12.5 s".to_owned());
     scene.team = (0..8).map(member).collect();
     scene.things = vec![
-        Thing {
+        WindowThing {
             key: ShowKey::Player {
                 id: PlayerId(0),
                 life: 1,
             },
             at: Vec2::ZERO,
             angle: 1.0,
-            look: Look::Player {
+            look: ThingLook::Player {
                 is_safe: true,
                 has_shield: true,
                 health: 0.5,
             },
         },
-        Thing {
+        WindowThing {
             key: ShowKey::Enemy {
                 slot: 0,
                 life: 1,
-                kind: Kind::Boss,
+                kind: EnemyKind::Boss,
             },
             at: vec2(3.0, 3.0),
             angle: 0.0,
-            look: Look::Plain,
+            look: ThingLook::Plain,
         },
     ];
     scene
 }
 
-fn member(n: u8) -> Member {
-    Member {
+fn member(n: u8) -> WindowMember {
+    WindowMember {
         id: PlayerId(n),
         name: format!("a player of the longest name {n}"),
         is_local: n < 2,
@@ -121,8 +123,8 @@ fn member(n: u8) -> Member {
     }
 }
 
-fn busy(scene: &Scene) -> Effects {
-    let mut effects = Effects::default();
+fn busy(scene: &WindowScene) -> WindowEffects {
+    let mut effects = WindowEffects::default();
     for (n, cue) in [
         Cue::PlayerDied(PlayerId(1)),
         Cue::Ready(PlayerId(3)),
@@ -144,15 +146,20 @@ fn busy(scene: &Scene) -> Effects {
     effects
 }
 
-type Paint = fn(&mut Ui<'_>, &Picture<'_>);
+type Paint = fn(&mut Ui<'_>, &WindowPicture<'_>);
 
 /// What is said by some screens at once, in a window of this size.
-fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Vec<(Rect, String)> {
+fn said(
+    size: (f32, f32),
+    phase: RoundPhase,
+    is_replay: bool,
+    paints: &[Paint],
+) -> Vec<(Rect, String)> {
     let screen = Rect::new(0.0, 0.0, size.0, size.1);
     let mut scene = full(phase);
     scene.now = Duration::from_secs(1);
     if is_replay {
-        scene.replay = Some(Reel {
+        scene.replay = Some(WindowReel {
             part: 0.3,
             seconds: 4_000.0,
             total_seconds: 35_999.0,
@@ -174,7 +181,7 @@ fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Ve
         ghosts: true,
         ..Screens::default()
     };
-    let picture = Picture {
+    let picture = WindowPicture {
         scene: &scene,
         effects: &effects,
         camera: &camera,
@@ -191,29 +198,29 @@ fn said(size: (f32, f32), phase: Phase, is_replay: bool, paints: &[Paint]) -> Ve
 
 #[test]
 fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size() {
-    let cases: [(&str, Phase, bool, &[Paint]); 10] = [
+    let cases: [(&str, RoundPhase, bool, &[Paint]); 10] = [
         (
             "playing",
-            Phase::Wave,
+            RoundPhase::Wave,
             false,
             &[hud::paint, hud::paint_notice, netgraph::paint],
         ),
-        ("countdown", Phase::Countdown, false, &[hud::paint]),
-        ("replay", Phase::Wave, true, &[hud::paint, reel::paint]),
+        ("countdown", RoundPhase::Countdown, false, &[hud::paint]),
+        ("replay", RoundPhase::Wave, true, &[hud::paint, reel::paint]),
         (
             "lobby",
-            Phase::Lobby,
+            RoundPhase::Lobby,
             false,
             &[lobby::paint, hud::paint_notice],
         ),
-        ("won", Phase::Won, false, &[outcome::paint]),
-        ("lost", Phase::Lost, false, &[outcome::paint]),
-        ("title", Phase::Lobby, false, &[title::paint]),
-        ("help", Phase::Wave, false, &[help::paint]),
-        ("settings", Phase::Wave, false, &[options::paint]),
+        ("won", RoundPhase::Won, false, &[outcome::paint]),
+        ("lost", RoundPhase::Lost, false, &[outcome::paint]),
+        ("title", RoundPhase::Lobby, false, &[title::paint]),
+        ("help", RoundPhase::Wave, false, &[help::paint]),
+        ("settings", RoundPhase::Wave, false, &[options::paint]),
         (
             "closing",
-            Phase::Wave,
+            RoundPhase::Wave,
             false,
             &[|ui, _| closing::paint(ui, "the server is gone\nsay `powderkeg join` again")],
         ),
@@ -244,7 +251,7 @@ fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_
     for size in SIZES {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
         let rows = settings_rows(screen);
-        assert_eq!(rows.len(), Row::all().len());
+        assert_eq!(rows.len(), SettingRow::all().len());
         for (n, row) in rows.iter().enumerate() {
             assert!(screen.holds(row) && row.size.y > 8.0, "{size:?}: {row:?}");
             assert!(rows[..n].iter().all(|other| !other.overlaps(row)));
@@ -259,7 +266,7 @@ fn the_rows_of_the_settings_and_the_bar_of_a_replay_are_where_a_click_is_looked_
 
 #[test]
 fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
-    let said: Vec<String> = said((1_280.0, 720.0), Phase::Lobby, false, &[lobby::paint])
+    let said: Vec<String> = said((1_280.0, 720.0), RoundPhase::Lobby, false, &[lobby::paint])
         .into_iter()
         .map(|(_, words)| words)
         .collect();
@@ -271,7 +278,7 @@ fn who_plays_is_told_by_name_number_and_colour_and_who_is_away_too() {
 
 #[test]
 fn the_pointer_is_painted_after_everything_else() {
-    let scene = full(Phase::Wave);
+    let scene = full(RoundPhase::Wave);
     let effects = busy(&scene);
     let (camera, settings) = (Camera::new(), Settings::default());
     let screens = Screens {
@@ -279,7 +286,7 @@ fn the_pointer_is_painted_after_everything_else() {
         closing: Some("drained".to_owned()),
         ..Screens::default()
     };
-    let mut picture = Picture {
+    let mut picture = WindowPicture {
         scene: &scene,
         effects: &effects,
         camera: &camera,
@@ -301,11 +308,11 @@ fn the_pointer_is_painted_after_everything_else() {
 #[test]
 fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
     let words = |settings: &Settings| -> Vec<String> {
-        let scene = full(Phase::Wave);
+        let scene = full(RoundPhase::Wave);
         let effects = busy(&scene);
         let (camera, screens) = (Camera::new(), Screens::default());
         let screen = Rect::new(0.0, 0.0, 1_280.0, 720.0);
-        let picture = Picture {
+        let picture = WindowPicture {
             scene: &scene,
             effects: &effects,
             camera: &camera,
@@ -326,8 +333,8 @@ fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
     for key in ["arrows", "right Ctrl", "right Shift", "/", "A D", "W S"] {
         assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
     }
-    settings.keys.bind(Act::Left, KeyCode::J);
-    settings.keys.bind(Act::Dash, KeyCode::K);
+    settings.keys.bind(WindowAct::Left, KeyCode::J);
+    settings.keys.bind(WindowAct::Dash, KeyCode::K);
     let said = words(&settings);
     for key in ["J D", "W J S D", "K"] {
         assert!(said.iter().any(|words| words == key), "{key}: {said:?}");
@@ -341,10 +348,10 @@ fn help_names_the_keys_as_they_are_bound_and_the_second_seat_s_too() {
 
 #[test]
 fn a_picture_is_the_same_from_the_same_scene() {
-    let scene = full(Phase::Wave);
+    let scene = full(RoundPhase::Wave);
     let effects = busy(&scene);
     let (camera, screens, settings) = (Camera::new(), Screens::default(), Settings::default());
-    let picture = Picture {
+    let picture = WindowPicture {
         scene: &scene,
         effects: &effects,
         camera: &camera,

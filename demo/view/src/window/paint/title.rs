@@ -4,18 +4,18 @@ use core::f32::consts::TAU;
 
 use glam::{Vec2, vec2};
 
-use super::picture::Picture;
+use super::picture::WindowPicture;
 use super::ui::{Align, Ui};
 use crate::window::art::Sprite;
 use crate::window::atlas::Type;
-use crate::window::input::Act;
+use crate::window::input::WindowAct;
 use crate::window::palette::{FAINT, INK, Tint, WARN, WHITE};
 use crate::window::rect::Rect;
 use crate::window::text;
 
 const FIRE: Tint = Tint::new(0xff_8a_2a);
 
-pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let screen = ui.screen;
     let seconds = picture.scene.now.as_secs_f32() % 1_000.0;
@@ -46,7 +46,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         WARN.alpha(blink.max(0.35)),
         &format!(
             "PRESS {} OR CLICK",
-            keys.name(Act::SecondReady).to_uppercase()
+            keys.name(WindowAct::SecondReady).to_uppercase()
         ),
     );
     let mut foot = ui.inside();
@@ -66,11 +66,16 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &Picture<'_>) {
         FAINT,
         &format!(
             "{} walk · mouse aims and fires · {} dash · {} settings · {} help · {} quit",
-            keys.names([Act::Up, Act::Left, Act::Down, Act::Right]),
-            key(Act::Dash),
-            key(Act::Settings),
-            key(Act::Help),
-            key(Act::Quit)
+            keys.names([
+                WindowAct::Up,
+                WindowAct::Left,
+                WindowAct::Down,
+                WindowAct::Right
+            ]),
+            key(WindowAct::Dash),
+            key(WindowAct::Settings),
+            key(WindowAct::Help),
+            key(WindowAct::Quit)
         ),
     );
 }
@@ -144,7 +149,7 @@ fn logo(ui: &mut Ui<'_>, rect: Rect, seconds: f32) {
 }
 
 /// The cast.
-fn parade(ui: &mut Ui<'_>, picture: &Picture<'_>, rect: Rect, seconds: f32) {
+fn parade(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, seconds: f32) {
     let scale = ui.scale;
     let mode = picture.settings.colors;
     let band = rect.middle_part(vec2(640.0 * scale, rect.size.y));

@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use glam::Vec2;
-use powderkeg_game::{Enemy, Game, Kind, Prop, Rules, ShowKey, Stage, angle_of};
+use powderkeg_game::{BarrelStage, Enemy, EnemyKind, Game, Prop, Rules, ShowKey, angle_of};
 use twinstep_core::Tick;
 
 /// Something in the arena.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Thing {
+pub(crate) struct WindowThing {
     pub(crate) key: ShowKey,
     /// In units.
     pub(crate) at: Vec2,
     /// Radians, counter-clockwise from +x.
     pub(crate) angle: f32,
-    pub(crate) look: Look,
+    pub(crate) look: ThingLook,
 }
 
 /// What is peculiar to one of its kind, now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Look {
+pub(crate) enum ThingLook {
     Plain,
     Player {
         /// Nothing can hurt it.
@@ -49,15 +49,15 @@ pub(crate) enum Look {
 
 /// Where an enemy looks: the simulation has no need of it.
 pub(super) fn facing(
-    kind: Kind,
+    kind: EnemyKind,
     at: Vec2,
-    last: Option<&Thing>,
+    last: Option<&WindowThing>,
     game: &Game,
     now: Duration,
 ) -> f32 {
     let seconds = now.as_secs_f32() % 1_000.0;
     match kind {
-        Kind::Gunner => {
+        EnemyKind::Gunner => {
             let alive = game.players.values().filter(|player| player.is_alive());
             let nearest = alive
                 .map(|player| player.at - at)
@@ -66,11 +66,11 @@ pub(super) fn facing(
                 .filter(|way| *way != Vec2::ZERO)
                 .map_or(0.0, angle_of)
         }
-        Kind::Urchin => seconds * 0.6,
-        Kind::Spinner => seconds * 4.0,
-        Kind::Boss => seconds * 0.35,
-        Kind::Sapper => 0.0,
-        Kind::Charger => {
+        EnemyKind::Urchin => seconds * 0.6,
+        EnemyKind::Spinner => seconds * 4.0,
+        EnemyKind::Boss => seconds * 0.35,
+        EnemyKind::Sapper => 0.0,
+        EnemyKind::Charger => {
             let moved = last.map_or(Vec2::ZERO, |last| at - last.at);
             if moved.length() > 0.01 {
                 angle_of(moved)
@@ -82,28 +82,28 @@ pub(super) fn facing(
 }
 
 /// What is peculiar to it.
-pub(super) fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> Look {
+pub(super) fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> ThingLook {
     let found = match key {
-        ShowKey::Player { id, .. } => game.players.get(&id).map(|player| Look::Player {
+        ShowKey::Player { id, .. } => game.players.get(&id).map(|player| ThingLook::Player {
             is_safe: !player.is_vulnerable(tick),
             has_shield: player.has_shield,
             health: f32::from(player.health.max(0)) / f32::from(rules.tuning.player_health.max(1)),
         }),
         ShowKey::Enemy { slot, .. } => game.enemies.get(usize::from(slot)).map(|enemy: &Enemy| {
             let age = tick.0.saturating_sub(enemy.born.0) as f32;
-            Look::Enemy {
+            ThingLook::Enemy {
                 woken: (age / rules.tuning.enemy_waking_ticks.max(1) as f32).min(1.0),
                 carries: enemy.carries.is_some(),
             }
         }),
         ShowKey::Barrel { n, .. } => {
             let barrel = game.barrels.get(usize::from(n));
-            barrel.map(|barrel| Look::Prop {
-                is_lit: barrel.stage == Stage::Lit,
+            barrel.map(|barrel| ThingLook::Prop {
+                is_lit: barrel.stage == BarrelStage::Lit,
                 aloft: game.aloft(Prop::Barrel(n), tick),
             })
         }
-        ShowKey::Crate { n, .. } => Some(Look::Prop {
+        ShowKey::Crate { n, .. } => Some(ThingLook::Prop {
             is_lit: false,
             aloft: game.aloft(Prop::Crate(n), tick),
         }),
@@ -114,16 +114,16 @@ pub(super) fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> Look
                 .find(|shot| shot.owner == owner && shot.key.n == n);
             shot.map(|shot| {
                 let age = tick.0.saturating_sub(shot.born.0) as f32;
-                Look::Lobbed((age / (shot.ends.0 - shot.born.0).max(1) as f32).min(1.0))
+                ThingLook::Lobbed((age / (shot.ends.0 - shot.born.0).max(1) as f32).min(1.0))
             })
         }
         ShowKey::Pickup { key, .. } => {
             let pickup = game.pickups.iter().find(|pickup| pickup.key == key);
             pickup
                 .filter(|pickup| pickup.ends.0.saturating_sub(tick.0) < 180)
-                .map(|_| Look::Fading)
+                .map(|_| ThingLook::Fading)
         }
         _ => None,
     };
-    found.unwrap_or(Look::Plain)
+    found.unwrap_or(ThingLook::Plain)
 }

@@ -1,10 +1,13 @@
 //! [`Mixer`]: the sounds that play now, added up into blocks of stereo.
+//!
+//! Own code: `kira` and `rodio` mix as well, but what plays through a device of theirs needs ALSA's headers to build.
+//! Without that part they would still need our output, and replace a hundred lines.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use twinstep_client::cues::CueId;
 
-use super::order::{Order, Sound};
+use super::order::{Sound, SoundOrder};
 use super::synth;
 
 /// Sounds at once; the oldest makes room (law *Bounded*).
@@ -28,14 +31,14 @@ struct Voice {
 
 /// See the [module](self).
 pub(super) struct Mixer {
-    orders: Receiver<Order>,
+    orders: Receiver<SoundOrder>,
     bank: Vec<Vec<f32>>,
     voices: Vec<Voice>,
     volume: f32,
 }
 
 impl Mixer {
-    pub(super) fn new(orders: Receiver<Order>) -> Mixer {
+    pub(super) fn new(orders: Receiver<SoundOrder>) -> Mixer {
         Mixer {
             orders,
             bank: Sound::ALL.into_iter().map(synth::make).collect(),
@@ -55,9 +58,9 @@ impl Mixer {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: SoundOrder) {
         match order {
-            Order::Play {
+            SoundOrder::Play {
                 cue,
                 sound,
                 volume,
@@ -77,7 +80,7 @@ impl Mixer {
                     is_hushed: false,
                 });
             }
-            Order::Hush(cue) => {
+            SoundOrder::Hush(cue) => {
                 for voice in self
                     .voices
                     .iter_mut()
@@ -86,7 +89,7 @@ impl Mixer {
                     voice.is_hushed = true;
                 }
             }
-            Order::Volume(volume) => self.volume = volume.clamp(0.0, 1.0),
+            SoundOrder::Volume(volume) => self.volume = volume.clamp(0.0, 1.0),
         }
     }
 
@@ -123,13 +126,13 @@ mod tests {
 
     use super::*;
 
-    fn mixer() -> (Sender<Order>, Mixer) {
+    fn mixer() -> (Sender<SoundOrder>, Mixer) {
         let (orders, inbox) = channel();
         (orders, Mixer::new(inbox))
     }
 
-    fn play(cue: u64, sound: Sound, pan: f32) -> Order {
-        Order::Play {
+    fn play(cue: u64, sound: Sound, pan: f32) -> SoundOrder {
+        SoundOrder::Play {
             cue: Some(CueId(cue)),
             sound,
             volume: 1.0,
@@ -179,7 +182,7 @@ mod tests {
         mixer.listen();
         let mut block = vec![0; 4_000];
         mixer.mix(&mut block);
-        orders.send(Order::Hush(CueId(1))).unwrap();
+        orders.send(SoundOrder::Hush(CueId(1))).unwrap();
         mixer.listen();
         mixer.mix(&mut block);
         mixer.mix(&mut block);
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn the_volume_is_everybody_s_and_the_thread_ends_with_the_speaker() {
         let (orders, mut mixer) = mixer();
-        orders.send(Order::Volume(0.0)).unwrap();
+        orders.send(SoundOrder::Volume(0.0)).unwrap();
         orders.send(play(1, Sound::Blast, 0.0)).unwrap();
         assert!(mixer.listen());
         let mut block = vec![0; 4_000];

@@ -1,13 +1,13 @@
 //! Sound: made of numbers at start-up, mixed in a thread of its own, and played by whatever is there.
 //!
 //! ```text
-//!   cue ──▶ Heard ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
+//!   cue ──▶ HeardCue ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
 //!                            │                       Linux: PulseAudio's or PipeWire's socket, else `aplay`
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
-//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without
-//! a device nothing is heard, and it is said once.
+//! On Linux no system library is needed, at build time or later: the socket is spoken to in its own protocol. Without a
+//! device nothing is heard; that is reported once.
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;
@@ -26,19 +26,19 @@ use twinstep_client::cues::CueId;
 
 pub(crate) use order::Sound;
 
-use order::Order;
+use order::SoundOrder;
 use silence::NoSound;
 
 /// Where sounds are sent to; silent if it has to be.
-pub(crate) struct Speaker(Voice);
+pub(crate) struct Speaker(SpeakerKind);
 
-enum Voice {
+enum SpeakerKind {
     Silent,
     #[cfg(target_os = "linux")]
     Mixer {
-        orders: Sender<Order>,
+        orders: Sender<SoundOrder>,
         /// Plays while it is held.
-        _output: output::Output,
+        _output: output::SoundOutput,
     },
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
     System(system::System),
@@ -47,7 +47,7 @@ enum Voice {
 impl Speaker {
     /// One that says nothing.
     pub(crate) fn silent() -> Speaker {
-        Speaker(Voice::Silent)
+        Speaker(SpeakerKind::Silent)
     }
 
     /// Opens the first output that there is. Needs the window.
@@ -57,8 +57,8 @@ impl Speaker {
     #[cfg(target_os = "linux")]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let (orders, inbox) = channel();
-        let output = output::Output::open(mixer::Mixer::new(inbox))?;
-        Ok(Speaker(Voice::Mixer {
+        let output = output::SoundOutput::open(mixer::Mixer::new(inbox))?;
+        Ok(Speaker(SpeakerKind::Mixer {
             orders,
             _output: output,
         }))
@@ -71,11 +71,11 @@ impl Speaker {
     #[cfg(not(target_os = "linux"))]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let system = system::System::open().await?;
-        Ok(Speaker(Voice::System(system)))
+        Ok(Speaker(SpeakerKind::System(system)))
     }
 
     pub(crate) fn play(&mut self, cue: Option<CueId>, sound: Sound, volume: f32, pan: f32) {
-        self.tell(Order::Play {
+        self.tell(SoundOrder::Play {
             cue,
             sound,
             volume,
@@ -85,21 +85,21 @@ impl Speaker {
 
     /// What a cue started ends.
     pub(crate) fn hush(&mut self, cue: CueId) {
-        self.tell(Order::Hush(cue));
+        self.tell(SoundOrder::Hush(cue));
     }
 
     /// How loud everything is, 0 ..= 1.
     pub(crate) fn set_volume(&mut self, volume: f32) {
-        self.tell(Order::Volume(volume));
+        self.tell(SoundOrder::Volume(volume));
     }
 
-    fn tell(&mut self, order: Order) {
+    fn tell(&mut self, order: SoundOrder) {
         match &mut self.0 {
-            Voice::Silent => {}
+            SpeakerKind::Silent => {}
             // A device that was taken away plays nothing.
             #[cfg(target_os = "linux")]
-            Voice::Mixer { orders, .. } => drop(orders.send(order)),
-            Voice::System(system) => system.obey(order),
+            SpeakerKind::Mixer { orders, .. } => drop(orders.send(order)),
+            SpeakerKind::System(system) => system.obey(order),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`Sound`]: what can be heard; and [`Order`]: what is asked of whoever plays it.
+//! [`Sound`]: what can be heard; and [`SoundOrder`]: what is asked of whoever plays it.
 
 use powderkeg_game::Weapon;
 use twinstep_client::cues::CueId;
@@ -58,7 +58,7 @@ impl Sound {
 
 /// What the mixer is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Order {
+pub(super) enum SoundOrder {
     Play {
         cue: Option<CueId>,
         sound: Sound,

@@ -1,12 +1,14 @@
-//! [`Output`]: where blocks of sound go on Linux. First the sound server's socket (PulseAudio; PipeWire offers the
+//! [`SoundOutput`]: where blocks of sound go on Linux. First the sound server's socket (PulseAudio; PipeWire offers the
 //! same), else a player that reads samples from its input.
 //!
 //! ```text
 //!   order ──▶ Mixer ──block, 6 ms──▶ pipe, 23 ms ──▶ aplay's buffer, 40 ms ──▶ heard      (at most, together 69 ms)
 //! ```
 //!
-//! A player takes samples as fast as they are heard, so whatever lies in the pipe is heard first: a pipe as the system
-//! makes it holds 372 ms.
+//! The socket is spoken to by the crate `pulseaudio`. The usual crate for sound, `cpal`, needs ALSA's headers to build.
+//!
+//! A player takes samples as fast as they are heard. So new sounds wait for all that lies in the pipe, and a pipe of
+//! the usual size holds 372 ms.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -30,16 +32,16 @@ const PIPE_BYTES: usize = 4_096;
 const LATENCY_BYTES: u32 = 8_192;
 
 /// Plays while it is held.
-pub(super) enum Output {
+pub(super) enum SoundOutput {
     #[expect(dead_code, reason = "plays while it is held")]
     Server(PlaybackStream),
     /// A thread feeds the player until the speaker is gone.
     Player,
 }
 
-impl Output {
+impl SoundOutput {
     /// Opens what there is.
-    pub(super) fn open(mixer: Mixer) -> Result<Output, NoSound> {
+    pub(super) fn open(mixer: Mixer) -> Result<SoundOutput, NoSound> {
         let server = match Client::from_env(c"Powderkeg") {
             Ok(client) => {
                 return serve(&client, mixer).map_err(|error| NoSound::System(error.to_string()));
@@ -72,7 +74,7 @@ impl Output {
             }
         });
         pumped.map_err(|error| NoSound::System(error.to_string()))?;
-        Ok(Output::Player)
+        Ok(SoundOutput::Player)
     }
 }
 
@@ -98,7 +100,7 @@ fn pump(mut mixer: Mixer, input: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// Lets the server ask for samples whenever it needs some.
-fn serve(client: &Client, mut mixer: Mixer) -> Result<Output, ClientError> {
+fn serve(client: &Client, mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
     let params = PlaybackStreamParams {
         sample_spec: SampleSpec {
             format: SampleFormat::S16Le,
@@ -126,7 +128,7 @@ fn serve(client: &Client, mut mixer: Mixer) -> Result<Output, ClientError> {
     let stream = client.create_playback_stream(params, source.as_playback_source());
     // Answered by the client's own thread: nothing else is needed to wait for it.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    Ok(Output::Server(runtime.block_on(stream)?))
+    Ok(SoundOutput::Server(runtime.block_on(stream)?))
 }
 
 #[cfg(test)]
@@ -135,9 +137,9 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::window::sound::order::{Order, Sound};
+    use crate::window::sound::order::{Sound, SoundOrder};
 
-    const BLAST: Order = Order::Play {
+    const BLAST: SoundOrder = SoundOrder::Play {
         cue: None,
         sound: Sound::Blaster,
         volume: 1.0,
@@ -148,7 +150,7 @@ mod tests {
     fn a_player_is_fed_until_the_speaker_is_gone() {
         let (orders, inbox) = channel();
         orders.send(BLAST).unwrap();
-        struct Ear(Vec<u8>, Option<std::sync::mpsc::Sender<Order>>);
+        struct Ear(Vec<u8>, Option<std::sync::mpsc::Sender<SoundOrder>>);
         impl Write for Ear {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 self.0.extend(bytes);

@@ -1,5 +1,8 @@
 //! How each sound is made: oscillators, noise, and how loud they are over time.
 //!
+//! Own code: libraries for this (`fundsp`) build graphs of sound that change while they play. Here each sound is made
+//! once, as a short list of numbers.
+//!
 //! Invariant: no sample is beyond ±1, and each sound begins and ends in silence, or it would click.
 
 use core::f32::consts::TAU;
@@ -19,27 +22,27 @@ struct Tape {
 
 /// What swings.
 #[derive(Clone, Copy)]
-enum Wave {
+enum Waveform {
     Sine,
     Triangle,
     Square,
     Saw,
 }
 
-impl Wave {
+impl Waveform {
     fn at(self, phase: f32) -> f32 {
         let phase = phase - libm::floorf(phase);
         match self {
-            Wave::Sine => libm::sinf(phase * TAU),
-            Wave::Triangle => 1.0 - 4.0 * (phase - 0.5).abs(),
-            Wave::Square => {
+            Waveform::Sine => libm::sinf(phase * TAU),
+            Waveform::Triangle => 1.0 - 4.0 * (phase - 0.5).abs(),
+            Waveform::Square => {
                 if phase < 0.5 {
                     0.7
                 } else {
                     -0.7
                 }
             }
-            Wave::Saw => 2.0 * phase - 1.0,
+            Waveform::Saw => 2.0 * phase - 1.0,
         }
     }
 }
@@ -53,7 +56,14 @@ impl Tape {
     }
 
     /// A tone from `from_ms` for `ms`, that glides from one pitch to another and dies away.
-    fn tone(mut self, wave: Wave, from_ms: u32, ms: u32, hertz: (f32, f32), volume: f32) -> Tape {
+    fn tone(
+        mut self,
+        wave: Waveform,
+        from_ms: u32,
+        ms: u32,
+        hertz: (f32, f32),
+        volume: f32,
+    ) -> Tape {
         let first = (RATE * from_ms / 1_000) as usize;
         let count = (RATE * ms / 1_000) as usize;
         let mut phase = 0.0;
@@ -106,7 +116,7 @@ fn decay(part: f32) -> f32 {
 
 /// Makes a sound.
 pub(super) fn make(sound: Sound) -> Vec<f32> {
-    use Wave::{Saw, Sine, Square, Triangle};
+    use Waveform::{Saw, Sine, Square, Triangle};
     let tape = |ms| Tape::new(ms, sound);
     let tape = match sound {
         Sound::Blaster => {
@@ -212,8 +222,14 @@ pub(super) fn make(sound: Sound) -> Vec<f32> {
 /// Notes, one after the other, each ringing on.
 fn chord(tape: Tape, notes: &[(u32, f32)], ms: u32) -> Tape {
     notes.iter().fold(tape, |tape, (from_ms, hertz)| {
-        tape.tone(Wave::Triangle, *from_ms, ms, (*hertz, *hertz), 0.30)
-            .tone(Wave::Sine, *from_ms, ms, (hertz * 2.0, hertz * 2.0), 0.10)
+        tape.tone(Waveform::Triangle, *from_ms, ms, (*hertz, *hertz), 0.30)
+            .tone(
+                Waveform::Sine,
+                *from_ms,
+                ms,
+                (hertz * 2.0, hertz * 2.0),
+                0.10,
+            )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 
-use super::order::{Order, Sound};
+use super::order::{Sound, SoundOrder};
 use super::silence::NoSound;
 use super::synth::{self, RATE};
 
@@ -23,17 +23,17 @@ impl System {
     }
 
     /// Pans and hushes are not offered: a cue's sound is short.
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: SoundOrder) {
         match order {
-            Order::Play { sound, volume, .. } => {
+            SoundOrder::Play { sound, volume, .. } => {
                 let params = PlaySoundParams {
                     looped: false,
                     volume: volume * self.volume * 0.5,
                 };
                 play_sound(&self.bank[sound as usize], params);
             }
-            Order::Hush(_) => {}
-            Order::Volume(volume) => self.volume = volume,
+            SoundOrder::Hush(_) => {}
+            SoundOrder::Volume(volume) => self.volume = volume,
         }
     }
 }

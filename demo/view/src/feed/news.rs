@@ -1,4 +1,7 @@
-//! [`Frame`]: what one advance of a feed brings.
+//! [`News`]: what one advance of a feed brings, until the view takes it. Both sources write into it: a session that
+//! plays, and a replay.
+//!
+//! Invariant: cues and notes are bounded.
 
 use std::collections::VecDeque;
 
@@ -11,15 +14,15 @@ use super::notice::Note;
 /// Cues and notes that wait for the view; a view that takes none loses the oldest (law *Bounded*).
 const WAITING_MAX: usize = 4_096;
 
-/// What one advance brings.
+/// See the [module](self).
 #[derive(Default)]
-pub(super) struct Frame {
+pub(super) struct News {
     pub(super) shown: Vec<(ShowKey, Placed)>,
     pub(super) cues: VecDeque<CueEvent<Cue>>,
     pub(super) notes: VecDeque<Note>,
 }
 
-impl Frame {
+impl News {
     pub(super) fn cue(&mut self, event: CueEvent<Cue>) {
         push_bounded(&mut self.cues, event);
     }

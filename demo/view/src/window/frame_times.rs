@@ -1,33 +1,32 @@
 //! `powderkeg frames`: how long a picture of a crowded match takes here.
 //!
 //! ```text
-//!   eight bots, 300 enemies, 2,000 bullets, in virtual time ──▶ a journal ──▶ Stage, uncapped ──▶ p50, p99
+//!   eight bots, 300 enemies, 2,000 bullets, in virtual time ──▶ a journal ──▶ WindowStage, uncapped ──▶ p50, p99
 //! ```
 //!
 //! The match is recorded first, so that what is measured is the view alone: no server, bots or network. The whole arena
 //! is in the picture, so nothing of it is left out. With a server the same arena is played live by one player and three
 //! bots, all in this thread.
 //!
-//! Invariant: numbers of a picture that shows less than what was asked for are told with what is missing, and are no
-//! success.
+//! Invariant: if the pictures showed less than what was asked for, the report says so, and the command fails.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use macroquad::prelude::next_frame;
-use powderkeg_game::{GameShow, Pad, Rules, ShowKey};
+use powderkeg_game::{Pad, Rules, ShowKey};
 use serde::Serialize;
 use twinstep_core::Tick;
 
 use super::gpu::Gpu;
 use super::input::Board;
 use super::run;
-use super::scene::Scene;
+use super::scene::WindowScene;
 use super::sound::Speaker;
-use super::stage::{Input, Stage};
+use super::stage::{StageInput, WindowStage};
 use super::studio::{ShotsError, in_window};
-use crate::feed::{Clock, Feed, Line, Live, Playback};
+use crate::feed::{Feed, Playback, ReplayClock};
 use crate::rehearsal::{Rehearsal, Setup};
 
 /// What a picture shows.
@@ -51,7 +50,7 @@ impl Load {
         ..Load::RECORDED
     };
 
-    fn of(scene: &Scene) -> Load {
+    fn of(scene: &WindowScene) -> Load {
         let mut load = Load::default();
         for thing in &scene.things {
             match thing.key {
@@ -105,7 +104,7 @@ const CROWDED_MAX: u32 = 60 * 60;
 
 /// What was measured. Times are of the wall, in ms.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pace {
+pub struct FrameTimes {
     frames: u32,
     width: u32,
     height: u32,
@@ -128,20 +127,20 @@ pub struct Pace {
     falls_short: bool,
 }
 
-impl Pace {
+impl FrameTimes {
     /// What to say when this is not what was asked for.
     #[must_use]
     pub fn shortfall(&self) -> Option<String> {
         self.falls_short.then(|| {
             format!(
-                "the load fell short: {} were asked for, {} were drawn; these times say nothing about what was asked",
+                "the load fell short: expected {}, drawn were {}; these times are for the smaller load only",
                 self.asked, self.drawn
             )
         })
     }
 }
 
-impl fmt::Display for Pace {
+impl fmt::Display for FrameTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = match self.with_server {
             true => "with server and 3 bots in this thread",
@@ -168,7 +167,7 @@ impl fmt::Display for Pace {
 ///
 /// # Errors
 /// There is a display, and no window of this size on it.
-pub fn measure(frames: u32, with_server: bool) -> Result<Option<Pace>, ShotsError> {
+pub fn measure(frames: u32, with_server: bool) -> Result<Option<FrameTimes>, ShotsError> {
     in_window(move |gpu| async move {
         let (asked, feed) = match with_server {
             true => (Load::LIVE, live(&Load::LIVE)),
@@ -195,22 +194,22 @@ fn rules(asked: &Load) -> Arc<Rules> {
 }
 
 fn live(asked: &Load) -> Feed {
-    let (mut line, rules) = match_of(asked);
-    crowd(&mut line, &rules);
-    Feed::live(Live::new(line, GameShow, None), rules)
+    let (mut rehearsal, rules) = match_of(asked);
+    crowd(&mut rehearsal, &rules);
+    Feed::rehearsal(rehearsal, None)
 }
 
 /// A crowded match, long enough for so many frames.
 fn recorded(asked: &Load, frames: u32) -> Feed {
-    let (mut line, rules) = match_of(asked);
-    let crowded = crowd(&mut line, &rules);
+    let (mut rehearsal, rules) = match_of(asked);
+    let crowded = crowd(&mut rehearsal, &rules);
     for _ in 0..WARM_UP + frames {
-        step(&mut line);
+        step(&mut rehearsal);
     }
-    let journal = line.journal().to_vec();
+    let journal = rehearsal.journal().to_vec();
     let mut playback = Playback::open(journal, &rules).expect("a journal of these rules");
     playback.seek(crowded);
-    Feed::playback(playback, Clock::frames(FRAME))
+    Feed::playback(playback, ReplayClock::frames(FRAME))
 }
 
 /// One player with bots, who have just come.
@@ -224,24 +223,24 @@ fn match_of(asked: &Load) -> (Rehearsal, Arc<Rules>) {
 }
 
 /// Plays until as many bullets fly as there may be; the tick.
-fn crowd(line: &mut Rehearsal, rules: &Rules) -> Tick {
+fn crowd(rehearsal: &mut Rehearsal, rules: &Rules) -> Tick {
     for _ in 0..CROWDED_MAX {
-        step(line);
-        if line.truth().bullets.len() >= rules.tuning.bullets_max as usize {
+        step(rehearsal);
+        if rehearsal.truth().bullets.len() >= rules.tuning.bullets_max as usize {
             break;
         }
     }
-    line.tick()
+    rehearsal.tick()
 }
 
-fn step(line: &mut Rehearsal) {
+fn step(rehearsal: &mut Rehearsal) {
     // Its own player stands still; a match that ends ends the measurement.
-    let _ = line.advance(&|_| Pad::default());
+    let _ = rehearsal.advance(|_| Pad::default());
 }
 
-async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
+async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> FrameTimes {
     let size = run::window_size();
-    let mut stage = Stage::new(feed, Speaker::silent(), size);
+    let mut stage = WindowStage::new(feed, Speaker::silent(), size);
     stage.screens.title = false;
     stage.follows = false;
     let board = Board::default();
@@ -255,7 +254,7 @@ async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
         }
         let began = now();
         // A match that is over shows its last picture.
-        let _ = stage.frame(&Input {
+        let _ = stage.frame(&StageInput {
             board: &board,
             sticks: &[],
             size,
@@ -277,7 +276,7 @@ async fn draw(mut gpu: Gpu, feed: Feed, frames: u32, asked: &Load) -> Pace {
     let cpu_ms_mean = cpu
         .zip(cpu_ms())
         .map(|(before, after)| (after - before) / f64::from(frames));
-    Pace {
+    FrameTimes {
         frames,
         width: size.x as u32,
         height: size.y as u32,
@@ -334,7 +333,7 @@ mod tests {
         };
         let frames = 40;
         let mut feed = recorded(&asked, frames);
-        let mut scene = Scene::new(feed.rules().clone());
+        let mut scene = WindowScene::new(feed.rules().clone());
         let mut drawn = Load::default();
         for frame in 0..WARM_UP + frames {
             feed.advance(&[]).expect("a recorded match goes on");
