@@ -26,7 +26,9 @@ use crate::config::{ConfigError, MatchConfig};
 use crate::down::Pages;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
-use crate::incident::{Incident, Told};
+use crate::incident::Incident;
+#[cfg(feature = "host")]
+use crate::incident::Told;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, Stage};
 use crate::seat::{Seat, SeatStats};
@@ -72,6 +74,7 @@ use asking::Asking;
 use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
+#[cfg(feature = "host")]
 pub(crate) use ended::{is_over, is_resumable};
 pub use errors::{ResumeError, StartError};
 pub use fold::{Folded, Unfolded};
@@ -326,11 +329,13 @@ impl<S: Simulation> Match<S> {
     }
 
     /// What a host has not logged yet.
+    #[cfg(feature = "host")]
     pub(crate) fn unlogged(&mut self) -> (&mut Told<Report>, &mut Told<Incident>) {
         (&mut self.noted.reports, &mut self.noted.incidents)
     }
 
     /// Something went wrong outside of the match's own calls.
+    #[cfg(feature = "host")]
     pub(crate) fn note_incident(&mut self, incident: Incident) {
         self.noted.note(incident);
     }
