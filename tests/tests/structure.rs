@@ -19,7 +19,7 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "core",
     "core/udp",
     "server",
@@ -28,6 +28,7 @@ const PACKAGES: [&str; 9] = [
     "demo/view",
     "demo",
     "tests",
+    "tests/testing",
     "bench",
 ];
 
@@ -128,11 +129,21 @@ fn crates_depend_downwards_only() {
             "tests",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
         ),
+        // What authors test with brings neither an engine nor a socket, and no game.
+        (
+            "tests/testing",
+            &["\npowderkeg", "\ntwinstep-udp", "\ntokio", "\nrapier2d"],
+        ),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         for other in above {
             assert!(!manifest.contains(other), "{package} names{other}");
         }
+    }
+    let kit = read("tests/testing/Cargo.toml");
+    for side in ["client", "server"] {
+        let lean = format!("{{ path = \"../../{side}\", default-features = false }}");
+        assert!(kit.contains(&lean), "the kit needs no feature of {side}");
     }
     let client = read("client/Cargo.toml");
     assert!(

@@ -15,6 +15,7 @@ mod fates;
 mod golden_packets;
 mod hostile;
 mod joins;
+mod kit;
 mod laws;
 mod lines;
 mod numbers;

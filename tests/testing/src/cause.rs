@@ -26,6 +26,8 @@ const LOOKED_AT: usize = 64;
 const RUNS: usize = 6;
 const PAUSED_RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(3);
+/// For clocks of whole seconds.
+const LONG_PAUSE: Duration = Duration::from_millis(1_100);
 /// How far from our own memory a number may be to be taken for an address.
 const NEAR: u64 = 1 << 36;
 
@@ -89,6 +91,14 @@ fn kind<S: Simulation>(
         .all(|value| is_address(*value))
     {
         return Kind::Address;
+    }
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        // It moved on once, between the first run and these: does it again within a second?
+        thread::sleep(LONG_PAUSE);
+        let moved = on_a_thread(rules, before, frame)
+            .zip(runs.last())
+            .is_some_and(|(later, last)| differences(last, &later, 1).is_some());
+        return if moved { Kind::Clock } else { Kind::Impure };
     }
     let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let goes_up = steps.iter().all(|step| *step >= 0.0);

@@ -34,13 +34,19 @@ pub struct Asked<'a, S: Simulation> {
     pub key: Key,
     /// The question.
     pub query: &'a S::Query,
+    /// The next tick.
+    pub tick: Tick,
 }
 
 type Drive<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> (<S as Simulation>::Input, Option<<S as Simulation>::Command>)
     + Send;
 type Give<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Command> + Send;
-type Resolve<S> = dyn FnMut(&Asked<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Outcome> + Send;
-type Admit<S> = dyn Fn(&Seen<'_, S>, &<S as Simulation>::Command) -> bool + Send;
+/// What a script answers, if anything.
+pub(crate) type Resolve<S> =
+    Option<Box<dyn FnMut(&Asked<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Outcome> + Send>>;
+/// What a script lets in; `None`: everything.
+pub(crate) type Judge<S> =
+    Option<Box<dyn Fn(&Seen<'_, S>, &<S as Simulation>::Command) -> bool + Send>>;
 
 /// What players hold, order and are told. Begin with [`inputs`](Script::inputs), [`new`](Script::new) or
 /// [`driven`](Script::driven); the rest has defaults.
@@ -59,8 +65,8 @@ pub struct Script<S: Simulation> {
     pub(crate) apart: bool,
     drive: Box<Drive<S>>,
     give: Option<Box<Give<S>>>,
-    resolve: Option<Box<Resolve<S>>>,
-    admit: Option<Box<Admit<S>>>,
+    resolve: Resolve<S>,
+    admit: Judge<S>,
     luck: Vec<Mwc>,
 }
 
@@ -210,6 +216,16 @@ impl<S: Simulation> Script<S> {
 
     pub(crate) fn resolve(&mut self, asked: &Asked<'_, S>, luck: &mut Mwc) -> Option<S::Outcome> {
         self.resolve.as_mut()?(asked, luck)
+    }
+
+    /// What answers, for a match of its own.
+    pub(crate) fn take_resolve(&mut self) -> Resolve<S> {
+        self.resolve.take()
+    }
+
+    /// What lets in, for a match of its own.
+    pub(crate) fn take_judge(&mut self) -> Judge<S> {
+        self.admit.take()
     }
 
     pub(crate) fn answers(&self) -> bool {

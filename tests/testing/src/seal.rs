@@ -200,6 +200,7 @@ impl<S: Simulation> Sealer<S> {
                 rules,
                 key: open.key,
                 query: &open.query,
+                tick,
             };
             let decided = script.resolve(&asked, &mut self.luck);
             let outcome = decided.filter(|_| self.luck.below(REFUSED_IN) > 0);

@@ -5,6 +5,7 @@
     reason = "the planted bugs are what the lints forbid"
 )]
 
+mod arenas;
 mod clean;
 mod planted;
 mod planted_values;
