@@ -32,3 +32,4 @@ mod sessions;
 mod spectators;
 mod start;
 mod tiny;
+mod tiny_checked;

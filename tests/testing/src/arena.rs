@@ -63,6 +63,8 @@ type MakeMatch<S> = dyn FnOnce(
     Arc<<S as Simulation>::Rules>,
 ) -> Result<Match<S>, twinstep_server::game::StartError>;
 
+type SetReferee<S> = dyn FnOnce(&mut Match<S>);
+
 /// See [`arena`].
 pub struct Arena<S: Simulation> {
     start: S,
@@ -72,7 +74,7 @@ pub struct Arena<S: Simulation> {
     link: LinkProfile,
     seconds: u32,
     resolver: Option<Box<MakeMatch<S>>>,
-    referee: Option<Box<dyn FnOnce(&mut Match<S>)>>,
+    referee: Option<Box<SetReferee<S>>>,
     configure: Box<dyn Fn(SessionConfig<S>) -> SessionConfig<S>>,
 }
 

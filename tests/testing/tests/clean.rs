@@ -124,3 +124,23 @@ fn a_steady_script_changes_nothing_after_its_first_tick() {
         .unwrap();
     assert!(world.bytes > 200 && world.bytes < 1_000, "{report}");
 }
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Boxes {
+    last: Option<Box<u32>>,
+}
+game!(Boxes, frame, _fx, me => {
+    me.last = Some(Box::new(frame.tick().0));
+});
+
+#[test]
+fn allocations_are_counted() {
+    let costs = |report: twinstep_testing::Report| {
+        let costs = report.costs;
+        [costs.step, costs.clone_from, costs.digest].map(|cost| cost.allocations)
+    };
+    let none = check(Counter::default(), (), Script::inputs([0, 1])).unwrap();
+    assert_eq!(costs(none), [Some(0); 3]);
+    let one = check(Boxes::default(), (), Script::inputs([0, 1])).unwrap();
+    assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
+}

@@ -5,6 +5,10 @@
     reason = "the planted bugs are what the lints forbid"
 )]
 
+/// So that reports say how often a step allocates.
+#[global_allocator]
+static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
+
 mod arenas;
 mod clean;
 mod planted;
