@@ -51,7 +51,8 @@
 //! | a countdown in each entity | [`Schedule`](twinstep_core::Schedule): entities that sleep cost nothing |
 //! | a shared counter for ids | [`Key`](twinstep_core::Key), derived from the cause |
 //!
-//! The repository's `clippy.toml` bans the usual suspects; copy it. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
+//! A file of lints for clippy bans the usual suspects, and says what to use instead: copy
+//! `tests/testing/lints/clippy.toml` beside your game. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
 //! whenever `step` changes its results.
 //!
 //! A prediction may hold an effect back while its cause is not confirmed: a bullet of another player that is only guessed

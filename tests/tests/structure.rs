@@ -407,3 +407,27 @@ fn every_mutant_names_a_test_that_exists() {
         );
     }
 }
+
+/// Finding A10: the list for games had no f64, and less than what our own code is held to.
+#[test]
+fn the_lints_for_games_hold_for_both_floats_and_all_of_ours() {
+    let paths = |file: &str| -> Vec<String> {
+        let text = read(file);
+        let parts = text.split("path = \"").skip(1);
+        parts
+            .filter_map(|part| Some(part.split_once('"')?.0.to_owned()))
+            .collect()
+    };
+    let (ours, theirs) = (
+        paths("clippy.toml"),
+        paths("tests/testing/lints/clippy.toml"),
+    );
+    assert!(theirs.len() > 80, "{}", theirs.len());
+    for path in &ours {
+        assert!(theirs.contains(path), "games may use {path}");
+    }
+    for path in theirs.iter().filter(|path| path.starts_with("f32::")) {
+        let twin = path.replace("f32::", "f64::");
+        assert!(theirs.contains(&twin), "games may use {twin}");
+    }
+}

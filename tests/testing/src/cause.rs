@@ -22,6 +22,8 @@ use crate::steps::{Steps, differences};
 
 /// Fields that are looked at to tell an order from other differences.
 const LOOKED_AT: usize = 64;
+/// Tries to catch a step that disagrees with itself now and then.
+const TRIES: usize = 24;
 /// Runs at once, and then after a pause each.
 const RUNS: usize = 6;
 const PAUSED_RUNS: usize = 3;
@@ -56,6 +58,23 @@ pub(crate) fn of<S: Simulation>(
     Found::new(kind, frame.tick, text).at(fields)
 }
 
+/// Whether the step itself gives two results, now that some way of running it has disagreed: chance may agree with itself
+/// for a while, and then speak up anywhere.
+pub(crate) fn if_impure<S: Simulation>(
+    rules: &S::Rules,
+    before: &World<S>,
+    frame: &FrameData<S>,
+    truth: &World<S>,
+) -> Option<Found> {
+    let mut steps = Steps::<S>::new(rules);
+    let mut tries = (0..TRIES).filter_map(|_| {
+        let mut world = before.clone();
+        steps.confirmed(&mut world, frame).is_ok().then_some(world)
+    });
+    let again = tries.find(|world| differences(truth, world, 1).is_some())?;
+    Some(of(rules, before, frame, truth, &again))
+}
+
 fn kind<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -83,7 +102,12 @@ fn kind<S: Simulation>(
     };
     let values: Result<Vec<f64>, _> = fields.iter().map(value).collect();
     let (Ok(values), Ok(at_first)) = (values, first.left.parse::<f64>()) else {
-        return Kind::Impure;
+        // What is no number has no direction; but whether it changes each time is plain.
+        let varies = |pair: &[World<S>]| differences(&pair[0], &pair[1], 1).is_some();
+        return match runs[..at_once].windows(2).any(varies) {
+            true => Kind::Chance,
+            false => Kind::Impure,
+        };
     };
     if values
         .iter()

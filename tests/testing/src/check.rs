@@ -235,10 +235,15 @@ fn once_more<S: Simulation>(
     let (mut world, mut steps) = (first.clone(), Steps::new(rules));
     for (frame, (_, digest)) in frames.iter().zip(&trace.ticks) {
         let text = || format!("a match != {what}");
+        let before = world.clone();
         if let Err(words) = steps.confirmed(&mut world, frame) {
             return Err(Found::new(kind, frame.tick, format!("{}: {words}", text())));
         }
         if world.digest() != Ok(*digest) {
+            // What differs from itself here, too, is no matter of time.
+            if let Some(found) = cause::if_impure(rules, &before, frame, &world) {
+                return Err(found);
+            }
             return Err(Found::new(kind, frame.tick, text()));
         }
     }
@@ -296,11 +301,15 @@ impl<S: Simulation> Ways<S> {
         for (player, _) in line.frame.inputs.iter() {
             self.all_learned.note(player, tick, tick);
         }
-        self.again(line)?;
-        let bytes = self.through_serde(line)?;
-        self.over_a_stray(line)?;
-        self.as_predictions(line)?;
-        self.on_another_thread(line)?;
+        let bytes = match self.disagree(line) {
+            Ok(bytes) => bytes,
+            // Each of these presumes that the step agrees with itself.
+            Err(found) => {
+                let (rules, before, frame) = (line.steps.rules, &line.before, &line.frame);
+                let impure = cause::if_impure(rules, before, frame, &line.world);
+                return Err(impure.unwrap_or(found));
+            }
+        };
         let Line {
             before,
             frame,
@@ -311,6 +320,16 @@ impl<S: Simulation> Ways<S> {
         } = line;
         self.keys
             .note(before, frame, said, (steps, values), &mut self.stray)?;
+        Ok(bytes)
+    }
+
+    /// The ways that compare one tick; the bytes of the world before it.
+    fn disagree(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
+        self.again(line)?;
+        let bytes = self.through_serde(line)?;
+        self.over_a_stray(line)?;
+        self.as_predictions(line)?;
+        self.on_another_thread(line)?;
         Ok(bytes)
     }
 

@@ -74,7 +74,7 @@
 //! }
 //!
 //! fn script() -> Script<Race> {
-//!     Script::new(|seen, luck| u8::from(seen.tick.0 % 4 == 0 && luck.below(3) == 0))
+//!     Script::<Race>::new(|seen, luck| u8::from(seen.tick.0 % 4 == 0 && luck.below(3) == 0))
 //!         .commands(|seen, luck| (luck.below(60) == 0 && !seen.sim.pawns.is_empty()).then_some(()))
 //!         .outcomes(|_, luck| Some(1 + luck.below(6)))
 //! }
@@ -173,8 +173,9 @@
 //!
 //! # What no run on one machine can find
 //!
-//! Floats that another platform computes differently (`f32::sin` and its kin, fused operations), and what only another
-//! operating system does. The repository's `clippy.toml` forbids the usual suspects: copy it beside your game.
+//! Floats that another platform computes differently: `sin`, `exp`, `powi` and their kin, of `f32` and of `f64`. The file
+//! `lints/clippy.toml` of this crate forbids them, says what to use instead, and forbids clocks, statics, atomics and hash
+//! orders as well. Copy it into the folder of the crate that holds your simulation, and run `cargo clippy`.
 //!
 //! [`withhold`]: twinstep_core::Effects::withhold
 
