@@ -49,6 +49,11 @@ pub(crate) fn expect<R>(found: Result<R, Fault>, kind: Kind, path: &str) -> Faul
         panic!("expected `{kind}`, but nothing was found");
     };
     assert_eq!(fault.kind, kind, "{fault}");
+    let chapter = include_str!("../src/lib.rs");
+    assert!(
+        chapter.contains(&format!("| {} |", kind.name())),
+        "a row of the table for {kind:?}"
+    );
     let paths: Vec<&str> = fault.fields.iter().map(|f| f.path.as_str()).collect();
     assert!(
         path.is_empty() || paths.iter().any(|found| found.starts_with(path)),
