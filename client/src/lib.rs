@@ -5,6 +5,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`client`] | the feature `udp`, on by default: transport, clock, reconnects |
 //! | [`session`] | handshake, packets, the match being played |
 //! | [`timeline`] | authority and prediction, and the one comparison that ties them |
 //! | [`pace`] | which tick to sample when |
@@ -13,12 +14,22 @@
 //! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
 //! | [`company`] | who else is there: names and links |
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
+#![cfg_attr(
+    not(feature = "udp"),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "what is left out is named too"
+    )
+)]
 
 mod absence;
 pub mod announced;
 mod answers;
+#[cfg(feature = "udp")]
 mod background;
+#[cfg(feature = "udp")]
 mod budget;
+#[cfg(feature = "udp")]
 pub mod client;
 pub mod company;
 pub mod cues;
@@ -32,6 +43,7 @@ pub mod picture;
 mod playing;
 mod playout;
 pub mod projectile;
+#[cfg(feature = "udp")]
 mod rejoin;
 mod returning;
 pub mod session;
@@ -41,6 +53,7 @@ mod tape;
 pub mod timeline;
 mod view;
 
+#[cfg(feature = "udp")]
 pub use client::Client;
 pub use hooks::{Guess, OwnerResolver, Speculate};
 pub use picture::{Hidden, Poses, Show};

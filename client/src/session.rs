@@ -563,6 +563,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
+    #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> u64 {
         self.playing().map_or(0, |playing| {
             let stats = playing.timeline.stats();

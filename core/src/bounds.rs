@@ -106,6 +106,10 @@ pub const WORLD_BYTES_MAX: usize = 8 << 20;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
 
+/// Above the serials of all tickets. An identity whose serial is raised to it is shut out for good: no ticket of it lets
+/// anybody in, and none can be made.
+pub const SERIAL_END: u64 = u64::MAX;
+
 /// Commands of one player in one tick.
 pub const COMMANDS_PER_TICK: usize = 4;
 /// Commands of one player in one tick, in bytes of the frame. Both ends know it: so a client alone with its orders

@@ -335,6 +335,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
 /// Collects what one step asks, shows and claims. It has no way back into the step.
 pub struct Effects<S: Simulation> {
     asks: Vec<(Key, S::Query)>,
+    asked_twice: Option<Key>,
     cues: Vec<(Key, S::Cue)>,
     claims: Vec<(PlayerId, S::Command)>,
     claimants: PlayerSet,
@@ -348,6 +349,7 @@ impl<S: Simulation> Effects<S> {
     pub fn new() -> Self {
         Effects {
             asks: Vec::with_capacity(ASKS_PER_TICK),
+            asked_twice: None,
             cues: Vec::with_capacity(64),
             claims: Vec::with_capacity(4),
             claimants: PlayerSet::default(),
@@ -366,6 +368,8 @@ impl<S: Simulation> Effects<S> {
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {
             self.asks.push((key, query));
+        } else {
+            self.asked_twice.get_or_insert(key);
         }
     }
 
@@ -407,6 +411,12 @@ impl<S: Simulation> Effects<S> {
         &self.asks
     }
 
+    /// The first key that was asked under twice: the second question was dropped, and never gets an answer of its own.
+    #[must_use]
+    pub fn asked_twice(&self) -> Option<Key> {
+        self.asked_twice
+    }
+
     /// What is to be shown, in the order of the calls.
     #[must_use]
     pub fn cues(&self) -> &[(Key, S::Cue)] {
@@ -429,6 +439,7 @@ impl<S: Simulation> Effects<S> {
     pub(crate) fn reset(&mut self, phase: Phase, claimants: PlayerSet) {
         self.phase = phase;
         self.asks.clear();
+        self.asked_twice = None;
         self.cues.clear();
         self.claims.clear();
         self.claimants = claimants;
@@ -446,6 +457,7 @@ impl<S: Simulation> Clone for Effects<S> {
     fn clone(&self) -> Self {
         Effects {
             asks: self.asks.clone(),
+            asked_twice: self.asked_twice,
             cues: self.cues.clone(),
             claims: self.claims.clone(),
             claimants: self.claimants,

@@ -26,7 +26,9 @@ use crate::config::{ConfigError, MatchConfig};
 use crate::down::Pages;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
-use crate::incident::{Incident, Notices};
+use crate::incident::Incident;
+#[cfg(feature = "host")]
+use crate::incident::Notices;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, SessionStage};
 use crate::seat::{Seat, SeatStats};
@@ -72,6 +74,7 @@ use asking::Asking;
 use clock::Clock;
 use company::Company;
 pub use ended::{KEPT, MOVED};
+#[cfg(feature = "host")]
 pub(crate) use ended::{is_over, is_resumable};
 pub use errors::{MatchStartError, ResumeError};
 pub use fold::{Folded, Unfolded};
@@ -329,11 +332,13 @@ impl<S: Simulation> Match<S> {
     }
 
     /// What a host has not logged yet.
+    #[cfg(feature = "host")]
     pub(crate) fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (&mut self.noted.reports, &mut self.noted.incidents)
     }
 
     /// Something went wrong outside of the match's own calls.
+    #[cfg(feature = "host")]
     pub(crate) fn note_incident(&mut self, incident: Incident) {
         self.noted.note(incident);
     }

@@ -9,7 +9,7 @@
 //! | [One bad link](#one-bad-link) | what a policy does to the player on that link, and to the others |
 //! | [The server](#the-server) | who answers queries, who admits orders, what is kept |
 //! | [The client](#the-client) | the loop, guesses, pictures, sounds, reconnects |
-//! | [Tests](#tests) | how to test a game without a network |
+//! | [Tests](#tests) | how to test a game: by hand, for what would desync it, over a bad network |
 //!
 //! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/src/game`) is an action game
 //! with prediction. Skirmish (`demo/src/skirmish`) is a strategy game in lockstep, small enough to copy.
@@ -51,7 +51,8 @@
 //! | a countdown in each entity | [`Schedule`](twinstep_core::Schedule): entities that sleep cost nothing |
 //! | a shared counter for ids | [`Key`](twinstep_core::Key), derived from the cause |
 //!
-//! The repository's `clippy.toml` bans the usual suspects; copy it. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
+//! A file of lints for clippy bans the usual suspects, and says what to use instead: copy
+//! `tests/testing/lints/clippy.toml` beside your game. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
 //! whenever `step` changes its results.
 //!
 //! A prediction may hold an effect back while its cause is not confirmed: a bullet of another player that is only guessed
@@ -200,9 +201,30 @@
 //! assert_eq!(game.sim().total, 3);
 //! ```
 //!
-//! Whole matches run in virtual time. [`Match`](crate::Match) and `twinstep_client::Session` take `now` as an argument,
-//! and [`twinstep_core::simnet`] is a bad network from a seed, so one seed is one run. `tests/src/rig.rs` is such a
-//! world, ready to copy. A client also checks your step. With `SessionConfig::verify`, the default of debug builds, it
+//! The crate `twinstep-testing` does the rest; add it to your `[dev-dependencies]`. Its page has the whole chapter, with a
+//! table of 32 planted bugs and the words in which each is found.
+//!
+//! ```text
+//! // Runs the step in a dozen ways that must agree, and names the first fault: tick, fields, kind, advice.
+//! check(Race::default(), (), Script::inputs([0, 1])).unwrap();
+//! // Four real sessions, a real match and a bad network, in virtual time: does everybody agree, is nothing lost?
+//! arena(Race::default(), (), Script::inputs([0, 1])).players(4).link("bad").seed(7).seconds(60).run().unwrap();
+//! ```
+//!
+//! A fault reads like this:
+//!
+//! ```text
+//! t11: a field of the state is lost by serde
+//!   seen: a step != the step of the same state as it came back from its bytes
+//!   sim.shots: 1 != 2
+//!   advice: remove `#[serde(skip)]`: who joins late, returns or is healed gets the state by serde; ...
+//!   again: TWINSTEP_SEED=1 TWINSTEP_TICKS=600 cargo test -p race my_game_is_sound -- --exact
+//! ```
+//!
+//! Whoever wants more than an arena offers builds a world by hand: [`Match`](crate::Match) and `twinstep_client::Session`
+//! take `now` as an argument, and [`twinstep_core::simnet`] is a bad network from a seed, so one seed is one run.
+//!
+//! A client also checks your step. With `SessionConfig::verify`, the default of debug builds, it
 //! compares each prediction that was kept with the truth, and panics with the fields that differ. Without it, it steps
 //! one confirmed tick of 64 twice, and `Event::StepFault` reports a step with two results for one frame.
 //!

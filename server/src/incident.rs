@@ -246,6 +246,7 @@ impl<T: Clone> Notices<T> {
     }
 
     /// The oldest that is not logged.
+    #[cfg(feature = "host")]
     pub(crate) fn log(&mut self) -> Option<T> {
         self.log.pop_front()
     }

@@ -15,8 +15,19 @@
 //! | [`host`] | many matches in one process, over one UDP socket, on tokio |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
+//! Two features are on by default: `host` (tokio, axum, UDP) and `physics` (rapier2d). Without them the match is left,
+//! and all that it needs to run in virtual time.
+//!
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
 //! **Journal first**: a turn is written before anybody hears of it.
+
+#![cfg_attr(
+    not(all(feature = "host", feature = "physics")),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the guide also names what is left out"
+    )
+)]
 
 mod caught;
 pub mod config;
@@ -26,10 +37,12 @@ pub mod game;
 pub mod guide;
 pub mod history;
 pub mod hooks;
+#[cfg(feature = "host")]
 pub mod host;
 pub mod incident;
 mod outbox;
 pub mod peer;
+#[cfg(feature = "physics")]
 pub mod physics;
 mod reach;
 mod sealer;

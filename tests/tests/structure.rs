@@ -20,7 +20,7 @@ const LAWS: [&str; 9] = [
 ];
 
 /// Every package with sources of its own.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "core",
     "core/udp",
     "server",
@@ -29,6 +29,7 @@ const PACKAGES: [&str; 9] = [
     "demo/view",
     "demo",
     "tests",
+    "tests/testing",
     "bench",
 ];
 
@@ -149,11 +150,21 @@ fn crates_depend_downwards_only() {
             "tests",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
         ),
+        // What authors test with brings neither an engine nor a socket, and no game.
+        (
+            "tests/testing",
+            &["\npowderkeg", "\ntwinstep-udp", "\ntokio", "\nrapier2d"],
+        ),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         for other in above {
             assert!(!manifest.contains(other), "{package} names{other}");
         }
+    }
+    let kit = read("tests/testing/Cargo.toml");
+    for side in ["client", "server"] {
+        let lean = format!("{{ path = \"../../{side}\", default-features = false }}");
+        assert!(kit.contains(&lean), "the kit needs no feature of {side}");
     }
     let client = read("client/Cargo.toml");
     assert!(
@@ -479,5 +490,29 @@ fn every_mutant_names_a_test_that_exists() {
             tests.contains(&format!("fn {name}(")),
             "{path}: {file} has no {name}"
         );
+    }
+}
+
+/// Finding A10: the list for games had no f64, and less than what our own code is held to.
+#[test]
+fn the_lints_for_games_hold_for_both_floats_and_all_of_ours() {
+    let paths = |file: &str| -> Vec<String> {
+        let text = read(file);
+        let parts = text.split("path = \"").skip(1);
+        parts
+            .filter_map(|part| Some(part.split_once('"')?.0.to_owned()))
+            .collect()
+    };
+    let (ours, theirs) = (
+        paths("clippy.toml"),
+        paths("tests/testing/lints/clippy.toml"),
+    );
+    assert!(theirs.len() > 80, "{}", theirs.len());
+    for path in &ours {
+        assert!(theirs.contains(path), "games may use {path}");
+    }
+    for path in theirs.iter().filter(|path| path.starts_with("f32::")) {
+        let twin = path.replace("f32::", "f64::");
+        assert!(theirs.contains(&twin), "games may use {twin}");
     }
 }

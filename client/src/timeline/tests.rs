@@ -390,6 +390,7 @@ fn a_lost_rebuild_is_missed_until_the_authority_is_there() {
 }
 
 /// A rebuild as the game's thread does it: given away, and found done in a later frame.
+#[cfg(feature = "udp")]
 #[test]
 fn the_worker_does_what_it_is_given() {
     let (mut timeline, rebuild, _) = wrong(Repeat);

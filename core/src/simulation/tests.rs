@@ -70,3 +70,15 @@ fn a_remote_shot_is_a_ghost_until_the_authority_reaches_the_tick_at_which_it_was
     solo.step();
     assert_eq!(solo.sim().0, Some(false), "confirmed");
 }
+
+#[test]
+fn a_key_that_is_asked_under_twice_is_told_until_the_next_step() {
+    let mut fx = Effects::<Echo>::new();
+    fx.ask(crate::Key::new(1, 1), 5);
+    assert_eq!(fx.asked_twice(), None);
+    fx.ask(crate::Key::new(1, 1), 6);
+    assert_eq!(fx.asked_twice(), Some(crate::Key::new(1, 1)));
+    assert_eq!(fx.asks().len(), 1);
+    fx.reset(Phase::Authority, PlayerSet::default());
+    assert_eq!(fx.asked_twice(), None);
+}

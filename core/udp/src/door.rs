@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use twinstep_core::bounds::SERIAL_END;
+
 use crate::claims::{SerialOf, TicketClaims};
 use crate::knock::Dial;
 use crate::netcode::HANDSHAKE_LIFE;
-use crate::tickets::SERIAL_END;
 
 /// A challenge is answered within this, or the peer asks again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);

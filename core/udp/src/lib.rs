@@ -97,6 +97,7 @@ pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
-pub use tickets::{GAME_MAX_BYTES, SERIAL_END, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
+pub use tickets::{GAME_MAX_BYTES, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};
+pub use twinstep_core::bounds::SERIAL_END;
 pub use words::{CloseReason, LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use twinstep_core::bounds::SERIAL_END;
 use twinstep_core::text;
 
 use crate::cipher::KEY_BYTES;
@@ -36,9 +37,6 @@ use crate::secrets::{self, from_hex, random, random_u64, to_hex};
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// For how much longer than any ticket lives safe serials are remembered, lest a clock that is set back revive one.
 pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
-/// Above the serials of all tickets. An identity whose serial is raised to it is shut out for good: no ticket of it lets
-/// anybody in, and none can be made.
-pub const SERIAL_END: u64 = u64::MAX;
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 

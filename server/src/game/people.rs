@@ -4,9 +4,8 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::bounds::{PLAYERS_MAX, SERIAL_END};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_udp::SERIAL_END;
 
 use super::caller::Caller;
 use crate::peer::{Peer, PeerId};

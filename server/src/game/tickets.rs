@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
 
     /// Tickets of an identity with a lower serial let nobody in any more. An operator revokes what an identity holds by
     /// raising its serial above all that were issued (the time of now, in milliseconds since the unix epoch, unless a
-    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`](twinstep_udp::SERIAL_END) it is shut out for good, and no
+    /// clock was ahead): tickets that are made later are good. Raised to [`SERIAL_END`](twinstep_core::bounds::SERIAL_END) it is shut out for good, and no
     /// ticket can be made for it any more. A session that is there goes on, and is handed newer tickets unless it is shut
     /// out for good; [`kick`](Match::kick) ends it.
     pub fn raise_serial(&mut self, identity: &str, watches: bool, serial: u64) {

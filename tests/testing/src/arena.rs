@@ -1,0 +1,302 @@
+//! [`arena`]: a server, its clients and a bad network in virtual time, for any game.
+//!
+//! ```text
+//!   script ─▶ session ◀─▶ simulated line ◀─▶ match ◀─ resolver, referee
+//!
+//!   join … one more joins … lines go down, clients freeze … │ the network heals │ nobody orders any more
+//!   ─────────── what must never happen is checked at every drawn frame ────────┼─ what must be true again
+//! ```
+//!
+//! Invariant: one seed is one run, to the bit; nothing in here reads a clock.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::stats::SessionStats;
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::simnet::LinkProfile;
+use twinstep_core::{Key, Mwc, Simulation};
+use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats, Referee, Resolver};
+
+use crate::again;
+use crate::failure::{Failure, FailureKind, Wrong};
+use crate::script::{Asked, Judge, Resolving, Script, Seen, from_env};
+use crate::steps::words;
+use crate::table::Table;
+
+/// Sets up an arena; [`run`](Arena::run) plays it. The script says what players do, and what the server answers unless
+/// there is a [`resolver`](Arena::resolver).
+///
+/// ```
+/// use twinstep_core::testing::doc::Counter; // your simulation
+/// use twinstep_testing::{Script, arena};
+///
+/// let played = arena(Counter::default(), (), Script::inputs([0, 1, 2]))
+///     .players(3)
+///     .link("bad")
+///     .seed(7)
+///     .seconds(10)
+///     .run()
+///     .unwrap();
+/// println!("{played}");
+/// ```
+pub fn arena<S: Simulation>(start: S, rules: S::Rules, script: Script<S>) -> Arena<S> {
+    Arena {
+        policies: MatchConfig::action(),
+        link: LinkProfile::BAD,
+        seconds: 30,
+        resolver: None,
+        referee: None,
+        configure: Box::new(|config| config),
+        start,
+        rules: Arc::new(rules),
+        script,
+    }
+}
+
+type MakeMatch<S> = dyn FnOnce(
+    MatchConfig,
+    S,
+    Arc<<S as Simulation>::Rules>,
+) -> Result<Match<S>, twinstep_server::game::MatchStartError>;
+
+type SetReferee<S> = dyn FnOnce(&mut Match<S>);
+
+/// See [`arena`].
+pub struct Arena<S: Simulation> {
+    start: S,
+    rules: Arc<S::Rules>,
+    script: Script<S>,
+    policies: MatchConfig,
+    link: LinkProfile,
+    seconds: u32,
+    resolver: Option<Box<MakeMatch<S>>>,
+    referee: Option<Box<SetReferee<S>>>,
+    configure: Box<dyn Fn(SessionConfig<S>) -> SessionConfig<S>>,
+}
+
+impl<S: Simulation> Arena<S> {
+    /// How many clients play, with a player each: 4, unless this or the script says otherwise.
+    ///
+    /// # Panics
+    /// As [`Script::players`].
+    #[must_use]
+    pub fn players(mut self, players: usize) -> Self {
+        self.script = self.script.players(players);
+        self
+    }
+
+    /// Everybody's line: `perfect`, `lan`, `wan`, `bad`, `awful`, or settings such as `rtt=120,jitter=20,loss=5` (see
+    /// [`LinkProfile`]); `bad`, unless this says otherwise.
+    ///
+    /// # Panics
+    /// If it is none of these.
+    #[must_use]
+    pub fn link(mut self, link: &str) -> Self {
+        self.link = link.parse().unwrap_or_else(|error| panic!("{error}"));
+        self
+    }
+
+    /// From where everything is drawn. `TWINSTEP_SEED` says it for all.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.script = self.script.seed(seed);
+        self
+    }
+
+    /// How long the network is bad, in virtual seconds: 30, unless this says otherwise. Another 15 follow, in which it
+    /// heals. `TWINSTEP_SECONDS` says it for all.
+    #[must_use]
+    pub fn seconds(mut self, seconds: u32) -> Self {
+        self.seconds = seconds;
+        self
+    }
+
+    /// How the match is run: [`MatchConfig::action`], unless this says otherwise.
+    #[must_use]
+    pub fn policies(mut self, policies: MatchConfig) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Who answers queries, instead of the script.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
+        self.resolver = Some(Box::new(move |policies, start, rules| {
+            Match::new(policies, start, rules, resolver)
+        }));
+        self
+    }
+
+    /// Who lets commands and claims in, instead of the script.
+    #[must_use]
+    pub fn referee(mut self, referee: impl Referee<S>) -> Self {
+        self.referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self
+    }
+
+    /// What each session is made of, beside its rules: guesses, speculation, answers of owners.
+    #[must_use]
+    pub fn session(
+        mut self,
+        configure: impl Fn(SessionConfig<S>) -> SessionConfig<S> + 'static,
+    ) -> Self {
+        self.configure = Box::new(configure);
+        self
+    }
+
+    /// Plays it. Cost: about 1 s for a minute of four players and a small game.
+    ///
+    /// # Errors
+    /// The first [`Failure`].
+    ///
+    /// # Panics
+    /// If the match cannot be started: policies out of range, or a NaN in rules or state.
+    pub fn run(mut self) -> Result<Played, Failure> {
+        self.script.begin();
+        let seconds = from_env("TWINSTEP_SECONDS").and_then(|seconds| u32::try_from(seconds).ok());
+        let seconds = seconds.unwrap_or(self.seconds);
+        let (seed, players) = (self.script.seed, self.script.players);
+        self.policies.players_max = self.policies.players_max.max(players);
+        let mut table = self.table();
+        // A panic ends the run; what it leaves half done is not looked at.
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            table.play(Duration::from_secs(seconds.into()))
+        }));
+        let wrong = match played {
+            Ok(Ok(())) => {
+                return Ok(Played {
+                    game: S::NAME,
+                    seed,
+                    seconds,
+                    server: table.game.stats(),
+                    clients: table.stats(),
+                });
+            }
+            Ok(Err(wrong)) => wrong,
+            Err(panic) => Wrong::new(FailureKind::Fault, words(&*panic)),
+        };
+        Err(Failure {
+            kind: wrong.kind,
+            at: table.now,
+            what: wrong.what,
+            again: again::command(&[
+                ("TWINSTEP_SEED", seed),
+                ("TWINSTEP_SECONDS", seconds.into()),
+            ]),
+        })
+    }
+
+    fn table(self) -> Table<S> {
+        let mut script = self.script;
+        let (resolve, judge) = (script.take_resolve(), script.take_judge());
+        let luck = Mwc::seed(script.seed).fork(Key::new(4, 0));
+        let make = self.resolver.unwrap_or_else(|| {
+            let resolver = Answers { resolve, luck };
+            Box::new(move |policies, start, rules| Match::new(policies, start, rules, resolver))
+        });
+        let made = make(self.policies, self.start.clone(), self.rules.clone());
+        let mut game = made.unwrap_or_else(|error| panic!("the match cannot be started: {error}"));
+        match self.referee {
+            Some(set) => set(&mut game),
+            None => game.set_referee(judge_of::<S>(judge)),
+        }
+        let (rules, start, configure) = (self.rules.clone(), self.start, self.configure);
+        // Every second one loads the world; the others know how it began.
+        let session = move |n: usize| {
+            let mut config = configure(SessionConfig::new(rules.clone()));
+            config.verify = true;
+            if n.is_multiple_of(2) {
+                config = config.start(start.clone());
+            }
+            Session::new(config).unwrap_or_else(|error| panic!("{error}"))
+        };
+        Table::new(game, script, self.rules, self.link, session)
+    }
+}
+
+fn judge_of<S: Simulation>(judge: Judge<S>) -> impl Referee<S> {
+    move |look: &Look<'_, S>, by, command: &S::Command, _claimed: bool| {
+        let seen = Seen {
+            sim: look.sim(),
+            rules: look.rules(),
+            player: by,
+            tick: look.tick(),
+        };
+        judge.as_ref().is_none_or(|judge| judge(&seen, command))
+    }
+}
+
+/// Answers by the script: at once, or by a job that takes its time.
+struct Answers<S: Simulation> {
+    resolve: Resolving<S>,
+    luck: Mwc,
+}
+
+impl<S: Simulation> Resolver<S> for Answers<S> {
+    fn resolve(&mut self, look: &Look<'_, S>, key: Key, query: &S::Query) -> Decision<S::Outcome> {
+        let asked = Asked {
+            sim: look.sim(),
+            rules: look.rules(),
+            key,
+            query,
+            tick: look.tick(),
+        };
+        let resolve = self.resolve.as_mut();
+        match resolve.and_then(|resolve| resolve(&asked, &mut self.luck)) {
+            None => Decision::Unanswered,
+            Some(outcome) if self.luck.below(2) == 0 => Decision::Now(outcome),
+            Some(outcome) => Decision::Later(Box::new(move || outcome)),
+        }
+    }
+}
+
+/// What was played. Print it, and look at the rebuilds: a bad guess heals itself, and shows only there.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The game.
+    pub game: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// For how many virtual seconds the network was bad.
+    pub seconds: u32,
+    /// What the match counted.
+    pub server: MatchStats,
+    /// What each client counted, by name.
+    pub clients: BTreeMap<String, SessionStats>,
+}
+
+impl fmt::Display for Played {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Played {
+            game,
+            seed,
+            seconds,
+            server,
+            clients,
+        } = self;
+        writeln!(
+            f,
+            "{game}: {seconds} s of a bad network from seed {seed}; {} queries, {} of them unanswered",
+            server.queries, server.unanswered
+        )?;
+        for (name, stats) in clients {
+            writeln!(
+                f,
+                "  {name}: {} ticks, lead {:.1}; {} rebuilds of {} ticks; {} commands, {} refused; {} cues, {} cancelled",
+                stats.authority_tick,
+                stats.lead_ticks_mean,
+                stats.timeline.rebuilds,
+                stats.timeline.resim_ticks,
+                stats.commands_sent,
+                stats.commands_refused,
+                stats.cues_started,
+                stats.cues_cancelled
+            )?;
+        }
+        write!(f, "  all agreed at every frame")
+    }
+}

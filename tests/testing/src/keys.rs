@@ -1,0 +1,178 @@
+//! [`Keys`]: are cues and queries named by their causes? A stretch is played once more as a prediction in which one player
+//! does something else. What says the same as before, at the same tick, must have the key that it had.
+//!
+//! ```text
+//!   confirmed     ── p1 fires ── p2 fires ──▶  cue Shot(p2) under key 8
+//!   predicted     ──── … ─────── p2 fires ──▶  cue Shot(p2) under key 7     renamed: the key counts everybody's shots
+//! ```
+//!
+//! Law **Stable names**. A few renamed ones are chance: two causes may say the same. Many are a counter.
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
+use twinstep_core::world::World;
+use twinstep_core::{Key, PlayerId, Simulation, Tick};
+
+use crate::fault::{Found, Kind};
+use crate::line::Said;
+use crate::steps::Steps;
+use crate::values::Values;
+
+/// Ticks of a stretch.
+const STRETCH_TICKS: usize = 10;
+/// So many renamed ones are a fault...
+const RENAMED_MIN: u32 = 3;
+/// ...if they are at least one in so many of those that keep their key.
+const RENAMED_IN: u32 = 8;
+
+/// See the [module](self).
+pub(crate) struct Keys<S: Simulation> {
+    start: World<S>,
+    frames: Vec<FrameData<S>>,
+    said: Vec<Said<S>>,
+    learned: Learned,
+    stretches: usize,
+    kept: u32,
+    renamed: u32,
+    first: Option<Found>,
+}
+
+impl<S: Simulation> Keys<S> {
+    pub(crate) fn new(start: &World<S>) -> Self {
+        Keys {
+            start: start.clone(),
+            frames: Vec::new(),
+            said: Vec::new(),
+            learned: Learned::new(),
+            stretches: 0,
+            kept: 0,
+            renamed: 0,
+            first: None,
+        }
+    }
+
+    /// A tick was stepped: remembers it, and looks at a stretch once it is full. Then `stray` is the world of the wrong
+    /// prediction.
+    pub(crate) fn note(
+        &mut self,
+        before: &World<S>,
+        frame: &FrameData<S>,
+        said: &Said<S>,
+        (steps, values): (&mut Steps<'_, S>, &Values<S>),
+        stray: &mut World<S>,
+    ) -> Result<(), Found> {
+        if self.frames.is_empty() {
+            self.start = before.clone();
+        }
+        self.frames.push(frame.clone());
+        self.said.push(Said {
+            cues: said.cues.clone(),
+            asks: said.asks.clone(),
+        });
+        if self.frames.len() < STRETCH_TICKS {
+            return Ok(());
+        }
+        let (frames, told) = (
+            std::mem::take(&mut self.frames),
+            std::mem::take(&mut self.said),
+        );
+        self.stretches += 1;
+        let Some(other) = someone(&frames[0], self.stretches) else {
+            return Ok(());
+        };
+        *stray = self.start.clone();
+        for (frame, said) in frames.iter().zip(&told) {
+            let assumed = otherwise(frame, stray, &[other], values, self.stretches);
+            let everybody = assumed.inputs.iter().map(|(player, _)| player);
+            let locals: PlayerSet = everybody.filter(|player| *player != other).collect();
+            let view = Perspective::prediction(self.start.tick(), locals, &self.learned);
+            let fx = match steps.step(stray, &assumed, view, PlayerSet::default()) {
+                Ok(fx) => fx,
+                Err(words) => {
+                    let text =
+                        format!("in a prediction in which {other} held something else: {words}");
+                    return Err(Found::new(Kind::Panic, frame.tick, text));
+                }
+            };
+            self.compare(frame.tick, "cue", &said.cues, fx.cues());
+            self.compare(frame.tick, "query", &said.asks, fx.asks());
+        }
+        let many = self.renamed >= RENAMED_MIN && self.renamed * RENAMED_IN >= self.kept;
+        match self.first.take_if(|_| many) {
+            Some(found) => Err(found),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what has its key in both runs, and what has another one.
+    fn compare<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        tick: Tick,
+        what: &str,
+        confirmed: &[(Key, T)],
+        predicted: &[(Key, T)],
+    ) {
+        let alone = |mine: &'_ [(Key, T)], theirs: &[(Key, T)]| {
+            let mut alone: Vec<usize> = (0..mine.len()).collect();
+            alone.retain(|at| !theirs.contains(&mine[*at]));
+            alone
+        };
+        let gone = alone(confirmed, predicted);
+        let mut fresh = alone(predicted, confirmed);
+        self.kept += (confirmed.len() - gone.len()) as u32;
+        for (key, value) in gone.into_iter().map(|at| &confirmed[at]) {
+            let Some(at) = fresh.iter().position(|at| predicted[*at].1 == *value) else {
+                continue;
+            };
+            let (other, _) = predicted[fresh.remove(at)];
+            self.renamed += 1;
+            self.first.get_or_insert_with(|| {
+                let text = format!(
+                    "the key of the {what} {value:?}, as it was confirmed, {key} != {other}, where another player did \
+                     something else before"
+                );
+                Found::new(Kind::SharedKeys, tick, text)
+            });
+        }
+    }
+
+    /// How many kept their key, and how many did not.
+    pub(crate) fn counts(&self) -> (u32, u32) {
+        (self.kept, self.renamed)
+    }
+}
+
+/// One of those who are present, another one each time; nobody, if nobody else would be left.
+fn someone<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
+    let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
+    (present.len() > 1).then(|| present[turn % present.len()])
+}
+
+/// The frame as it might have been guessed: these players hold something else and order nothing; made to fit `world`,
+/// which went another way before.
+pub(crate) fn otherwise<S: Simulation>(
+    frame: &FrameData<S>,
+    world: &World<S>,
+    who: &[PlayerId],
+    values: &Values<S>,
+    turn: usize,
+) -> FrameData<S> {
+    let mut assumed = frame.clone();
+    let open = world.open_queries();
+    assumed.outcomes.retain(|answer| {
+        open.iter()
+            .any(|o| (o.asked, o.key) == (answer.asked, answer.key))
+    });
+    assumed
+        .commands
+        .retain(|order| !who.contains(&order.player));
+    assumed.claims.retain(|order| !who.contains(&order.player));
+    for player in who {
+        let Some(held) = frame.inputs.get(*player) else {
+            continue;
+        };
+        let other = values.other_input(held, turn * PLAYERS_MAX + player.index());
+        assumed.inputs.set(*player, other.or(Some(held.clone())));
+    }
+    assumed
+}

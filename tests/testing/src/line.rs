@@ -1,0 +1,214 @@
+//! [`Line`]: the run that all others are compared with, a tick at a time: frames from the script, one authority, and a
+//! prediction that makes the claims.
+//!
+//! Invariant: two processes that run one script step the same frames, unless the step or the script is at fault.
+
+use serde::Serialize;
+use twinstep_core::digest::{NanError, digest};
+use twinstep_core::frame::{FrameData, Learned, Perspective};
+use twinstep_core::world::World;
+use twinstep_core::{Key, Simulation, Tick};
+
+use crate::fault::{FIELDS_MAX, Found, Kind};
+use crate::script::Script;
+use crate::seal::{Happened, Sealer};
+use crate::steps::{Steps, differences};
+use crate::values::Values;
+
+/// So far ahead is the prediction that makes claims.
+const LEAD_TICKS: u32 = 6;
+/// Rules up to here are looked at after every step, larger ones after one step in 16.
+const SMALL_RULES_BYTES: usize = 64 << 10;
+
+/// What a step said.
+pub(crate) struct Said<S: Simulation> {
+    pub(crate) cues: Vec<(Key, S::Cue)>,
+    pub(crate) asks: Vec<(Key, S::Query)>,
+}
+
+/// See the [module](self).
+pub(crate) struct Line<'r, S: Simulation> {
+    pub(crate) script: Script<S>,
+    pub(crate) values: Values<S>,
+    pub(crate) steps: Steps<'r, S>,
+    /// The authority, after the tick.
+    pub(crate) world: World<S>,
+    /// The authority, before the tick.
+    pub(crate) before: World<S>,
+    pub(crate) frame: FrameData<S>,
+    pub(crate) said: Said<S>,
+    /// The same tick as a prediction of all players' screens.
+    pub(crate) predicted: World<S>,
+    /// Whether that one withheld something.
+    pub(crate) withheld: bool,
+    pub(crate) withheld_ticks: u32,
+    pub(crate) cues: u64,
+    sealer: Sealer<S>,
+    learned: Learned,
+    rules_digest: u64,
+    rules_every: u32,
+}
+
+impl<'r, S: Simulation> Line<'r, S> {
+    pub(crate) fn new(start: S, rules: &'r S::Rules, script: Script<S>) -> Result<Self, Found> {
+        let world = World::new(start, Tick(0));
+        let nan = |what: &str, error: NanError| {
+            Found::new(Kind::Nan, Tick(0), format!("{what}: {error}"))
+        };
+        let rules_digest = digest(rules).map_err(|error| nan("the rules", error))?;
+        world.digest().map_err(|error| nan("the start", error))?;
+        let bytes = twinstep_core::codec::size(rules).unwrap_or(usize::MAX);
+        Ok(Line {
+            values: Values::new(),
+            steps: Steps::new(rules),
+            before: world.clone(),
+            predicted: world.clone(),
+            world,
+            frame: FrameData::empty(Tick(0)),
+            said: Said {
+                cues: Vec::new(),
+                asks: Vec::new(),
+            },
+            withheld: false,
+            withheld_ticks: 0,
+            cues: 0,
+            sealer: Sealer::new(script.seed),
+            learned: Learned::new(),
+            rules_digest,
+            rules_every: if bytes <= SMALL_RULES_BYTES { 1 } else { 16 },
+            script,
+        })
+    }
+
+    pub(crate) fn rules_digest(&self) -> u64 {
+        self.rules_digest
+    }
+
+    pub(crate) fn happened(&self) -> Happened {
+        self.sealer.happened
+    }
+
+    /// The next tick.
+    pub(crate) fn tick(&mut self) -> Result<(), Found> {
+        let tick = self.world.tick();
+        let rules = self.steps.rules;
+        let Line { script, values, .. } = self;
+        self.frame = self.sealer.seal(&self.world, rules, script, values)?;
+        self.before = self.world.clone();
+        if let Some(fields) = differences(&self.world, &self.before, FIELDS_MAX) {
+            let text = "the state != its clone";
+            return Err(Found::new(Kind::Clone, tick, text).at(fields));
+        }
+        let stepped = self.steps.confirmed(&mut self.world, &self.frame);
+        let fx = match stepped {
+            Ok(fx) => fx,
+            Err(words) => return Err(self.panicked(&words)),
+        };
+        self.cues += fx.cues().len() as u64;
+        self.said.cues.clear();
+        self.said.cues.extend_from_slice(fx.cues());
+        self.said.asks.clear();
+        self.said.asks.extend_from_slice(fx.asks());
+        if let Some(key) = fx.asked_twice() {
+            let text = format!("key {key} is asked under twice");
+            return Err(Found::new(Kind::AskedTwice, tick, text));
+        }
+        if let Err(error) = self.world.digest() {
+            return Err(Found::new(Kind::Nan, tick, error.to_string()));
+        }
+        if tick.0.is_multiple_of(self.rules_every) {
+            self.look_at_rules(tick)?;
+        }
+        self.predict()
+    }
+
+    fn look_at_rules(&self, tick: Tick) -> Result<(), Found> {
+        match digest(self.steps.rules) {
+            Ok(now) if now == self.rules_digest => Ok(()),
+            Ok(now) => {
+                let text = format!(
+                    "the rules' digest before the first tick, {:016x} != after this one, {now:016x}",
+                    self.rules_digest
+                );
+                Err(Found::new(Kind::RulesChanged, tick, text))
+            }
+            Err(error) => Err(Found::new(Kind::RulesChanged, tick, error.to_string())),
+        }
+    }
+
+    /// The same tick on everybody's screen: what it claims comes back in a later frame.
+    fn predict(&mut self) -> Result<(), Found> {
+        let tick = self.frame.tick;
+        self.predicted = self.before.clone();
+        let locals = self.frame.inputs.iter().map(|(player, _)| player).collect();
+        let view = Perspective::prediction(tick.back(LEAD_TICKS), locals, &self.learned);
+        let (frame, rules) = (&self.frame, self.steps.rules);
+        let fx = match self.steps.step(&mut self.predicted, frame, view, locals) {
+            Ok(fx) => fx,
+            Err(words) => {
+                let text = format!("as a prediction: {words}");
+                return Err(Found::new(Kind::Panic, tick, text));
+            }
+        };
+        self.withheld = fx.withheld();
+        self.withheld_ticks += u32::from(self.withheld);
+        for (player, command) in fx.claims() {
+            self.values.command(tick, command)?;
+            let seen = (self.world.sim(), rules);
+            self.sealer
+                .claim(tick, *player, command, &self.script, seen);
+        }
+        Ok(())
+    }
+
+    /// The step panicked: of what?
+    fn panicked(&mut self, words: &str) -> Found {
+        let tick = self.frame.tick;
+        let frame = &self.frame;
+        let mut answered = frame.clone();
+        answered.outcomes.retain(|answer| answer.outcome.is_some());
+        let mut unasked = frame.clone();
+        unasked.outcomes.clear();
+        let mut unordered = frame.clone();
+        unordered.commands.clear();
+        unordered.claims.clear();
+        let tries = [
+            (
+                answered,
+                Kind::PanicUnanswered,
+                "where an outcome is `None`",
+            ),
+            (unasked, Kind::Panic, "where an outcome comes"),
+            (unordered, Kind::Panic, "where a command or claim comes"),
+        ];
+        for (without, kind, of) in tries {
+            if without == *frame {
+                continue;
+            }
+            let mut world = self.before.clone();
+            if self.steps.confirmed(&mut world, &without).is_ok() {
+                return Found::new(kind, tick, format!("{of}: {words}"));
+            }
+        }
+        Found::new(Kind::Panic, tick, words)
+    }
+
+    /// The digests of the frame and of the world after it.
+    pub(crate) fn digests(&self) -> (u64, u64) {
+        // What has a NaN has been told of.
+        let world = self.world.digest().unwrap_or_default();
+        (frame_digest(&self.frame), world)
+    }
+}
+
+/// One number for all that a frame tells.
+fn frame_digest<S: Simulation>(frame: &FrameData<S>) -> u64 {
+    let inputs: Vec<_> = frame.inputs.iter().collect();
+    let told = (&frame.roster, &frame.outcomes, &frame.claims);
+    // The values that travel have no floats.
+    hash(&(told, &frame.commands, inputs, frame.filled))
+}
+
+fn hash(value: &impl Serialize) -> u64 {
+    digest(value).unwrap_or_default()
+}

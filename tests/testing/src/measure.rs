@@ -1,0 +1,110 @@
+//! What a game costs: its largest world, stepped and copied again and again.
+
+use std::time::{Duration, Instant};
+
+use twinstep_core::Simulation;
+use twinstep_core::frame::FrameData;
+use twinstep_core::world::World;
+
+use crate::counting;
+use crate::steps::Steps;
+
+/// Runs of each, of which the median counts.
+const RUNS: usize = 31;
+
+/// What something costs once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Time, the median of many runs.
+    pub time: Duration,
+    /// Allocations, the most of many runs; `None`: nobody counts, see [`Counting`](crate::Counting).
+    pub allocations: Option<u64>,
+}
+
+/// What a game costs at its largest world.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Costs {
+    /// One step.
+    pub step: Cost,
+    /// `clone_from`: what each rebuild of a prediction begins with.
+    pub clone_from: Cost,
+    /// The digest: taken every turn.
+    pub digest: Cost,
+}
+
+impl Costs {
+    /// So many ticks of lead can be rebuilt within `time`.
+    #[must_use]
+    pub fn ticks_within(&self, time: Duration) -> u32 {
+        let rest = time.saturating_sub(self.clone_from.time);
+        let step = self.step.time.max(Duration::from_nanos(1));
+        (rest.as_nanos() / step.as_nanos()).min(u128::from(u32::MAX)) as u32
+    }
+}
+
+/// Measures the world before `frame`, and the step of it.
+pub(crate) fn costs<S: Simulation>(
+    steps: &mut Steps<'_, S>,
+    before: &World<S>,
+    frame: &FrameData<S>,
+) -> Costs {
+    let mut world = before.clone();
+    // A step begins from a world with grown lists, as it does in play.
+    let warm = steps.confirmed(&mut world, frame).is_ok();
+    let mut costs = Costs {
+        clone_from: cost(&mut world, |world| world.clone_from(before)),
+        digest: cost(&mut world, |world| {
+            std::hint::black_box(world.digest().is_ok());
+        }),
+        ..Costs::default()
+    };
+    if warm {
+        let mut samples = Samples::default();
+        for _ in 0..RUNS {
+            world.clone_from(before);
+            samples.take(|| {
+                std::hint::black_box(steps.confirmed(&mut world, frame).is_ok());
+            });
+        }
+        costs.step = samples.cost();
+    }
+    costs
+}
+
+fn cost<T>(it: &mut T, mut work: impl FnMut(&mut T)) -> Cost {
+    let mut samples = Samples::default();
+    work(it);
+    for _ in 0..RUNS {
+        samples.take(|| work(it));
+    }
+    samples.cost()
+}
+
+#[derive(Default)]
+struct Samples {
+    times: Vec<Duration>,
+    allocations: u64,
+}
+
+impl Samples {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "says what it costs here; no verdict depends on it"
+    )]
+    fn take(&mut self, work: impl FnOnce()) {
+        self.times.reserve(1);
+        let (before, began) = (counting::count(), Instant::now());
+        work();
+        self.times.push(began.elapsed());
+        self.allocations = self.allocations.max(counting::count() - before);
+    }
+
+    fn cost(mut self) -> Cost {
+        self.times.sort_unstable();
+        let allocations = counting::is_installed().then_some(self.allocations);
+        Cost {
+            time: self.times[self.times.len() / 2],
+            allocations,
+        }
+    }
+}

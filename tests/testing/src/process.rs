@@ -1,0 +1,220 @@
+//! The same run in a second process, which has other hashes, other addresses and another time.
+//!
+//! ```text
+//!   first process ── digests of every frame and world ──▶ stdin of the second: this very test of this very program
+//!                 ◀── "equal", or the tick and the world ── its stdout
+//! ```
+//!
+//! The test harness names each test's thread, so the second process runs that test alone. At the same `check` it compares
+//! instead, says so, and ends.
+//!
+//! Invariant: where there can be no second process, the report says why.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{Read, Write};
+use std::panic::Location;
+use std::process::{Command, Stdio, exit};
+
+use twinstep_core::codec;
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick};
+
+use crate::again::test_name;
+use crate::cause::{is_address, is_reordered};
+use crate::fault::{FIELDS_MAX, Found, Kind};
+use crate::line::Line;
+use crate::script::Script;
+use crate::steps::differences;
+
+/// Tells the second process which check it is for.
+const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
+/// Begins the second process's answer.
+const MARK: &str = "twinstep-testing: ";
+/// What of a child's own words is told, in bytes.
+const WORDS_MAX: usize = 600;
+
+/// Which check of a test this is: its place in the source, and which of those that are there.
+pub(crate) fn name(place: &Location<'_>) -> String {
+    thread_local! {
+        static CHECKS: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let place = place.to_string();
+    let n = CHECKS.with_borrow_mut(|checks| {
+        let n = checks.entry(place.clone()).or_default();
+        *n += 1;
+        *n
+    });
+    format!("{place}#{n}")
+}
+
+/// Whether this is the second process, for this check.
+pub(crate) fn is_second(check: &str) -> bool {
+    env::var(VARIABLE).is_ok_and(|wanted| wanted == check)
+}
+
+/// Whether this is a second process, for whichever check.
+pub(crate) fn is_any_second() -> bool {
+    env::var_os(VARIABLE).is_some()
+}
+
+/// What the first process saw: of the rules, and after each tick of its frame and its world.
+pub(crate) struct Trace {
+    pub(crate) rules: u64,
+    pub(crate) ticks: Vec<(u64, u64)>,
+}
+
+/// The second process: runs the script, compares, answers, and ends.
+pub(crate) fn second<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> ! {
+    let answer = compare(start, rules, script);
+    let mut out = std::io::stdout();
+    // Whoever does not hear it says so.
+    let _ = write!(out, "\n{MARK}{answer}\n").and_then(|()| out.flush());
+    exit(0)
+}
+
+fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> String {
+    let mut bytes = Vec::new();
+    if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
+        return format!("unread {error}");
+    }
+    let numbers: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+        .collect();
+    let (rules_there, ticks) = match numbers.split_first() {
+        Some((rules, ticks)) => (*rules, ticks),
+        None => return "unread nothing".to_owned(),
+    };
+    let mut line = match Line::new(start, rules, script) {
+        Ok(line) => line,
+        Err(found) => return format!("failed {} {}", found.tick.0, found.what),
+    };
+    if line.rules_digest() != rules_there {
+        return "rules".to_owned();
+    }
+    for there in ticks.chunks_exact(2) {
+        if let Err(found) = line.tick() {
+            return format!("failed {} {}", found.tick.0, found.what);
+        }
+        let (frame, world) = line.digests();
+        let tick = line.frame.tick.0;
+        if frame != there[0] {
+            return format!("script {tick}");
+        }
+        if world != there[1] {
+            let mut bytes = Vec::new();
+            // Without the bytes there are no fields to be named.
+            let _ = codec::append(&line.world, &mut bytes);
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            return format!("differs {tick} {hex}");
+        }
+    }
+    "equal".to_owned()
+}
+
+/// The first process: lets the second one run, and judges its answer. `Ok(Some(why))`: there was none, because of that.
+/// `world_at` is the first process's world after a tick.
+pub(crate) fn first<S: Simulation>(
+    check: &str,
+    trace: &Trace,
+    world_at: impl FnOnce(Tick) -> Option<World<S>>,
+) -> Result<Option<String>, Found> {
+    let Some(test) = test_name() else {
+        return Ok(Some("this thread has not the name of a test".to_owned()));
+    };
+    let (answer, words) = match ask(check, &test, trace) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Some(format!("it could not be run: {error}"))),
+    };
+    let Some(answer) = answer else {
+        return Ok(Some(format!(
+            "the test `{test}`, run alone, did not come to this check: {words}"
+        )));
+    };
+    let (word, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
+    let (tick, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let tick = Tick(tick.parse().unwrap_or_default());
+    let here_and_there = "this process != a second one";
+    Err(match word {
+        "equal" => return Ok(None),
+        "rules" => Found::new(Kind::RulesDiffer, tick, here_and_there),
+        "script" => Found::new(Kind::Script, tick, here_and_there),
+        "failed" => {
+            let text = format!("in a second process: {rest}");
+            Found::new(Kind::Process, tick, text)
+        }
+        "differs" => {
+            let theirs = unhex(rest).and_then(|bytes| codec::decode_whole::<World<S>>(&bytes).ok());
+            let fields = match (world_at(tick), theirs) {
+                (Some(ours), Some(theirs)) => differences(&ours, &theirs, 8 * FIELDS_MAX),
+                _ => None,
+            };
+            let mut fields = fields.unwrap_or_default();
+            let kind = if is_reordered(&fields) {
+                Kind::HashOrder
+            } else if fields
+                .first()
+                .and_then(|field| field.left.parse().ok())
+                .is_some_and(is_address)
+            {
+                Kind::Address
+            } else {
+                Kind::Process
+            };
+            fields.truncate(FIELDS_MAX);
+            Found::new(kind, tick, here_and_there).at(fields)
+        }
+        _ => return Ok(Some(format!("it said `{word}`: {words}"))),
+    })
+}
+
+/// Runs the test in a process of its own; its answer, if it gave one, and its last words.
+fn ask(check: &str, test: &str, trace: &Trace) -> std::io::Result<(Option<String>, String)> {
+    let mut child = Command::new(env::current_exe()?)
+        .args([
+            test,
+            "--exact",
+            "--nocapture",
+            "--include-ignored",
+            "--test-threads=1",
+        ])
+        .env(VARIABLE, check)
+        // So that whatever asks for the local time, or for words, is told something else.
+        .env("TZ", "Asia/Kathmandu")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut bytes = trace.rules.to_le_bytes().to_vec();
+    for (frame, world) in &trace.ticks {
+        bytes.extend_from_slice(&frame.to_le_bytes());
+        bytes.extend_from_slice(&world.to_le_bytes());
+    }
+    if let Some(mut stdin) = child.stdin.take() {
+        // Who has ended before it has read all has said why.
+        let _ = stdin.write_all(&bytes);
+    }
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let answer = said.lines().find_map(|line| line.strip_prefix(MARK));
+    let mut words = String::from_utf8_lossy(&output.stderr)
+        .trim()
+        .replace('\n', "; ");
+    if words.is_empty() {
+        words = said.trim().replace('\n', "; ");
+    }
+    let from = words.len().saturating_sub(WORDS_MAX);
+    let from = (from..words.len()).find(|at| words.is_char_boundary(*at));
+    words.drain(..from.unwrap_or(0));
+    Ok((answer.map(str::to_owned), words))
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks_exact(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}

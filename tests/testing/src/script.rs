@@ -1,0 +1,248 @@
+//! [`Script`]: what the players of a check do, drawn from one seed.
+//!
+//! ```text
+//!   seed ─▶ luck of each player ─▶ input and order of each tick ─┐
+//!        ─▶ luck of the match ───▶ who comes and goes ───────────┼─▶ frames
+//!        ─▶ luck of the server ──▶ outcomes, late or never ──────┘
+//! ```
+//!
+//! Invariant: everything follows from the seed and from what the author's closures make of it. A closure that draws from
+//! elsewhere is found out ([`Kind::Script`](crate::Kind)).
+
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
+
+/// What a script sees when it decides for one player.
+pub struct Seen<'a, S: Simulation> {
+    /// The state before the tick.
+    pub sim: &'a S,
+    /// The game's read-only content.
+    pub rules: &'a S::Rules,
+    /// For whom it decides.
+    pub player: PlayerId,
+    /// The tick.
+    pub tick: Tick,
+}
+
+/// A query that a script answers.
+pub struct Asked<'a, S: Simulation> {
+    /// The state after the tick that asked.
+    pub sim: &'a S,
+    /// The game's read-only content.
+    pub rules: &'a S::Rules,
+    /// The key that it was asked under.
+    pub key: Key,
+    /// The question.
+    pub query: &'a S::Query,
+    /// The next tick.
+    pub tick: Tick,
+}
+
+type Drive<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> (<S as Simulation>::Input, Option<<S as Simulation>::Command>)
+    + Send;
+type Give<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Command> + Send;
+/// What a script answers, if anything.
+pub(crate) type Resolving<S> =
+    Option<Box<dyn FnMut(&Asked<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Outcome> + Send>>;
+/// What a script lets in; `None`: everything.
+pub(crate) type Judge<S> =
+    Option<Box<dyn Fn(&Seen<'_, S>, &<S as Simulation>::Command) -> bool + Send>>;
+
+/// What players hold, order and are told. Begin with [`inputs`](Script::inputs), [`new`](Script::new) or
+/// [`driven`](Script::driven); the rest has defaults.
+///
+/// ```
+/// # use twinstep_core::testing::doc::Counter;
+/// use twinstep_testing::Script;
+/// let script = Script::<Counter>::inputs([0, 1, 2]).players(3).ticks(300).seed(17);
+/// # let _ = script;
+/// ```
+pub struct Script<S: Simulation> {
+    pub(crate) players: usize,
+    pub(crate) ticks: u32,
+    pub(crate) seed: u64,
+    pub(crate) steady: bool,
+    pub(crate) apart: bool,
+    drive: Box<Drive<S>>,
+    give: Option<Box<Give<S>>>,
+    resolve: Resolving<S>,
+    admit: Judge<S>,
+    luck: Vec<Mwc>,
+}
+
+impl<S: Simulation> Script<S> {
+    /// Everybody holds one of these values for 1 to 12 ticks, then another one.
+    ///
+    /// # Panics
+    /// If there is no value.
+    #[must_use]
+    pub fn inputs(values: impl IntoIterator<Item = S::Input>) -> Script<S> {
+        let values: Vec<S::Input> = values.into_iter().collect();
+        assert!(!values.is_empty(), "expected values to hold, got none");
+        let mut held: Vec<(S::Input, u32)> = vec![(S::Input::default(), 0); PLAYERS_MAX];
+        Script::new(move |seen: &Seen<'_, S>, luck: &mut Mwc| {
+            let (value, left) = &mut held[seen.player.index()];
+            if *left == 0 {
+                *value = values[luck.below(values.len() as u32) as usize].clone();
+                *left = 1 + luck.below(12);
+            }
+            *left -= 1;
+            value.clone()
+        })
+    }
+
+    /// What a player holds, drawn anew for each player and tick. The closure may keep what it likes between calls.
+    #[must_use]
+    pub fn new(
+        mut input: impl FnMut(&Seen<'_, S>, &mut Mwc) -> S::Input + Send + 'static,
+    ) -> Script<S> {
+        Script::driven(move |seen, luck| (input(seen, luck), None))
+    }
+
+    /// What a player holds and orders, for games that have bots: called once for each player and tick.
+    #[must_use]
+    pub fn driven(
+        drive: impl FnMut(&Seen<'_, S>, &mut Mwc) -> (S::Input, Option<S::Command>) + Send + 'static,
+    ) -> Script<S> {
+        Script {
+            players: 4,
+            ticks: 600,
+            seed: 1,
+            steady: false,
+            apart: true,
+            drive: Box::new(drive),
+            give: None,
+            resolve: None,
+            admit: None,
+            luck: Vec::new(),
+        }
+    }
+
+    /// What a player orders, if anything: called once for each player and tick.
+    #[must_use]
+    pub fn commands(
+        mut self,
+        give: impl FnMut(&Seen<'_, S>, &mut Mwc) -> Option<S::Command> + Send + 'static,
+    ) -> Script<S> {
+        self.give = Some(Box::new(give));
+        self
+    }
+
+    /// What the server answers to a query, once for each. Without it, and where it says `None`, queries stay without an
+    /// answer. One answer in eight is held back all the same, and all come between 1 and 30 ticks late.
+    #[must_use]
+    pub fn outcomes(
+        mut self,
+        resolve: impl FnMut(&Asked<'_, S>, &mut Mwc) -> Option<S::Outcome> + Send + 'static,
+    ) -> Script<S> {
+        self.resolve = Some(Box::new(resolve));
+        self
+    }
+
+    /// Which commands and claims the server's referee lets in; without it, all. Of the claims one in eight is refused all
+    /// the same.
+    #[must_use]
+    pub fn admits(
+        mut self,
+        admit: impl Fn(&Seen<'_, S>, &S::Command) -> bool + Send + 'static,
+    ) -> Script<S> {
+        self.admit = Some(Box::new(admit));
+        self
+    }
+
+    /// How many play: 4, unless this says otherwise.
+    ///
+    /// # Panics
+    /// If there are none, or more than [`PLAYERS_MAX`].
+    #[must_use]
+    pub fn players(mut self, players: usize) -> Script<S> {
+        assert!(
+            (1..=PLAYERS_MAX).contains(&players),
+            "expected 1 to {PLAYERS_MAX} players, got {players}"
+        );
+        self.players = players;
+        self
+    }
+
+    /// How many ticks a check takes: 600, unless this says otherwise. `TWINSTEP_TICKS` says it for all.
+    #[must_use]
+    pub fn ticks(mut self, ticks: u32) -> Script<S> {
+        self.ticks = ticks;
+        self
+    }
+
+    /// From where everything is drawn: 1, unless this says otherwise. `TWINSTEP_SEED` says it for all.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Script<S> {
+        self.seed = seed;
+        self
+    }
+
+    /// Everybody is there from the first tick to the last: nobody leaves, drops or returns, and no input is late.
+    #[must_use]
+    pub fn steady(mut self) -> Script<S> {
+        self.steady = true;
+        self
+    }
+
+    /// Leaves the second process out. The report says so.
+    #[must_use]
+    pub fn in_one_process(mut self) -> Script<S> {
+        self.apart = false;
+        self
+    }
+
+    /// What the environment says instead, and luck for everybody.
+    pub(crate) fn begin(&mut self) {
+        self.seed = from_env("TWINSTEP_SEED").unwrap_or(self.seed);
+        let ticks = from_env("TWINSTEP_TICKS").and_then(|ticks| u32::try_from(ticks).ok());
+        self.ticks = ticks.unwrap_or(self.ticks);
+        let root = Mwc::seed(self.seed);
+        self.luck = (0..PLAYERS_MAX as u32)
+            .map(|player| root.fork(Key::new(1, player)))
+            .collect();
+    }
+
+    pub(crate) fn drive(&mut self, seen: &Seen<'_, S>) -> (S::Input, Option<S::Command>) {
+        let luck = &mut self.luck[seen.player.index()];
+        let (input, order) = (self.drive)(seen, luck);
+        let given = match (&mut self.give, order) {
+            (_, Some(order)) => Some(order),
+            (Some(give), None) => give(seen, luck),
+            (None, None) => None,
+        };
+        (input, given)
+    }
+
+    pub(crate) fn resolve(&mut self, asked: &Asked<'_, S>, luck: &mut Mwc) -> Option<S::Outcome> {
+        self.resolve.as_mut()?(asked, luck)
+    }
+
+    /// What answers, for a match of its own.
+    pub(crate) fn take_resolve(&mut self) -> Resolving<S> {
+        self.resolve.take()
+    }
+
+    /// What lets in, for a match of its own.
+    pub(crate) fn take_judge(&mut self) -> Judge<S> {
+        self.admit.take()
+    }
+
+    pub(crate) fn answers(&self) -> bool {
+        self.resolve.is_some()
+    }
+
+    pub(crate) fn lets_in(&self, seen: &Seen<'_, S>, command: &S::Command) -> bool {
+        self.admit.as_ref().is_none_or(|admit| admit(seen, command))
+    }
+}
+
+/// A number of the environment, if it is there.
+///
+/// # Panics
+/// If it is there and no number.
+pub(crate) fn from_env(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("expected a number in {name}, got `{text}`")))
+}

@@ -1,0 +1,80 @@
+//! [`Steps`]: steps worlds of one game, and turns a panic of the step into words. And: where two worlds differ.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use twinstep_core::diff::{Difference, diff};
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Effects, Simulation};
+
+/// See the [module](self).
+pub(crate) struct Steps<'r, S: Simulation> {
+    pub(crate) rules: &'r S::Rules,
+    stepper: Stepper<S>,
+}
+
+impl<'r, S: Simulation> Steps<'r, S> {
+    pub(crate) fn new(rules: &'r S::Rules) -> Self {
+        Steps {
+            rules,
+            stepper: Stepper::default(),
+        }
+    }
+
+    /// Steps `world` as the authority does. An error is what the step panicked with; the world is worth nothing then.
+    pub(crate) fn confirmed(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+    ) -> Result<&Effects<S>, String> {
+        let perspective = Perspective::authority(frame.tick);
+        self.step(world, frame, perspective, PlayerSet::default())
+    }
+
+    /// Steps `world` as a client's prediction does.
+    pub(crate) fn step(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+        perspective: Perspective<'_>,
+        claimants: PlayerSet,
+    ) -> Result<&Effects<S>, String> {
+        let (rules, stepper) = (self.rules, &mut self.stepper);
+        // What a panic leaves half done is not looked at.
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let stepped = stepper.step(world, frame, rules, perspective, claimants);
+            stepped.map(|_| ())
+        }));
+        match stepped {
+            Ok(Ok(())) => Ok(self.stepper.effects()),
+            // The frames of a check are made for their worlds.
+            Ok(Err(error)) => panic!("a frame of the check does not fit: {error}"),
+            Err(panic) => Err(words(&*panic)),
+        }
+    }
+
+    /// What was asked and dropped because even the list of refused questions was full.
+    pub(crate) fn dropped_asks(&self) -> u64 {
+        self.stepper.dropped_asks()
+    }
+}
+
+/// What was said by a panic.
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without words").to_owned()
+}
+
+/// Where two worlds differ, if they do: their digests are compared, and their fields only then.
+pub(crate) fn differences<S: Simulation>(
+    left: &World<S>,
+    right: &World<S>,
+    max: usize,
+) -> Option<Vec<Difference>> {
+    match (left.digest(), right.digest()) {
+        (Ok(left), Ok(right)) if left == right => None,
+        _ => Some(diff(&left.digested(), &right.digested(), max)),
+    }
+}

@@ -1,0 +1,419 @@
+//! [`Table`]: the match and its sessions of an arena, moment by moment.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::cues::{CueId, CueKind};
+use twinstep_client::session::BUDGET_TICKS;
+use twinstep_client::stats::SessionStats;
+use twinstep_client::{Event, Session};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_core::world::World;
+use twinstep_core::{Key, Mwc, Simulation, Tick};
+use twinstep_server::peer::SessionStage;
+use twinstep_server::{JobId, Match, Output, PeerId};
+
+use crate::failure::{FailureKind, Wrong};
+use crate::fault::FIELDS_MAX;
+use crate::script::{Script, Seen};
+use crate::steps::differences;
+
+/// Every client draws so often.
+const FRAME: Duration = Duration::from_nanos(16_666_667);
+/// Time never moves by more or less than that.
+const MOMENTS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(5));
+/// Somebody is struck about so often: its line goes down, or its process stands.
+const STRUCK_EVERY: Duration = Duration::from_secs(8);
+/// For at most so long.
+const STRUCK_MS_MAX: u32 = 3_000;
+/// Jobs of the resolver take at most so long.
+const JOB_MS_MAX: u32 = 400;
+/// The network is good again, and everybody plays on.
+const HEALED: Duration = Duration::from_secs(6);
+/// Nobody orders any more: what is open is settled. Queries stay open for 2 s.
+const QUIET: Duration = Duration::from_secs(6);
+/// Ticks that a client may trail the server then, beside what its turns take.
+const TRAILS_MAX: u32 = 8;
+/// For so long a cue may wait for a rebuild.
+const MAY_WAIT_TICKS: u32 = 60;
+/// Worlds of the server that are kept, to name the fields in which a client differs.
+const WORLDS_KEPT: usize = 240;
+
+struct Client<S: Simulation> {
+    name: String,
+    peer: PeerId,
+    session: Session<S>,
+    line: SimLink,
+    /// Until then nothing of it passes.
+    down_until: Duration,
+    /// Until then its process stands.
+    frozen_until: Duration,
+    next_frame: Duration,
+    open_cues: BTreeSet<CueId>,
+    /// What it decided for a tick that was not sampled yet.
+    decided: Option<(Tick, S::Input)>,
+    compared: Option<Tick>,
+}
+
+/// See the [module](self).
+pub(crate) struct Table<S: Simulation> {
+    pub(crate) game: Match<S>,
+    pub(crate) now: Duration,
+    script: Script<S>,
+    rules: Arc<S::Rules>,
+    link: LinkProfile,
+    make: Box<dyn Fn(usize) -> Session<S>>,
+    clients: Vec<Client<S>>,
+    luck: Mwc,
+    jobs: Vec<(Duration, JobId, S::Outcome)>,
+    worlds: VecDeque<World<S>>,
+    orders: bool,
+}
+
+impl<S: Simulation> Table<S> {
+    pub(crate) fn new(
+        game: Match<S>,
+        script: Script<S>,
+        rules: Arc<S::Rules>,
+        link: LinkProfile,
+        make: impl Fn(usize) -> Session<S> + 'static,
+    ) -> Self {
+        Table {
+            luck: Mwc::seed(script.seed).fork(Key::new(5, 0)),
+            game,
+            now: Duration::ZERO,
+            script,
+            rules,
+            link,
+            make: Box::new(make),
+            clients: Vec::new(),
+            jobs: Vec::new(),
+            worlds: VecDeque::new(),
+            orders: true,
+        }
+    }
+
+    /// All of it: bad for `time`, then healed.
+    pub(crate) fn play(&mut self, time: Duration) -> Result<(), Wrong> {
+        let players = self.script.players;
+        for n in 0..players - players / 2 {
+            self.join(n)?;
+        }
+        // The others come while it is played: they load the world, or step through what was.
+        self.run(time / 4)?;
+        for n in players - players / 2..players {
+            self.join(n)?;
+        }
+        let end = time;
+        while self.now < end {
+            let wait = STRUCK_EVERY.mul_f32(0.5 + self.luck.unit_f32());
+            self.run(wait.min(end - self.now))?;
+            self.strike();
+        }
+        for client in &mut self.clients {
+            client.line.set_profile(LinkProfile::LAN);
+            (client.down_until, client.frozen_until) = (Duration::ZERO, Duration::ZERO);
+        }
+        self.run(HEALED)?;
+        self.orders = false;
+        self.run(QUIET)?;
+        self.is_whole()
+    }
+
+    pub(crate) fn stats(&self) -> BTreeMap<String, SessionStats> {
+        let of = |client: &Client<S>| (client.name.clone(), client.session.stats());
+        self.clients.iter().map(of).collect()
+    }
+
+    fn join(&mut self, n: usize) -> Result<(), Wrong> {
+        let (name, peer) = (format!("player {n}"), PeerId(n as u64 + 1));
+        let joined = self.game.connect(self.now, peer, &name, 1);
+        joined.map_err(|code| Wrong::new(FailureKind::FellOut, format!("{name}: {code}")))?;
+        self.clients.push(Client {
+            session: (self.make)(n),
+            line: SimLink::new(self.link, u64::from(self.luck.next_u32())),
+            // Everybody draws in a phase of its own.
+            next_frame: self.now + FRAME * (n as u32 % 7) / 7,
+            name,
+            peer,
+            down_until: Duration::ZERO,
+            frozen_until: Duration::ZERO,
+            open_cues: BTreeSet::new(),
+            decided: None,
+            compared: None,
+        });
+        Ok(())
+    }
+
+    /// Somebody's line goes down, or its process stands.
+    fn strike(&mut self) {
+        let who = self.luck.below(self.clients.len() as u32) as usize;
+        let time = Duration::from_millis(self.luck.below(STRUCK_MS_MAX).into());
+        let client = &mut self.clients[who];
+        match self.luck.below(2) {
+            0 => client.down_until = self.now + time,
+            _ => client.frozen_until = self.now + time,
+        }
+    }
+
+    fn run(&mut self, time: Duration) -> Result<(), Wrong> {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = self.next_moment().min(end);
+            self.serve()?;
+            for i in 0..self.clients.len() {
+                if self.now >= self.clients[i].frozen_until {
+                    self.step_client(i)?;
+                    self.check(i)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next moment at which anything happens.
+    fn next_moment(&self) -> Duration {
+        let frames = self.clients.iter().map(|client| client.next_frame);
+        let lines = self
+            .clients
+            .iter()
+            .filter_map(|client| client.line.next_due());
+        let jobs = self.jobs.iter().map(|job| job.0);
+        let next = frames.chain(lines).chain(jobs);
+        let next = next.fold(self.game.next_due(), Duration::min);
+        next.clamp(self.now + MOMENTS.0, self.now + MOMENTS.1)
+    }
+
+    fn serve(&mut self) -> Result<(), Wrong> {
+        let now = self.now;
+        for client in &mut self.clients {
+            while let Some(bytes) = client.line.up.poll(now) {
+                if now >= client.down_until {
+                    self.game.handle(now, client.peer, bytes);
+                }
+            }
+        }
+        let mut due = Vec::new();
+        self.jobs.retain(|(at, id, outcome)| {
+            let is_due = *at <= now;
+            if is_due {
+                due.push((*id, outcome.clone()));
+            }
+            !is_due
+        });
+        for (id, outcome) in due {
+            self.game.complete(id, Some(outcome));
+        }
+        self.game.advance(now);
+        self.deliver();
+        if let Some(incident) = self.game.take_incidents().first() {
+            return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
+        }
+        let world = self.game.world();
+        if self.worlds.back().map(World::tick) != Some(world.tick()) {
+            if self.worlds.len() == WORLDS_KEPT {
+                self.worlds.pop_front();
+            }
+            self.worlds.push_back(world.clone());
+        }
+        Ok(())
+    }
+
+    /// Does what the match wants done, in its order.
+    fn deliver(&mut self) {
+        let now = self.now;
+        while let Some(output) = self.game.poll() {
+            match output {
+                Output::Packet { peer, bytes } => {
+                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
+                        client.line.down.send(now, bytes);
+                    }
+                }
+                Output::Job { id, work } => {
+                    let takes = Duration::from_millis(self.luck.below(JOB_MS_MAX).into());
+                    self.jobs.push((now + takes, id, work()));
+                }
+                // There is no file and no ticket; whose session ends hears of it itself.
+                _ => {}
+            }
+        }
+    }
+
+    fn step_client(&mut self, i: usize) -> Result<(), Wrong> {
+        let now = self.now;
+        self.decide(i);
+        let client = &mut self.clients[i];
+        while let Some(bytes) = client.line.down.poll(now) {
+            if now >= client.down_until {
+                client.session.handle(now, bytes);
+            }
+        }
+        if now >= client.next_frame {
+            client.next_frame = (client.next_frame + FRAME).max(now);
+            let held = client.decided.clone().map(|(_, input)| input);
+            let mut is_sampled = false;
+            let advanced = client.session.advance(now, BUDGET_TICKS, |_| {
+                is_sampled = true;
+                held.clone().unwrap_or_default()
+            });
+            if let Err(closed) = advanced {
+                let text = format!("{} is out: {closed}", client.name);
+                return Err(Wrong::new(FailureKind::FellOut, text));
+            }
+            if is_sampled {
+                client.decided = None;
+            }
+        }
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        while let Some(len) = client.session.poll_transmit(now, &mut buffer) {
+            if now >= client.down_until {
+                client.line.up.send(now, &buffer[..len]);
+            }
+        }
+        while let Some(event) = client.session.poll_event() {
+            match event {
+                Event::StepFault(text) => {
+                    return Err(Wrong::new(
+                        FailureKind::Fault,
+                        format!("{}: {text}", client.name),
+                    ));
+                }
+                Event::Differs { at } => {
+                    let name = format!("{}, which differs since {at},", client.name);
+                    let authority = client.session.authority();
+                    let Some(authority) = authority else { continue };
+                    return Err(diverged(&name, authority, &self.worlds));
+                }
+                _ => {}
+            }
+        }
+        while let Some(event) = client.session.poll_cue() {
+            let is_new = match event.kind {
+                CueKind::Started { .. } => client.open_cues.insert(event.id),
+                CueKind::Confirmed { .. } | CueKind::Cancelled => {
+                    client.open_cues.remove(&event.id)
+                }
+            };
+            if !is_new {
+                let text = format!("{}: {:?} started or settled twice", client.name, event.id);
+                return Err(Wrong::new(FailureKind::Cues, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a client's player holds and orders, once for each tick that it sees.
+    fn decide(&mut self, i: usize) {
+        let client = &mut self.clients[i];
+        let (Some(world), Some(&player)) =
+            (client.session.prediction(), client.session.seats().first())
+        else {
+            return;
+        };
+        if client.decided.is_some() {
+            return;
+        }
+        let tick = world.tick();
+        let seen = Seen {
+            sim: world.sim(),
+            rules: &self.rules,
+            player,
+            tick,
+        };
+        let (input, order) = self.script.drive(&seen);
+        client.decided = Some((tick, input));
+        if let Some(order) = order.filter(|_| self.orders) {
+            // One that is not taken was not given: too many wait already.
+            let _ = client.session.command(0, order);
+        }
+    }
+
+    /// What must never happen, at each drawn frame of each client.
+    fn check(&mut self, i: usize) -> Result<(), Wrong> {
+        let client = &mut self.clients[i];
+        let Some(authority) = client.session.authority() else {
+            return Ok(());
+        };
+        let tick = authority.tick();
+        if client.compared == Some(tick) {
+            return Ok(());
+        }
+        client.compared = Some(tick);
+        let ours = authority.digest().ok();
+        let truth = self.game.digest_at(tick);
+        if truth.is_some() && ours != truth {
+            return Err(diverged(&client.name, authority, &self.worlds));
+        }
+        let stats = client.session.stats();
+        let settled = stats.cues_confirmed + stats.cues_cancelled + stats.cues_open;
+        if stats.cues_started != settled {
+            let text = format!(
+                "{}: {} cues started, {settled} settled or open",
+                client.name, stats.cues_started
+            );
+            return Err(Wrong::new(FailureKind::Cues, text));
+        }
+        Ok(())
+    }
+
+    /// What must be true again after the network has healed.
+    fn is_whole(&self) -> Result<(), Wrong> {
+        let cadence = self.game.world().turn().cadence;
+        let delay = u32::from(self.game.config().command_delay + 1);
+        let may_trail = TRAILS_MAX + delay * u32::from(cadence.turn_ticks);
+        for client in &self.clients {
+            let (name, stats) = (&client.name, client.session.stats());
+            let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
+            if self.game.stage(client.peer) != Some(SessionStage::Playing) {
+                return wrong(FailureKind::FellOut, "not in the match any more".to_owned());
+            }
+            let trails = self
+                .game
+                .world()
+                .tick()
+                .0
+                .saturating_sub(stats.authority_tick);
+            if trails > may_trail {
+                return wrong(FailureKind::Apart, format!("trails by {trails} ticks"));
+            }
+            let settled = stats.commands_executed + stats.commands_refused;
+            let accepted: u64 = self
+                .game
+                .players_of(client.peer)
+                .iter()
+                .map(|player| self.game.seat_stats(player).accepted)
+                .sum();
+            if stats.commands_sent != settled || accepted != stats.commands_executed {
+                let text = format!(
+                    "of {} commands {} ran here, {accepted} at the server, and {} were refused",
+                    stats.commands_sent, stats.commands_executed, stats.commands_refused
+                );
+                return wrong(FailureKind::Orders, text);
+            }
+            let authority = Tick(stats.authority_tick);
+            if let Some(since) = stats.cues_open_since
+                && Tick(since) + may_trail + MAY_WAIT_TICKS < authority
+            {
+                return wrong(
+                    FailureKind::Cues,
+                    format!("a cue of t{since} is not settled at {authority}"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A client's confirmed state is not the server's: in which fields, if the server's world of that tick is still here?
+fn diverged<S: Simulation>(name: &str, authority: &World<S>, worlds: &VecDeque<World<S>>) -> Wrong {
+    let tick = authority.tick();
+    let mut text = format!("{name} != the server at {tick}");
+    let theirs = worlds.iter().find(|world| world.tick() == tick);
+    let fields = theirs.and_then(|theirs| differences(authority, theirs, FIELDS_MAX));
+    for field in fields.into_iter().flatten() {
+        text.push_str(&format!("\n  {field}"));
+    }
+    Wrong::new(FailureKind::Diverged, text)
+}

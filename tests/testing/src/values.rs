@@ -1,0 +1,128 @@
+//! [`Values`]: what travels, looked at one by one: its bytes against its bound, whether it comes back, and whether `==`
+//! means that.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
+use twinstep_core::codec::{self, CodecError};
+use twinstep_core::diff::diff;
+use twinstep_core::{Simulation, Tick};
+
+use crate::fault::{FIELDS_MAX, Found, Kind};
+
+/// Different values of a type that are remembered, to be compared with each new one.
+const REMEMBERED_MAX: usize = 48;
+
+/// The values of one type.
+struct OfType<T> {
+    what: &'static str,
+    bound: usize,
+    largest: usize,
+    seen: Vec<(T, Vec<u8>)>,
+    buffer: Vec<u8>,
+}
+
+impl<T: Clone + PartialEq + Serialize + DeserializeOwned> OfType<T> {
+    fn new(what: &'static str, bound: usize) -> Self {
+        OfType {
+            what,
+            bound,
+            largest: 0,
+            seen: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, tick: Tick, value: &T) -> Result<(), Found> {
+        let OfType { what, bound, .. } = *self;
+        let found = |kind, text: String| Err(Found::new(kind, tick, text));
+        let bytes = match codec::sealable(value, bound, &mut self.buffer) {
+            Ok(bytes) => bytes,
+            Err(CodecError::TooLarge { .. }) => {
+                let bytes = codec::size(value).unwrap_or(usize::MAX);
+                return found(
+                    Kind::TooLarge,
+                    format!("{what} of {bytes} bytes; its bound is {bound}"),
+                );
+            }
+            Err(error) => return self.altered(tick, value, error),
+        };
+        self.largest = self.largest.max(bytes);
+        let bytes = &self.buffer[..bytes];
+        let mut is_known = false;
+        for (other, theirs) in &self.seen {
+            is_known |= theirs == bytes;
+            if value == other && theirs != bytes {
+                let text = format!("two values of {what} are equal by `==`: one != the other");
+                return Err(
+                    Found::new(Kind::Equality, tick, text).at(diff(other, value, FIELDS_MAX))
+                );
+            }
+        }
+        if !is_known && self.seen.len() < REMEMBERED_MAX {
+            self.seen.push((value.clone(), bytes.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// What does not come back as it was: does it come back at all, and in which field is it another one?
+    fn altered(&self, tick: Tick, value: &T, error: CodecError) -> Result<(), Found> {
+        let what = self.what;
+        let mut bytes = Vec::new();
+        let back = codec::append(value, &mut bytes).and_then(|()| codec::decode_whole::<T>(&bytes));
+        Err(match back {
+            Err(_) => Found::new(Kind::Unreadable, tick, format!("{what}: {error}")),
+            Ok(back) => {
+                let text = format!("{what} as it was given != as it came back from its bytes");
+                Found::new(Kind::Altered, tick, text).at(diff(value, &back, FIELDS_MAX))
+            }
+        })
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Values<S: Simulation> {
+    inputs: OfType<S::Input>,
+    commands: OfType<S::Command>,
+    outcomes: OfType<S::Outcome>,
+}
+
+impl<S: Simulation> Values<S> {
+    pub(crate) fn new() -> Self {
+        Values {
+            inputs: OfType::new("an input", INPUT_BYTES_MAX),
+            commands: OfType::new("a command", COMMAND_BYTES_MAX),
+            outcomes: OfType::new("an outcome", OUTCOME_BYTES_MAX),
+        }
+    }
+
+    pub(crate) fn input(&mut self, tick: Tick, input: &S::Input) -> Result<(), Found> {
+        self.inputs.look(tick, input)
+    }
+
+    pub(crate) fn command(&mut self, tick: Tick, command: &S::Command) -> Result<(), Found> {
+        self.commands.look(tick, command)
+    }
+
+    pub(crate) fn outcome(&mut self, tick: Tick, outcome: &S::Outcome) -> Result<(), Found> {
+        self.outcomes.look(tick, outcome)
+    }
+
+    /// Of each type: its largest value and its bound, in bytes.
+    pub(crate) fn largest(&self) -> [(&'static str, usize, usize); 3] {
+        let of = |what, largest, bound| (what, largest, bound);
+        [
+            of("input", self.inputs.largest, self.inputs.bound),
+            of("command", self.commands.largest, self.commands.bound),
+            of("outcome", self.outcomes.largest, self.outcomes.bound),
+        ]
+    }
+
+    /// Another value of an input than this one, if one was seen: what somebody might have held instead.
+    pub(crate) fn other_input(&self, than: &S::Input, turn: usize) -> Option<S::Input> {
+        let seen = &self.inputs.seen;
+        let others = seen.iter().map(|(value, _)| value);
+        let mut others = others.cycle().skip(turn).take(seen.len());
+        others.find(|other| *other != than).cloned()
+    }
+}

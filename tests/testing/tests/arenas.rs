@@ -1,0 +1,152 @@
+//! Games played over a bad network in virtual time: those that hold, and those that do not.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
+use twinstep_server::MatchConfig;
+use twinstep_testing::{FailureKind, Script, arena};
+
+use crate::planted::{game, sum};
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Race {
+    pawns: Table<PlayerId, (u32, u32, bool)>,
+    jumps: u32,
+}
+game!(Race, (), u8, u8, PlayerId, u32, PlayerId, frame, fx, me => {
+    for (_, player, face) in frame.outcomes() {
+        me.pawns.get_or_insert_with(*player, Default::default).0 += face.unwrap_or(&0);
+    }
+    for (player, _) in frame.commands() {
+        me.jumps += 1;
+        fx.cue(Key::player(player, me.jumps), player);
+    }
+    for (player, button) in frame.inputs() {
+        let pawn = me.pawns.get_or_insert_with(player, Default::default);
+        if *button == 1 && !pawn.2 {
+            fx.ask(Key::player(player, pawn.1), player);
+            fx.cue(Key::player(player, 1_000_000 + pawn.1), player);
+            pawn.1 += 1;
+        }
+        pawn.2 = *button == 1;
+    }
+});
+
+fn racers() -> Script<Race> {
+    Script::inputs([0, 1])
+        .commands(|_, luck| (luck.below(30) == 0).then_some(1))
+        .outcomes(|_, luck| (luck.below(5) > 0).then(|| luck.below(6)))
+}
+
+#[test]
+fn a_sound_game_holds_over_every_line() {
+    for link in ["perfect", "wan", "bad", "awful", "rtt=80,jitter=30,loss=20"] {
+        let arena = arena(Race::default(), (), racers()).link(link).seed(3);
+        let played = arena.seconds(20).run().unwrap();
+        println!("{link}\n{played}");
+        assert_eq!(played.clients.len(), 4);
+        assert!(played.server.queries > 100, "{played}");
+        assert!(played.server.unanswered > 5, "{played}");
+        for stats in played.clients.values() {
+            assert!(
+                stats.commands_executed > 10 && stats.cues_confirmed > 20,
+                "{played}"
+            );
+        }
+        let rebuilds: u64 = played.clients.values().map(|s| s.timeline.rebuilds).sum();
+        assert!(rebuilds > 100, "{played}");
+    }
+}
+
+#[test]
+fn a_strategy_game_holds_too() {
+    let arena = arena(Race::default(), (), racers()).policies(MatchConfig::strategy());
+    let played = arena.players(3).link("wan").seconds(30).run().unwrap();
+    assert!(
+        played.clients.values().all(|s| s.commands_executed > 5),
+        "{played}"
+    );
+}
+
+/// The same seed is the same run, to the last counter.
+#[test]
+fn a_seed_is_a_run() {
+    let run = |seed| {
+        let arena = arena(Race::default(), (), racers())
+            .link("awful")
+            .seconds(12);
+        let played = arena.seed(seed).run().unwrap();
+        played.to_string()
+    };
+    let runs: BTreeSet<String> = [run(5), run(5), run(6)].into();
+    assert_eq!(runs.len(), 2, "{runs:?}");
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Skips {
+    shots: u32,
+    #[serde(skip)]
+    cooldown: u32,
+}
+game!(Skips, frame, _fx, me => {
+    me.cooldown = me.cooldown.saturating_sub(1);
+    if sum(frame) > 0 && me.cooldown == 0 {
+        me.shots += 1;
+        me.cooldown = 50;
+    }
+});
+
+#[test]
+fn a_field_that_serde_skips_diverges_for_who_loads_the_world() {
+    let script = Script::inputs([0, 1, 2]);
+    let failed = arena(Skips::default(), (), script)
+        .seed(7)
+        .seconds(20)
+        .run();
+    let failure = failed.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Diverged, "{failure}");
+    assert!(failure.what.contains("sim.shots: "), "{failure}");
+    let again = "TWINSTEP_SEED=7 TWINSTEP_SECONDS=20 cargo test -p twinstep-testing \
+                 arenas::a_field_that_serde_skips_diverges_for_who_loads_the_world -- --exact";
+    assert_eq!(failure.again, again);
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Counts {
+    next: u32,
+}
+static NEXT: AtomicU32 = AtomicU32::new(0);
+game!(Counts, _frame, _fx, me => {
+    me.next = NEXT.fetch_add(1, Ordering::Relaxed);
+});
+
+#[test]
+fn a_static_counter_diverges() {
+    let failed = arena(Counts::default(), (), Script::inputs([0, 1])).run();
+    assert_eq!(failed.unwrap_err().kind, FailureKind::Diverged);
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Bombs {
+    sum: u32,
+}
+game!(Bombs, (), u8, u8, Never, Never, Never, frame, _fx, me => {
+    me.sum += frame.commands().map(|(_, c)| 100 / u32::from(*c)).sum::<u32>();
+});
+
+#[test]
+fn an_order_that_makes_the_step_panic_is_a_fault() {
+    let script = Script::inputs([0]).commands(|_, luck| (luck.below(60) == 0).then_some(0));
+    let failure = arena(Bombs::default(), (), script).run().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Fault, "{failure}");
+    assert!(failure.what.contains("divide by zero"), "{failure}");
+}
+
+#[test]
+#[should_panic(expected = "expected a link: perfect, lan, wan, bad, awful, or settings")]
+fn a_link_that_is_none_is_refused() {
+    let _ = arena(Counter::default(), (), Script::inputs([0])).link("dsl");
+}

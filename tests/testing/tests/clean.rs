@@ -1,0 +1,146 @@
+//! Games without a bug, of which nothing must be said; and what is said of them.
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table, Tick};
+use twinstep_testing::{Script, check};
+
+use crate::planted::game;
+
+/// A race in which everything occurs: an own generator, questions, claims, cues, a table.
+#[derive(Clone, Serialize, Deserialize)]
+struct Race {
+    pawns: Table<PlayerId, Pawn>,
+    luck: Mwc,
+    weather: u32,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Pawn {
+    square: u32,
+    throws: u32,
+    falls: u32,
+    pressed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Order {
+    Jump,
+    Fell,
+}
+
+game!(Race, u32, u8, Order, PlayerId, u32, PlayerId, frame, fx, me => {
+    me.weather = me.luck.below(*frame.rules());
+    for (player, _) in frame.roster() {
+        me.pawns.get_or_insert_with(player, Pawn::default);
+    }
+    for (_, player, face) in frame.outcomes() {
+        if let Some(pawn) = me.pawns.get_mut(player) {
+            pawn.square += face.unwrap_or(&0);
+        }
+    }
+    for (player, order) in frame.commands() {
+        let Some(pawn) = me.pawns.get_mut(&player) else { continue };
+        match order {
+            Order::Jump => pawn.square += 1,
+            Order::Fell => pawn.falls += 1,
+        }
+        fx.cue(Key::player(player, frame.tick().0), player);
+    }
+    for (player, button) in frame.inputs() {
+        let Some(pawn) = me.pawns.get_mut(&player) else { continue };
+        if *button == 1 && !pawn.pressed {
+            fx.ask(Key::player(player, pawn.throws), player);
+            pawn.throws += 1;
+        }
+        if *button == 2 && me.weather == 0 {
+            fx.claim(player, Order::Fell);
+        }
+        pawn.pressed = *button == 1;
+    }
+});
+
+#[test]
+fn a_game_in_which_everything_occurs_is_clean() {
+    let start = Race {
+        pawns: Table::new(),
+        luck: Mwc::seed(5),
+        weather: 0,
+    };
+    let script = Script::inputs([0, 1, 2])
+        .commands(|_, luck| (luck.below(30) == 0).then_some(Order::Jump))
+        .outcomes(|_, luck| Some(luck.below(6) + 1));
+    let report = check(start, 4, script).unwrap();
+    println!("{report}");
+    let tried = report.tried;
+    assert_eq!((tried.ticks, tried.players), (600, 4));
+    assert!(tried.changes > 6, "{report}");
+    assert!(
+        tried.commands > 20 && tried.claims > 5 && tried.refused > 2,
+        "{report}"
+    );
+    assert!(
+        tried.asked > 50 && tried.unanswered > 5 && tried.cues > 20,
+        "{report}"
+    );
+    assert_eq!(report.skipped, None, "{report}");
+    assert!(report.costs.step.time.as_nanos() > 0);
+    assert!(
+        report
+            .costs
+            .ticks_within(std::time::Duration::from_millis(4))
+            > 100
+    );
+}
+
+#[test]
+fn a_check_may_be_made_several_times_in_one_test() {
+    for seed in [3, 4] {
+        let script = Script::inputs([0, 5]).seed(seed).ticks(100);
+        let report = check(Counter::default(), (), script).unwrap();
+        assert_eq!((report.seed, report.skipped), (seed, None));
+    }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Lists {
+    heard: Vec<u32>,
+}
+game!(Lists, frame, _fx, me => {
+    me.heard.push(frame.tick().0);
+});
+
+/// Ticks are numbered from 0, and nobody who stays was ever away.
+#[test]
+fn a_steady_script_changes_nothing_after_its_first_tick() {
+    let script = Script::inputs([0_u8, 1]).ticks(200).steady().players(3);
+    let report = check(Lists::default(), (), script).unwrap();
+    assert_eq!(report.tried.changes, 3);
+    assert_eq!(Tick(report.tried.ticks), Tick(200));
+    let world = report
+        .sizes
+        .iter()
+        .find(|size| size.what == "world")
+        .unwrap();
+    assert!(world.bytes > 200 && world.bytes < 1_000, "{report}");
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Boxes {
+    last: Option<Box<u32>>,
+}
+game!(Boxes, frame, _fx, me => {
+    me.last = Some(Box::new(frame.tick().0));
+});
+
+#[test]
+fn allocations_are_counted() {
+    let costs = |report: twinstep_testing::Report| {
+        let costs = report.costs;
+        [costs.step, costs.clone_from, costs.digest].map(|cost| cost.allocations)
+    };
+    let none = check(Counter::default(), (), Script::inputs([0, 1])).unwrap();
+    assert_eq!(costs(none), [Some(0); 3]);
+    let one = check(Boxes::default(), (), Script::inputs([0, 1])).unwrap();
+    assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
+}

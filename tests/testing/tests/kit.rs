@@ -1,0 +1,15 @@
+//! The kit's own tests, as one program.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the planted bugs are what the lints forbid"
+)]
+
+/// So that reports say how often a step allocates.
+#[global_allocator]
+static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
+
+mod arenas;
+mod clean;
+mod planted;
+mod planted_values;

@@ -1,0 +1,216 @@
+//! Tiny games, each with one planted bug in what travels: inputs, commands, outcomes, rules; and scripts at fault.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::simulation::Controls;
+use twinstep_core::{Effects, Frame, Key, Never, Simulation};
+use twinstep_testing::{Kind, Script, check};
+
+use crate::planted::{expect, game, sum};
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Orders {
+    bytes: u32,
+}
+game!(Orders, (), u8, Vec<u8>, u8, Vec<u8>, Never, frame, fx, me => {
+    me.bytes += frame.commands().map(|(_, c)| c.len() as u32).sum::<u32>();
+    me.bytes += frame.outcomes().filter_map(|(_, _, o)| o).map(|o| o.len() as u32).sum::<u32>();
+    if sum(frame) > 0 {
+        fx.ask(Key::new(1, frame.tick().0), 1);
+    }
+});
+
+fn orders(command_bytes: usize, outcome_bytes: usize) -> Script<Orders> {
+    Script::inputs([0, 1])
+        .ticks(120)
+        .commands(move |_, luck| (luck.below(9) == 0).then(|| vec![7; command_bytes]))
+        .outcomes(move |_, _| Some(vec![7; outcome_bytes]))
+}
+
+#[test]
+fn what_is_within_its_bounds_is_clean() {
+    let report = check(Orders::default(), (), orders(127, 253)).unwrap();
+    let sizes: Vec<_> = report
+        .sizes
+        .iter()
+        .map(|s| (s.what, s.bytes, s.bound))
+        .collect();
+    assert_eq!(
+        sizes[..3],
+        [
+            ("input", 1, 16),
+            ("command", 128, 128),
+            ("outcome", 256, 256)
+        ],
+        "{report}"
+    );
+    assert!(report.tried.commands > 10 && report.tried.asked > 10);
+    assert_eq!(report.skipped, None);
+}
+
+#[test]
+fn an_outcome_that_is_too_large() {
+    let fault = expect(
+        check(Orders::default(), (), orders(1, 254)),
+        Kind::TooLarge,
+        "",
+    );
+    assert!(
+        fault
+            .what
+            .contains("an outcome of 257 bytes; its bound is 256"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_command_that_is_too_large() {
+    let fault = expect(
+        check(Orders::default(), (), orders(128, 1)),
+        Kind::TooLarge,
+        "",
+    );
+    assert!(fault.what.contains("a command of 129 bytes"), "{fault}");
+}
+
+/// Aim and buttons; two of them are equal if they aim alike.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Pad {
+    aim: u8,
+    fire: bool,
+}
+impl PartialEq for Pad {
+    fn eq(&self, other: &Self) -> bool {
+        self.aim == other.aim
+    }
+}
+impl Eq for Pad {}
+impl Controls for Pad {}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Fires {
+    shots: u32,
+}
+game!(Fires, (), Pad, Never, Never, Never, Never, frame, _fx, me => {
+    me.shots += frame.inputs().filter(|(_, pad)| pad.fire).count() as u32;
+});
+
+#[test]
+fn an_equality_that_ignores_a_field() {
+    let script = Script::new(|_, luck| Pad {
+        aim: luck.below(4) as u8,
+        fire: luck.below(2) == 0,
+    });
+    let fault = expect(check(Fires::default(), (), script), Kind::Equality, "fire");
+    assert!(fault.what.contains("an input"), "{fault}");
+}
+
+/// An order whose reason does not travel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Build {
+    what: u8,
+    #[serde(skip)]
+    why: u8,
+}
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Builds {
+    built: u32,
+}
+game!(Builds, (), (), Build, Never, Never, Never, frame, _fx, me => {
+    me.built += frame.commands().map(|(_, b)| u32::from(b.what) + u32::from(b.why)).sum::<u32>();
+});
+
+#[test]
+fn a_command_that_comes_back_as_another_one() {
+    let script = Script::inputs([()]).commands(|_, luck| {
+        let what = luck.below(3) as u8;
+        (luck.below(20) == 0).then_some(Build { what, why: 1 })
+    });
+    let fault = expect(check(Builds::default(), (), script), Kind::Altered, "");
+    assert!(fault.what.contains("a command"), "{fault}");
+}
+
+/// Rules that count how often they are read.
+#[derive(Serialize)]
+struct Counted {
+    reads: AtomicU32,
+}
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Reads {
+    sum: u32,
+}
+game!(Reads, Counted, u8, Never, Never, Never, Never, frame, _fx, me => {
+    frame.rules().reads.fetch_add(1, Ordering::Relaxed);
+    me.sum += sum(frame);
+});
+
+#[test]
+fn rules_that_change() {
+    let rules = Counted {
+        reads: AtomicU32::new(0),
+    };
+    expect(
+        check(Reads::default(), rules, Script::inputs([0, 1])),
+        Kind::RulesChanged,
+        "",
+    );
+}
+
+/// The same where serde does not see it.
+#[derive(Serialize)]
+struct Hidden {
+    #[serde(skip)]
+    reads: AtomicU32,
+}
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Peeks {
+    reads: u32,
+}
+game!(Peeks, Hidden, u8, Never, Never, Never, Never, frame, _fx, me => {
+    me.reads = frame.rules().reads.fetch_add(1, Ordering::Relaxed);
+});
+
+#[test]
+fn a_cell_in_the_rules() {
+    let rules = Hidden {
+        reads: AtomicU32::new(0),
+    };
+    expect(
+        check(Peeks::default(), rules, Script::inputs([0, 1])),
+        Kind::Static,
+        "sim.reads",
+    );
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Looks {
+    total: u64,
+}
+game!(Looks, HashMap<u8, u64>, u8, Never, Never, Never, Never, frame, _fx, me => {
+    me.total += frame.inputs().filter_map(|(_, held)| frame.rules().get(held)).sum::<u64>();
+});
+
+#[test]
+fn rules_with_a_hash_map() {
+    let rules = (0..8).map(|n| (n, u64::from(n))).collect();
+    expect(
+        check(Looks::default(), rules, Script::inputs([0, 1])),
+        Kind::RulesDiffer,
+        "",
+    );
+}
+
+#[test]
+fn a_script_that_draws_from_elsewhere() {
+    let rules = (0..1).map(|n| (n, u64::from(n))).collect();
+    let held = Cell::new(0_u8);
+    let script = Script::new(move |_, _| {
+        held.set(RandomState::new().hash_one(1) as u8 & 1);
+        held.get()
+    });
+    expect(check(Looks::default(), rules, script), Kind::Script, "");
+}
