@@ -70,8 +70,8 @@ fn it_is_the_tiny_game_word_for_word() {
 
 /// Runs lines, and says what they are.
 macro_rules! lines {
-    ($($line:stmt;)*) => {{
-        $($line)*
+    ($($line:expr;)*) => {{
+        $(let _ = $line;)*
         [$(stringify!($line)),*]
     }};
 }
