@@ -2,31 +2,39 @@
 //! to be part of every test run.
 
 use powderkeg_game::skirmish::{self, Skirmish};
-use powderkeg_game::{Bot, Game, Outcome, Query, Rules, Sticks, admit, speculate};
+use powderkeg_game::{
+    Arbiter, Bot, Game, Judge, Luck, Outcome, Query, Rules, Sticks, admit, speculate,
+};
 use twinstep_core::{Key, Mwc};
-use twinstep_testing::{Report, Script, check};
+use twinstep_testing::{Report, Script, arena, check};
 
 /// Everything on, at least so many ticks in a second, in a debug build on two busy cores too.
 const TICKS_PER_SECOND_MIN: f64 = 60.0;
 
-/// Powderkeg as its bots play it.
-fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
-    let start = Game::new(&rules, 5);
+fn bots() -> Script<Game> {
     let mut bots: Vec<Bot> = (0..16)
         .map(|n| Bot::new(Sticks::Keys, Mwc::seed(9).fork(Key::new(n, 0))))
         .collect();
-    let script = Script::driven(move |seen, _| {
+    Script::driven(move |seen, _| {
         let bot = &mut bots[seen.player.index()];
         bot.think(seen.sim, seen.rules, seen.player, seen.tick)
     })
-    .outcomes(|asked, luck| match asked.query {
-        Query::Blast { .. } | Query::Toss { .. } => speculate(asked.sim, asked.rules, asked.query),
-        Query::Loot { .. } => Some(Outcome::Loot(None)),
-        Query::Crit(_) => Some(Outcome::Crit(luck.below(4) == 0)),
-    })
-    .admits(|seen, command| admit(seen.sim, seen.rules, seen.player, command).is_ok())
-    .players(players)
-    .ticks(ticks);
+}
+
+/// Powderkeg as its bots play it.
+fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
+    let start = Game::new(&rules, 5);
+    let script = bots()
+        .outcomes(|asked, luck| match asked.query {
+            Query::Blast { .. } | Query::Toss { .. } => {
+                speculate(asked.sim, asked.rules, asked.query)
+            }
+            Query::Loot { .. } => Some(Outcome::Loot(None)),
+            Query::Crit(_) => Some(Outcome::Crit(luck.below(4) == 0)),
+        })
+        .admits(|seen, command| admit(seen.sim, seen.rules, seen.player, command).is_ok())
+        .players(players)
+        .ticks(ticks);
     let report = check(start, rules, script).unwrap();
     println!(
         "{report}\n  {:.0} ticks a second",
@@ -86,4 +94,25 @@ fn the_skirmish_is_clean() {
     let report = check(Skirmish::new(), skirmish::Rules::default(), script).unwrap();
     println!("{report}");
     assert!(report.tried.commands > 50, "{report}");
+}
+
+/// With its own physics, referee and guesses.
+#[test]
+fn powderkeg_holds_over_a_bad_network() {
+    let rules = Rules::arena(40);
+    let start = Game::new(&rules, 5);
+    let arbiter = Arbiter::new(&rules, Luck::Seeded(7)).expect("walls that a mirror can hold");
+    let played = arena(start, rules, bots())
+        .resolver(arbiter)
+        .referee(Judge)
+        .session(|config| {
+            config.speculate(|sim: &Game, rules: &Rules, _: Key, query: &Query| {
+                speculate(sim, rules, query)
+            })
+        })
+        .seconds(20)
+        .run()
+        .unwrap();
+    println!("{played}");
+    assert!(played.server.outcomes > 5, "{played}");
 }
