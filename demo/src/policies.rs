@@ -33,7 +33,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "TICKS", default_value_t = 0)]
     input_delay: u8,
     /// Who decides blasts: server, or owner (the client of who lit the barrel, checked by the server)
-    #[arg(long, value_name = "WHO", default_value = "server", value_parser = resolves)]
+    #[arg(long, value_name = "WHO", default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
     /// Who decides a player's death: owner-only (its own screen), or owner-within:TICKS (its own screen, and
     /// so many ticks later the server)
@@ -128,7 +128,7 @@ fn laggards(text: &str) -> Result<Laggards, String> {
     }
 }
 
-fn resolves(text: &str) -> Result<AnsweredBy, String> {
+fn answered_by(text: &str) -> Result<AnsweredBy, String> {
     match text {
         "server" => Ok(AnsweredBy::Server),
         "owner" => Ok(AnsweredBy::Owner),
@@ -174,7 +174,7 @@ mod tests {
     fn every_policy_has_a_flag() {
         let all = config(
             "--sealing wait-for-all:5 --command-delay 2 --turn 2..9 --slowest-tick 40 --laggards hold \
-             --resolves owner --claims owner-within:9",
+             --answered-by owner --claims owner-within:9",
         )
         .unwrap();
         assert!(all.check().is_ok());
