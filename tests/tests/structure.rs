@@ -1,6 +1,6 @@
 //! What the structure promises, checked as text: who depends on whom, who names what, what is not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -461,6 +461,42 @@ fn every_path_that_the_architecture_names_exists() {
         }
     }
     assert!(named > 20, "only {named} paths");
+}
+
+/// What the documents call by name, like `Pace`, `Timeline::confirm` or `INPUT_WINDOW`, is in the code under that name.
+#[test]
+fn every_name_that_the_documents_mention_is_in_the_code() {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut known = BTreeSet::new();
+    for folder in ["core", "server", "client", "demo", "tests", "bench"] {
+        for path in sources(folder) {
+            let code = code(&path);
+            known.extend(code.split(|c| !is_part(c)).map(str::to_owned));
+        }
+    }
+    for document in ["ARCHITECTURE.md", "README.md", "demo/README.md"] {
+        let text = read(document);
+        let mut named = 0;
+        for word in text.split(|c| !is_part(c) && c != ':') {
+            let word = word.trim_matches(':');
+            let is_path = word.contains("::");
+            let is_constant = word.contains('_') && word.chars().all(|c| !c.is_lowercase());
+            // In code, a type's name alone too.
+            let quoted =
+                || text.contains(&format!("`{word}`")) && word.starts_with(char::is_uppercase);
+            if word.starts_with("TWINSTEP_") || !(is_path || is_constant || quoted()) {
+                continue;
+            }
+            named += 1;
+            for name in word.split("::").filter(|name| !name.is_empty()) {
+                assert!(
+                    known.contains(name),
+                    "{document}: there is no {name} ({word})"
+                );
+            }
+        }
+        assert!(named > 0 || document != "ARCHITECTURE.md", "{named} names");
+    }
 }
 
 #[test]
