@@ -297,6 +297,44 @@ fn a_clock_that_samples_only_what_is_sealed_is_set_ahead() {
     assert!(pace.input_tick() > ahead + 60, "{}", pace.input_tick());
 }
 
+/// A clock that waited at the end of its window for turns, which come in real time from then on.
+fn waited(rtt: Duration) -> (Pace, Duration) {
+    let mut pace = Pace::start(CONFIG, ms(0), Tick(0), rtt);
+    let window = input_window(TICK);
+    for n in 1..=2 * window {
+        let _ = pace.advance(TICK * n, Tick(0), Tick(0));
+    }
+    assert_eq!(pace.input_tick(), Tick(window), "it waits");
+    (pace, TICK * (2 * window))
+}
+
+/// Finding W8: a server that had crashed told, for what it remembered, that all was well, while the clock still stood at
+/// the end of its window: that was taken for the distance to keep, and no input was in its window from then on.
+#[test]
+fn how_far_a_clock_is_ahead_while_it_waits_is_no_distance_to_keep() {
+    let (mut pace, since) = waited(ms(100));
+    let reach = pace.reach();
+    for n in 1..60 {
+        let now = since + TICK * n;
+        let newest = pace.input_tick() - Tick(1);
+        pace.report(now, 2, Tick(newest), ms(100));
+        let _ = pace.advance(now, Tick(n), Tick(n));
+        assert!(pace.reach() < reach + 3.0, "{} after {n}", pace.reach());
+    }
+}
+
+/// Finding W9: the distance to keep was as long as the window, so each turn made the clock jump to the window's end and
+/// wait there again. What is sampled between two jumps tells nothing of the way: it went on for ever.
+#[test]
+fn a_clock_that_would_wait_again_does_not_jump() {
+    let (mut pace, since) = waited(TICK * (input_window(TICK) - 2));
+    assert!(pace.reach() >= f64::from(input_window(TICK)));
+    for turn in 1..60 {
+        let _ = pace.advance(since + TICK * (2 * turn), Tick(2 * turn), Tick(2 * turn));
+    }
+    assert_eq!(pace.jumps(), 0);
+}
+
 #[test]
 fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
     for (jitter, loss) in [(0, 0.0), (20, 0.02)] {
