@@ -36,6 +36,8 @@ pub(super) struct Telling {
 pub(super) struct Way {
     /// Oldest first.
     tellings: Vec<Telling>,
+    /// Of their bases.
+    middle: Option<f64>,
     /// Bases of the piece being measured.
     piece: Vec<f64>,
     piece_began: Duration,
@@ -50,6 +52,7 @@ impl Way {
     pub(super) fn new(now: Duration) -> Way {
         Way {
             tellings: Vec::with_capacity(TELLINGS),
+            middle: None,
             piece: Vec::with_capacity(TELLINGS),
             piece_began: now,
             spreads: [0.0; PIECES],
@@ -69,6 +72,7 @@ impl Way {
             self.tellings.remove(0);
         }
         self.tellings.push(Telling { at: now, base });
+        self.middle = middle(&self.tellings);
         self.measure(now, base);
     }
 
@@ -80,14 +84,21 @@ impl Way {
 
     /// Keeps the newest `n` tellings.
     pub(super) fn forget_all_but(&mut self, n: usize) {
-        let older = self.tellings.len().saturating_sub(n);
-        self.tellings.drain(..older);
+        self.forget(self.tellings.len().saturating_sub(n));
     }
 
     /// Forgets tellings that are older than [`MEDIAN_OVER`], or than `four_turns` if these are longer.
     pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
         let over = MEDIAN_OVER.max(four_turns);
-        self.tellings.retain(|telling| telling.at + over >= now);
+        let older = self.tellings.iter().take_while(|t| t.at + over < now);
+        self.forget(older.count());
+    }
+
+    fn forget(&mut self, oldest: usize) {
+        if oldest > 0 {
+            self.tellings.drain(..oldest);
+            self.middle = middle(&self.tellings);
+        }
     }
 
     /// Keeps the jitter, and from it the target.
@@ -109,26 +120,30 @@ impl Way {
         self.target = wanted.max(self.target - TARGET_FALL_TICKS);
     }
 
-    /// The middle of the recent tellings' bases, if there are enough. Margins are whole, so the mean of what is
-    /// near the median is finer than the median, and as deaf to spikes.
+    /// The middle of the recent tellings' bases, if there are enough.
     pub(super) fn middle(&self) -> Option<f64> {
-        if self.tellings.len() < 3 {
-            return None;
-        }
-        let mut sorted = [0.0; TELLINGS];
-        let sorted = &mut sorted[..self.tellings.len()];
-        for (sorted, telling) in sorted.iter_mut().zip(&self.tellings) {
-            *sorted = telling.base;
-        }
-        sorted.sort_unstable_by(f64::total_cmp);
-        let median = sorted[sorted.len() / 2];
-        let (mut sum, mut n) = (0.0, 0.0);
-        for base in sorted
-            .iter()
-            .filter(|base| (**base - median).abs() <= NEAR_TICKS)
-        {
-            (sum, n) = (sum + base, n + 1.0);
-        }
-        Some(sum / n)
+        self.middle
     }
+}
+
+/// Margins are whole, so the mean of what is near the median is finer than the median, and as deaf to spikes.
+fn middle(tellings: &[Telling]) -> Option<f64> {
+    if tellings.len() < 3 {
+        return None;
+    }
+    let mut sorted = [0.0; TELLINGS];
+    let sorted = &mut sorted[..tellings.len()];
+    for (sorted, telling) in sorted.iter_mut().zip(tellings) {
+        *sorted = telling.base;
+    }
+    sorted.sort_unstable_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    let (mut sum, mut n) = (0.0, 0.0);
+    for base in sorted
+        .iter()
+        .filter(|base| (**base - median).abs() <= NEAR_TICKS)
+    {
+        (sum, n) = (sum + base, n + 1.0);
+    }
+    Some(sum / n)
 }

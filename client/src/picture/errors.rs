@@ -4,6 +4,7 @@
 #[derive(Clone, Debug)]
 pub struct Errors {
     buckets: [u64; Errors::BUCKETS],
+    count: u64,
     teleports: u64,
 }
 
@@ -15,6 +16,7 @@ impl Errors {
     pub(super) fn new() -> Self {
         Errors {
             buckets: [0; Errors::BUCKETS],
+            count: 0,
             teleports: 0,
         }
     }
@@ -23,6 +25,7 @@ impl Errors {
     pub(super) fn note(&mut self, length: f32, teleport: f32) -> bool {
         let bucket = (length.to_bits() >> 21).saturating_sub(Errors::FIRST) as usize;
         self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;
+        self.count += 1;
         let smooth = length <= teleport;
         self.teleports += u64::from(!smooth);
         smooth
@@ -31,7 +34,7 @@ impl Errors {
     /// Errors of one entity each.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.count
     }
 
     /// Of them, those too far to be smoothed.
@@ -44,7 +47,7 @@ impl Errors {
     /// 0 without errors.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f32 {
-        let wanted = (self.count() as f64 * part).ceil().max(1.0) as u64;
+        let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
         let mut sum = 0;
         let bucket = self.buckets.iter().position(|n| {
             sum += n;

@@ -1,7 +1,5 @@
 //! What a game says of its picture: the pose of each entity at one tick.
 
-use core::cmp::Reverse;
-
 use twinstep_core::{PlayerId, PlayerSet};
 
 use crate::projectile::Muzzle;
@@ -71,7 +69,8 @@ pub struct Poses<K, P> {
     locals: PlayerSet,
     known: Known,
     pub(super) puts: Vec<Put<K, P>>,
-    ordered: bool,
+    /// So many were put in order before one was not.
+    ordered: usize,
 }
 
 impl<K: Ord + Copy, P: Pose> Poses<K, P> {
@@ -82,7 +81,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             locals: PlayerSet::default(),
             known: Known::ALL,
             puts: Vec::new(),
-            ordered: true,
+            ordered: 0,
         }
     }
 
@@ -96,7 +95,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.locals = locals;
         self.known = *known;
         self.puts.clear();
-        self.ordered = true;
+        self.ordered = 0;
     }
 
     /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
@@ -182,23 +181,28 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     fn insert(&mut self, put: Put<K, P>) {
-        self.ordered &= self.puts.last().is_none_or(|last| last.key < put.key);
+        let follows = self.puts.last().is_none_or(|last| last.key < put.key);
+        if follows && self.ordered == self.puts.len() {
+            self.ordered += 1;
+        }
         self.puts.push(put);
     }
 
-    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort,
-    /// unless they were put in order.
+    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort of those that come
+    /// after the first that was put out of order, by key or in time.
     pub(super) fn order(&mut self) {
-        if self.ordered {
+        let (ordered, rest) = self.puts.split_at(self.ordered);
+        let Some(least) = rest.iter().map(|put| put.key).min() else {
             return;
-        }
-        for (i, put) in self.puts.iter_mut().enumerate() {
+        };
+        let from = ordered.partition_point(|put| put.key < least);
+        let unordered = &mut self.puts[from..];
+        for (i, put) in unordered.iter_mut().enumerate() {
             put.nth = i as u32;
         }
-        self.puts
-            .sort_unstable_by_key(|put| (put.key, Reverse(put.nth)));
+        unordered.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.nth.cmp(&a.nth)));
         self.puts.dedup_by_key(|put| put.key);
-        self.ordered = true;
+        self.ordered = self.puts.len();
     }
 }
 

@@ -11,15 +11,30 @@ use super::state::{Game, Item, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
-/// The name of something that is drawn. Ordered, so that pictures can be compared entry by entry.
+/// The name of something that is drawn. In the order of drawing, so that pictures can be compared entry by entry and are
+/// put in order nearly always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
-    /// A player, in one of its lives: a return is no movement.
-    Player {
-        /// Who.
-        id: PlayerId,
-        /// Which life.
+    /// A crate.
+    Crate {
+        /// Its number.
+        n: u8,
+        /// Which one there.
         life: u32,
+    },
+    /// A barrel.
+    Barrel {
+        /// Its number.
+        n: u8,
+        /// Which one there.
+        life: u32,
+    },
+    /// A pick-up.
+    Pickup {
+        /// Its name.
+        key: Key,
+        /// What it is.
+        item: Item,
     },
     /// An enemy, in one of its lives.
     Enemy {
@@ -30,11 +45,11 @@ pub enum ShowKey {
         /// What it is.
         kind: EnemyKind,
     },
-    /// A barrel.
-    Barrel {
-        /// Its number.
-        n: u8,
-        /// Which one there.
+    /// A player, in one of its lives: a return is no movement.
+    Player {
+        /// Who.
+        id: PlayerId,
+        /// Which life.
         life: u32,
     },
     /// A player's shot.
@@ -52,20 +67,6 @@ pub enum ShowKey {
         key: Key,
         /// What fired it.
         kind: EnemyKind,
-    },
-    /// A crate.
-    Crate {
-        /// Its number.
-        n: u8,
-        /// Which one there.
-        life: u32,
-    },
-    /// A pick-up.
-    Pickup {
-        /// Its name.
-        key: Key,
-        /// What it is.
-        item: Item,
     },
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use twinstep_client::session::Closed;
+use twinstep_client::stats::SessionStats;
 use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::LinkProfile;
@@ -15,7 +16,7 @@ use super::play::Play;
 
 impl<S: Play> Rig<S> {
     /// What must never happen.
-    pub(super) fn check(&mut self, i: usize) {
+    pub(super) fn check(&mut self, i: usize, stats: &SessionStats) {
         let client = &self.clients[i];
         let who = &client.identity;
         // What the server made of a spoiled input its own client cannot know.
@@ -25,7 +26,6 @@ impl<S: Play> Rig<S> {
         let Some(authority) = client.session.authority() else {
             return;
         };
-        let stats = client.session.stats();
         let tick = authority.tick();
         let lead = stats.prediction_tick - tick.0;
         let length = authority.turn().cadence.tick();

@@ -243,10 +243,11 @@ impl<S: Play> Rig<S> {
         }
         self.counts.client += (self.counter)() - before;
         if self.observed {
-            self.check(i);
-        }
-        if self.observed && self.config.fair {
-            self.check_fairness(i);
+            let stats = client.session.stats();
+            self.check(i, &stats);
+            if self.config.fair {
+                self.check_fairness(i, &stats);
+            }
         }
     }
 }
