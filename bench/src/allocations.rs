@@ -1,20 +1,8 @@
 //! Counts heap allocations, exactly and per thread: the same counter for both sides of every comparison.
 //!
 //! It costs about a nanosecond an allocation, so it is a little harder on the side that allocates more.
-#![allow(
-    unsafe_code,
-    reason = "a global allocator is an unsafe trait; this one counts and passes on to the system's"
-)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    // Constant and without a destructor, so that the first access allocates nothing itself.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
+use twinstep_testing::Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -22,37 +10,7 @@ static ALLOCATOR: Counting = Counting;
 /// Allocations and reallocations of this thread so far.
 #[must_use]
 pub(crate) fn so_far() -> u64 {
-    COUNT.with(Cell::get)
-}
-
-fn count() {
-    COUNT.with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to the system's allocator with the very arguments that came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps `alloc`'s contract, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: `pointer` came from the system's allocator by way of this one.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
+    Counting::so_far()
 }
 
 #[cfg(test)]

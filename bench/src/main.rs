@@ -4,6 +4,7 @@
 //! cargo run --release -p twinstep-bench -- quick [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- journal FOLDER
 //! cargo run --release -p twinstep-bench -- crowd [--markdown] [--date 2026-11-20]
+//! cargo run --release -p twinstep-bench -- kit
 //! ```
 //!
 //! | module | what is in it |
@@ -15,6 +16,7 @@
 //! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
+//! | `kit` | how fast `twinstep-testing` checks a game |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
 //! Nothing is tuned to look good: where Twinstep is slower, the table says so. Tests hold what the benchmark
@@ -24,6 +26,7 @@ mod allocations;
 mod crowd;
 mod frames;
 mod journal;
+mod kit;
 mod measure;
 mod ours;
 mod peer_ggrs;
@@ -69,6 +72,8 @@ enum What {
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
     },
+    /// Measures how fast the kit for authors checks the demo's largest wave; fails below 60 ticks a second.
+    Kit,
     /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
     Journal {
         /// Where a file is made and removed again.
@@ -90,6 +95,14 @@ fn main() -> ExitCode {
         What::Crowd { markdown, date } => {
             crowd::run(format(markdown), date.as_deref(), &mut text)
                 .expect("a String takes everything");
+        }
+        What::Kit => {
+            let is_fast = kit::run(&mut text);
+            print!("{text}");
+            return match is_fast {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            };
         }
         What::Journal { folder } => {
             if let Err(error) = journal::run(&folder, &mut text) {

@@ -11,6 +11,7 @@
 //! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
 
 pub mod chaos;
+pub mod checked;
 pub mod cited;
 pub mod direct;
 pub mod edges;

@@ -2,49 +2,15 @@
 //! `advance` and drain of client and match, with fire, blasts, rebuilds and journal worlds.
 //!
 //! The game's resolver is excluded and stated apart.
-#![allow(
-    unsafe_code,
-    reason = "a global allocator that counts; it forwards everything to the system's"
-)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_core::journal::{Record, records};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_testing::Counting;
 use twinstep_tests::powderkeg::CAMPAIGN;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-fn note() {
-    // Not while the thread ends, when its counter is gone.
-    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: everything is forwarded to the system's allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's contract is the system's.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is the system's.
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note();
-        // SAFETY: the caller's contract is the system's.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -78,7 +44,7 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     config.tickets = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
-    rig.count_with(|| COUNT.with(Cell::get));
+    rig.count_with(Counting::so_far);
     // Until every list, such as that of what is drawn, has seen about its largest size, in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());

@@ -1,6 +1,6 @@
-//! The time of day.
+//! The clocks: of the day, and of frames.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The wall clock since 1970: for tickets and names of files.
 #[must_use]
@@ -12,4 +12,13 @@ pub fn unix_now() -> Duration {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// The clock of frames.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }

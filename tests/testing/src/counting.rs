@@ -47,14 +47,17 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Allocations of this thread so far.
-pub(crate) fn count() -> u64 {
-    COUNT.with(Cell::get)
+impl Counting {
+    /// Allocations and reallocations of this thread so far; 0 for ever where it is not the program's allocator.
+    #[must_use]
+    pub fn so_far() -> u64 {
+        COUNT.with(Cell::get)
+    }
 }
 
 /// Whether this program counts.
 pub(crate) fn is_installed() -> bool {
-    let before = count();
+    let before = Counting::so_far();
     drop(black_box(Box::new(0_u8)));
-    count() > before
+    Counting::so_far() > before
 }

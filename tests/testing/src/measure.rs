@@ -93,10 +93,10 @@ impl Samples {
     )]
     fn take(&mut self, work: impl FnOnce()) {
         self.times.reserve(1);
-        let (before, began) = (counting::count(), Instant::now());
+        let (before, began) = (counting::Counting::so_far(), Instant::now());
         work();
         self.times.push(began.elapsed());
-        self.allocations = self.allocations.max(counting::count() - before);
+        self.allocations = self.allocations.max(counting::Counting::so_far() - before);
     }
 
     fn cost(mut self) -> Cost {

@@ -9,7 +9,7 @@ use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
 use twinstep_server::MatchConfig;
 use twinstep_testing::{FailureKind, Script, arena};
 
-use crate::planted::{game, sum};
+use crate::planted::{Skips, game};
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Race {
@@ -84,20 +84,6 @@ fn a_seed_is_a_run() {
     let runs: BTreeSet<String> = [run(5), run(5), run(6)].into();
     assert_eq!(runs.len(), 2, "{runs:?}");
 }
-
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct Skips {
-    shots: u32,
-    #[serde(skip)]
-    cooldown: u32,
-}
-game!(Skips, frame, _fx, me => {
-    me.cooldown = me.cooldown.saturating_sub(1);
-    if sum(frame) > 0 && me.cooldown == 0 {
-        me.shots += 1;
-        me.cooldown = 50;
-    }
-});
 
 #[test]
 fn a_field_that_serde_skips_diverges_for_who_loads_the_world() {

@@ -70,7 +70,7 @@ fn presses<S: Simulation<Input = u8>>() -> Script<S> {
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
-struct Skips {
+pub(crate) struct Skips {
     shots: u32,
     #[serde(skip)]
     cooldown: u32,
@@ -79,7 +79,7 @@ game!(Skips, frame, _fx, me => {
     me.cooldown = me.cooldown.saturating_sub(1);
     if sum(frame) > 0 && me.cooldown == 0 {
         me.shots += 1;
-        me.cooldown = 10;
+        me.cooldown = 50;
     }
 });
 

@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use macroquad::prelude::next_frame;
 use powderkeg_game::{Pad, Rules, ShowKey};
@@ -28,6 +28,7 @@ use super::stage::{StageInput, WindowStage};
 use super::studio::{ShotsError, in_window};
 use crate::feed::{Feed, Playback, ReplayClock};
 use crate::rehearsal::{Rehearsal, Setup};
+use crate::time::now;
 
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -309,14 +310,6 @@ fn quantile(times: &mut [Duration], part: f64) -> f64 {
     let last = times.len().saturating_sub(1) as f64;
     let time = times.get((last * part + 0.5) as usize);
     time.map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge: here the clock is read"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

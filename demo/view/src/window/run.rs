@@ -28,7 +28,7 @@ use super::stage::{StageInput, WindowStage};
 use crate::feed::Feed;
 use crate::stop;
 use crate::summary::Summary;
-use crate::time::unix_now;
+use crate::time::{now, unix_now};
 
 /// Frames are not shorter, where the driver does not wait for the screen: 125 a second.
 const FRAME_MIN: Duration = Duration::from_millis(8);
@@ -324,15 +324,6 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
 /// A new file in the current folder.
 fn file(stem: &str, ending: &str) -> PathBuf {
     PathBuf::from(format!("{stem}-{}.{ending}", unix_now().as_millis()))
-}
-
-/// The clock of frames.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge: here the clock is read"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]
