@@ -1,18 +1,29 @@
-//! The guide for authors: from a step to a match that runs. Each chapter is short and links to the details.
+//! The guide for authors: from a step to a match that runs. Read the chapters in their order, or come back to one.
 //!
 //! | chapter | what it answers |
 //! |---|---|
+//! | [1. Your first game](first_game) | a step, a server and a client; then two machines: keys, tickets, addresses, logs |
+//! | [2. Moving and shooting](shooting) | what the prediction does, a smooth picture, shots of others, sounds |
+//! | [3. Asking the server](asking) | chance, physics, look-ups; claims; holding back |
+//! | [4. A deterministic step](determinism) | what a step may not do, and what to use instead |
+//! | [5. Commands and lockstep](strategy) | orders that happen once; strategy games |
+//! | [6. Tests](testing) | by hand, for what would desync it, over a bad network |
+//! | [7. Reading a desync report](desync) | whose fault it is, and from the fields to the cause |
+//! | [8. Sizes and costs](costs) | what fits, what it takes, what to measure |
+//! | [9. Other genres and engines](choices) | what a fighting game or a Bevy game would choose |
+//!
+//! | to look up | |
+//! |---|---|
 //! | [The five types](#the-five-types) | what goes into a step, and what comes out |
-//! | [A deterministic step](#a-deterministic-step) | what a step may not do, and what to use instead |
 //! | [Action or strategy](#action-or-strategy) | whether clients predict |
 //! | [Policies](#policies) | what can be chosen for each match |
 //! | [One bad link](#one-bad-link) | what a policy does to the player on that link, and to the others |
 //! | [The server](#the-server) | who answers queries, who admits orders, what is kept |
 //! | [The client](#the-client) | the loop, guesses, pictures, sounds, reconnects |
-//! | [Tests](#tests) | how to test a game: by hand, for what would desync it, over a bad network |
 //!
-//! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/src/game`) is an action game
-//! with prediction. Skirmish (`demo/src/skirmish`) is a strategy game in lockstep, small enough to copy.
+//! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/game`) is an action game
+//! with prediction. Skirmish (`demo/game/src/skirmish`, drawn by `demo/examples/skirmish`) is a strategy game in
+//! lockstep, small enough to copy.
 //!
 //! # The five types
 //!
@@ -36,28 +47,6 @@
 //!
 //! A *claim* is a command that the simulation gives for a local player, in that player's own prediction ("I died"): see
 //! [`Effects::claim`]. What a player sees on its own screen then decides, within what the server's referee admits.
-//!
-//! # A deterministic step
-//!
-//! [`step`](twinstep_core::Simulation::step) is a function of the state, the rules and the frame. It reads no clock, no
-//! file, no random generator of the system and no map in hash order.
-//!
-//! | instead of | use |
-//! |---|---|
-//! | a system generator | [`Mwc`](twinstep_core::Mwc), as a part of the state, forked by [`Key`](twinstep_core::Key) |
-//! | real chance, a physics engine, a database | a query: the server answers it |
-//! | `HashMap`, `HashSet` | [`Table`](twinstep_core::Table), `BTreeMap`, or a `Vec` by index |
-//! | `f32::sin` and its kin | the crate `libm`: the same bits on every machine |
-//! | a countdown in each entity | [`Schedule`](twinstep_core::Schedule): entities that sleep cost nothing |
-//! | a shared counter for ids | [`Key`](twinstep_core::Key), derived from the cause |
-//!
-//! A file of lints for clippy bans the usual suspects, and says what to use instead: copy
-//! `tests/testing/lints/clippy.toml` beside your game. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
-//! whenever `step` changes its results.
-//!
-//! A prediction may hold an effect back while its cause is not confirmed: a bullet of another player that is only guessed
-//! should not kill ([`Frame::is_ghost`]). A step that does so must call [`Effects::withhold`], so that the tick is rebuilt
-//! when it is confirmed.
 //!
 //! # Action or strategy
 //!
@@ -187,54 +176,8 @@
 //! A desync is healed in place: the client asks the server for its world. The report names each field that differs, with
 //! both values.
 //!
-//! # Tests
-//!
-//! [`Solo`](twinstep_core::testing::Solo) steps a state by hand, with no network in sight:
-//!
-//! ```
-//! use twinstep_core::PlayerId;
-//! use twinstep_core::testing::Solo;
-//! use twinstep_core::testing::doc::Counter; // your simulation
-//!
-//! let mut game = Solo::new(Counter::default(), ());
-//! game.join(PlayerId(0)).hold(PlayerId(0), 3).step();
-//! assert_eq!(game.sim().total, 3);
-//! ```
-//!
-//! The crate `twinstep-testing` does the rest; add it to your `[dev-dependencies]`. Its page has the whole chapter, with a
-//! table of 32 planted bugs and the words in which each is found.
-//!
-//! ```text
-//! // Runs the step in a dozen ways that must agree, and names the first fault: tick, fields, kind, advice.
-//! check(Race::default(), (), Script::inputs([0, 1])).unwrap();
-//! // Four real sessions, a real match and a bad network, in virtual time: does everybody agree, is nothing lost?
-//! arena(Race::default(), (), Script::inputs([0, 1])).players(4).link("bad").seed(7).seconds(60).run().unwrap();
-//! ```
-//!
-//! A fault reads like this:
-//!
-//! ```text
-//! t11: a field of the state is lost by serde
-//!   seen: a step != the step of the same state as it came back from its bytes
-//!   sim.shots: 1 != 2
-//!   advice: remove `#[serde(skip)]`: who joins late, returns or is healed gets the state by serde; ...
-//!   again: TWINSTEP_SEED=1 TWINSTEP_TICKS=600 cargo test -p race my_game_is_sound -- --exact
-//! ```
-//!
-//! Whoever wants more than an arena offers builds a world by hand: [`Match`](crate::Match) and `twinstep_client::Session`
-//! take `now` as an argument, and [`twinstep_core::simnet`] is a bad network from a seed, so one seed is one run.
-//!
-//! A client also checks your step. With `SessionConfig::verify`, the default of debug builds, it
-//! compares each prediction that was kept with the truth, and panics with the fields that differ. Without it, it steps
-//! one confirmed tick of 64 twice, and `Event::StepFault` reports a step with two results for one frame.
-//!
-//! Look at rebuilds, not only at equality: a bad guess heals itself and shows in no comparison. On a perfect link there
-//! should be none.
-//!
 //! [`Simulation`]: twinstep_core::Simulation
 //! [`Effects::claim`]: twinstep_core::Effects::claim
-//! [`Effects::withhold`]: twinstep_core::Effects::withhold
-//! [`Frame::is_ghost`]: twinstep_core::Frame::is_ghost
 //! [`MatchConfig`]: crate::config::MatchConfig
 //! [`MatchConfig::action`]: crate::config::MatchConfig::action
 //! [`MatchConfig::strategy`]: crate::config::MatchConfig::strategy
@@ -250,3 +193,13 @@
 //! [`Spectators`]: crate::config::Spectators
 //! [`command_delay`]: crate::config::MatchConfig::command_delay
 //! [`delay_ticks`]: crate::config::MatchConfig::delay_ticks
+
+pub mod asking;
+pub mod choices;
+pub mod costs;
+pub mod desync;
+pub mod determinism;
+pub mod first_game;
+pub mod shooting;
+pub mod strategy;
+pub mod testing;

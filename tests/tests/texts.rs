@@ -1,4 +1,6 @@
-//! What can be read off the sources and documents: no world is played here.
+//! What can be read off the sources and documents, and what the tests themselves lean on: no world is played here.
 
+mod imports;
 mod seed_rows;
+mod shapes;
 mod structure;

@@ -1,0 +1,123 @@
+//! Chapter 1: your first game, from a step to two processes on two machines.
+//!
+//! # The step
+//!
+//! A game is one type with one method. Here everybody runs to the right while a button is held; who is first at 100 wins.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation, Table};
+//!
+//! #[derive(Clone, Default, Serialize, Deserialize)]
+//! struct Dash {
+//!     runners: Table<PlayerId, u32>,
+//!     winner: Option<PlayerId>,
+//! }
+//!
+//! impl Simulation for Dash {
+//!     const NAME: &'static str = "dash";
+//!     const VERSION: u32 = 1;
+//!     type Rules = ();
+//!     type Input = u8; // 1 while the button is down
+//!     type Command = Never;
+//!     type Query = Never;
+//!     type Outcome = Never;
+//!     type Cue = PlayerId; // "this one has won"
+//!
+//!     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+//!         for (player, &button) in frame.inputs() {
+//!             let runner = self.runners.get_or_insert_with(player, u32::default);
+//!             *runner += u32::from(button == 1);
+//!             if *runner == 100 && self.winner.is_none() {
+//!                 self.winner = Some(player);
+//!                 fx.cue(twinstep_core::Key::player(player, 0), player);
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! // Without any network: a hundred ticks with the button held.
+//! use twinstep_core::testing::Solo;
+//! let mut game = Solo::new(Dash::default(), ());
+//! game.join(PlayerId(0)).hold(PlayerId(0), 1).run(100);
+//! assert_eq!(game.sim().winner, Some(PlayerId(0)));
+//! ```
+//!
+//! A player appears in [`inputs`](twinstep_core::Frame::inputs) from the tick of its joining on, and is gone from it while it
+//! is cut off. [`roster`](twinstep_core::Frame::roster) says who comes and goes, for games that must know the moment.
+//!
+//! # One process
+//!
+//! `demo/examples/tiny.rs`, which the README shows, has a server and a client in one `main`. The server makes its own key,
+//! so its tickets come from [`Running::ticket`](crate::host::Running::ticket) and end with it. That is enough while you
+//! write the game.
+//!
+//! # Two processes on two machines
+//!
+//! A client needs one thing: a *ticket*. It names the player, the match and the server's addresses, and holds the secrets
+//! with which this session is encrypted. So hand it over by a safe way: your lobby over HTTPS, or a file among friends.
+//! Tickets are sealed with the server's *key*, a file that only the server (and your lobby) can read.
+//!
+//! The server's program:
+//!
+//! ```no_run
+//! # use twinstep_core::testing::doc::Counter as Dash;
+//! use twinstep_server::host::Server;
+//! use twinstep_udp::TicketKey;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Made once, read by nobody else (mode 0600), kept over restarts: what it sealed stays good.
+//! if !std::path::Path::new("dash.key").exists() {
+//!     TicketKey::generate().save("dash.key")?;
+//! }
+//! let server = Server::action(Dash::default(), ())
+//!     .players(4)
+//!     .key(TicketKey::load("dash.key")?)
+//!     .serials_file("dash.serials") // which tickets are out of date, over restarts
+//!     .public("203.0.113.7:7777".parse()?) // what players dial: the router's address, say
+//!     .listen("0.0.0.0:7777")?; // what this machine listens on
+//! for player in ["anna", "ben"] {
+//!     server.ticket(player)?.save(format!("{player}.ticket"))?;
+//! }
+//! server.run_until_stopped()?; // until SIGTERM or Ctrl-C; players are told
+//! # Ok(()) }
+//! ```
+//!
+//! The client's:
+//!
+//! ```no_run
+//! # use twinstep_core::testing::doc::Counter as Dash;
+//! use std::sync::Arc;
+//! use twinstep_client::{Client, Event, SessionConfig};
+//! use twinstep_udp::Ticket;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ticket = Ticket::load("anna.ticket")?;
+//! let config = SessionConfig::new(Arc::new(())).start(Dash::default());
+//! let mut client = Client::connect(&ticket, config)?
+//!     .keeping(|newer| newer.save("anna.ticket").is_ok()); // to return with after a crash
+//! loop {
+//!     client.advance(|_seat| 1)?; // once a drawn frame; an error says why playing is over
+//!     while let Some(event) = client.session.poll_event() {
+//!         println!("{event:?}");
+//!     }
+//!     if let Some(world) = client.session.prediction() {
+//!         println!("{}", world.sim().total); // draw it
+//!     }
+//!     std::thread::sleep(std::time::Duration::from_millis(8));
+//! }
+//! # }
+//! ```
+//!
+//! | question | answer |
+//! |---|---|
+//! | which port? | one UDP port for all matches and players; open it in the firewall, and forward it in a home router |
+//! | which addresses go into a ticket? | those of [`public`](crate::host::Server::public), up to 4, tried in order; without it the one that is listened on, which must then be a real one and not `0.0.0.0` |
+//! | how long is a ticket good? | an hour to begin with it ([`TicketIssuer::issue`](crate::host::TicketIssuer::issue) takes a life); the server hands newer ones down in play, which `keeping` stores |
+//! | may two play with one ticket? | no: the one who comes later takes the seat over |
+//! | two players at one screen? | [`ticket_for(name, 2)`](crate::host::Running::ticket_for): up to 4 seats; `advance` asks for the input of each |
+//! | which match is a ticket for? | a [`Server`](crate::host::Server) has one match, number 1. A [`Host`](crate::host::Host) has many, and whoever makes tickets numbers them in [`TicketSpec::match_id`](twinstep_udp::TicketSpec) |
+//! | where are the logs? | server and client speak through `tracing`: install any subscriber, `tracing_subscriber::fmt::init()` for one; without one nothing is printed |
+//! | why does nobody get in? | the client's error says what came (another version, another game, other rules, a full match, an old ticket); if it says that nothing came, the port or the address is wrong |
+//!
+//! Next: [what is drawn, and how shots are](super::shooting).
