@@ -9,6 +9,7 @@
 //! | [One bad link](#one-bad-link) | what a policy does to the player on that link, and to the others |
 //! | [The server](#the-server) | who answers queries, who admits orders, what is kept |
 //! | [The client](#the-client) | the loop, guesses, pictures, sounds, reconnects |
+//! | [Play alone: no server process](#play-alone-no-server-process) | single-player and tutorials, with pause and slow motion |
 //! | [Tests](#tests) | how to test a game: by hand, for what would desync it, over a bad network |
 //!
 //! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/src/game`) is an action game
@@ -187,6 +188,107 @@
 //! A desync is healed in place: the client asks the server for its world. The report names each field that differs, with
 //! both values.
 //!
+//! # Play alone: no server process
+//!
+//! Single-player, a tutorial and an author's test need no server process, no ticket and no network. [`Local`] plays the
+//! match and its players on the caller's thread. The state, the rules, the resolver and the referee are those of your
+//! server, and the session is that of your client: so the code that draws does not know the difference. This is the
+//! README's game, alone (its rules are not repeated here):
+//!
+//! ```
+//! # use std::hash::{BuildHasher, RandomState};
+//! # use std::{sync::Arc, time::Duration};
+//! # use serde::{Deserialize, Serialize};
+//! # use twinstep_client::{Session, SessionConfig};
+//! # use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
+//! # use twinstep_server::{Decision, Look, local::Local};
+//! #
+//! # #[derive(Clone, Default, Serialize, Deserialize)]
+//! # struct Race {
+//! #     pawns: Table<PlayerId, Pawn>,
+//! # }
+//! #
+//! # #[derive(Clone, Default, Serialize, Deserialize)]
+//! # struct Pawn {
+//! #     square: u32,
+//! #     throws: u32,
+//! #     pressed: bool,
+//! # }
+//! #
+//! # #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+//! # struct Moved {
+//! #     player: PlayerId,
+//! #     square: u32,
+//! # }
+//! #
+//! # impl Simulation for Race {
+//! #     const NAME: &'static str = "race";
+//! #     const VERSION: u32 = 1;
+//! #     type Rules = ();
+//! #     type Input = u8; // 1 while the button is down
+//! #     type Command = Never;
+//! #     type Query = PlayerId; // whose die?
+//! #     type Outcome = u32; // what it shows
+//! #     type Cue = Moved;
+//! #
+//! #     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+//! #         for (player, _) in frame.roster() {
+//! #             self.pawns.get_or_insert_with(player, Pawn::default);
+//! #         }
+//! #         for (key, &player, face) in frame.outcomes() {
+//! #             let pawn = self.pawns.get_mut(&player).expect("its player joined");
+//! #             pawn.square += face.unwrap_or(&0);
+//! #             let square = pawn.square;
+//! #             fx.cue(key, Moved { player, square });
+//! #         }
+//! #         for (player, &button) in frame.inputs() {
+//! #             let pawn = self.pawns.get_mut(&player).expect("its player joined");
+//! #             if button == 1 && !pawn.pressed {
+//! #                 fx.ask(Key::player(player, pawn.throws), player);
+//! #                 pawn.throws += 1;
+//! #             }
+//! #             pawn.pressed = button == 1;
+//! #         }
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let die = |_: &Look<'_, Race>, _: Key, _: &PlayerId| {
+//!     Decision::Now(RandomState::new().hash_one("die") as u32 % 6 + 1)
+//! };
+//! let config = SessionConfig::new(Arc::new(())).start(Race::default());
+//! let mut game = Local::action(Race::default(), ()).resolver(die).play(config)?;
+//! for frame in 0..300 {
+//!     let now = Duration::from_millis(16) * frame; // of your engine's clock
+//!     let button = u8::from(now.subsec_millis() < 500);
+//!     game.advance_at(now, |_client, _seat| button)?;
+//!     draw(game.session_mut(0));
+//! }
+//!
+//! /// The same for `client.session` of a networked client.
+//! fn draw(session: &mut Session<Race>) {
+//!     while let Some(event) = session.poll_cue() {
+//!         println!("{:?}", event.kind);
+//!     }
+//! }
+//! # let pawns = &game.server().world().sim().pawns;
+//! # assert!(pawns.iter().all(|(_, pawn)| pawn.throws == 5 && pawn.square >= 5));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | call | what it does |
+//! |---|---|
+//! | [`seats`](crate::local::Local::seats) | so many players at one screen |
+//! | [`join`](crate::LocalGame::join) | one more client in this process |
+//! | [`pause`](crate::LocalGame::pause), [`resume`](crate::LocalGame::resume) | nothing happens meanwhile, to the tick |
+//! | [`step`](crate::LocalGame::step) | exactly one tick of a paused game |
+//! | [`set_time_scale`](crate::LocalGame::set_time_scale) | slow motion and fast forward, 0.25 to 4 |
+//! | [`server`](crate::LocalGame::server) | the match: its world, digest and counters |
+//!
+//! A panic of your step is an error of [`advance_at`](crate::LocalGame::advance_at), with its words. A job of the resolver
+//! is done at once. A game that is only played alone takes this crate with the feature `local` alone: no tokio and no
+//! physics engine come with it.
+//!
 //! # Tests
 //!
 //! [`Solo`](twinstep_core::testing::Solo) steps a state by hand, with no network in sight:
@@ -231,6 +333,7 @@
 //! Look at rebuilds, not only at equality: a bad guess heals itself and shows in no comparison. On a perfect link there
 //! should be none.
 //!
+//! [`Local`]: crate::local::Local
 //! [`Simulation`]: twinstep_core::Simulation
 //! [`Effects::claim`]: twinstep_core::Effects::claim
 //! [`Effects::withhold`]: twinstep_core::Effects::withhold
