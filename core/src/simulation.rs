@@ -40,6 +40,11 @@ use crate::words::{Key, PlayerId, Tick};
 /// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock,
 /// no system randomness, no thread, no file, no hash-ordered map. Law **One door**: what is not
 /// deterministic is asked for by [`Effects::ask`] and comes back in a later frame.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no game",
+    label = "this type is not `Simulation`",
+    note = "implement `twinstep_core::Simulation` for the state of your game"
+)]
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The game's name, at most 32 bytes; compared in the handshake.
     const NAME: &'static str;
