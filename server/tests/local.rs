@@ -568,6 +568,8 @@ fn a_session_needs_neither_a_start_nor_a_thread() {
             session.stats().timeline.rebuilds > 10,
             "the other one is guessed wrong now and then"
         );
+        let away = session.stats().timeline.away_steps;
+        assert!(away > 10, "{away} steps of rebuilds that were handed back");
         assert_eq!(
             session.prediction().unwrap().sim(),
             session.authority().unwrap().sim()
