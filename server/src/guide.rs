@@ -56,6 +56,12 @@
 //! `tests/testing/lints/clippy.toml` beside your game. Raise [`VERSION`](twinstep_core::Simulation::VERSION)
 //! whenever `step` changes its results.
 //!
+//! How long a tick takes is no input of a step: a match may slow its ticks, and is replayed at any speed. Count in ticks; what
+//! depends on seconds takes the tick's length from the rules.
+//!
+//! After a wrong guess a client clones its authority into the prediction. A derived `Clone` allocates all lists anew then;
+//! [`clone_fields!`](twinstep_core::clone_fields) writes one that keeps their buffers.
+//!
 //! A prediction may hold an effect back while its cause is not confirmed: a bullet of another player that is only guessed
 //! should not kill ([`Frame::is_ghost`]). A step that does so must call [`Effects::withhold`], so that the tick is rebuilt
 //! when it is confirmed.
