@@ -12,6 +12,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`prelude`] | all that the rules of a game import |
 //! | [`words`], [`players`] | tick, player, key; a set of players |
 //! | [`simulation`] | the trait that a game implements, what its step is told, and what it tells |
 //! | [`frame`], [`effects`] | the same by their names, and what a frame is made of |
@@ -48,6 +49,7 @@ pub mod link;
 pub mod packet;
 pub mod perspective;
 pub mod players;
+pub mod prelude;
 mod refused;
 pub mod replay;
 pub mod rng;

@@ -12,8 +12,11 @@
 //! | [Play alone: no server process](#play-alone-no-server-process) | single-player and tutorials, with pause and slow motion |
 //! | [Tests](#tests) | how to test a game: by hand, for what would desync it, over a bad network |
 //!
-//! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/src/game`) is an action game
-//! with prediction. Skirmish (`demo/src/skirmish`) is a strategy game in lockstep, small enough to copy.
+//! Each crate has a prelude: [`twinstep_core::prelude`] for the rules of a game, `twinstep_client::prelude` and
+//! [`twinstep_server::prelude`](crate::prelude) for what is around them.
+//!
+//! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/game/src`) is an action game
+//! with prediction. Skirmish (`demo/game/src/skirmish`) is a strategy game in lockstep, small enough to copy.
 //!
 //! # The five types
 //!
@@ -87,8 +90,7 @@
 //! [`MatchConfig`] holds one enum or number for each policy. Begin with a preset and change what your game needs:
 //!
 //! ```
-//! use twinstep_server::MatchConfig;
-//! use twinstep_server::config::{Claims, TurnLength};
+//! use twinstep_server::prelude::*;
 //!
 //! let policies = MatchConfig {
 //!     turn: TurnLength::Adaptive { min: 1, max: 6 },
@@ -205,9 +207,9 @@
 //! # use std::hash::{BuildHasher, RandomState};
 //! # use std::{sync::Arc, time::Duration};
 //! # use serde::{Deserialize, Serialize};
-//! # use twinstep_client::{Session, SessionConfig};
-//! # use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
-//! # use twinstep_server::{Decision, Look, local::Local};
+//! use twinstep_client::prelude::*;
+//! use twinstep_core::prelude::*;
+//! use twinstep_server::prelude::*;
 //! #
 //! # #[derive(Clone, Default, Serialize, Deserialize)]
 //! # struct Race {

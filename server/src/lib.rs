@@ -8,6 +8,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`guide`] | **start here**: the guide for authors |
+//! | [`prelude`] | what the server of a game imports, and who plays alone |
 //! | [`game`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
@@ -50,6 +51,7 @@ mod outbox;
 pub mod peer;
 #[cfg(feature = "physics")]
 pub mod physics;
+pub mod prelude;
 mod reach;
 mod sealer;
 pub mod seat;
@@ -66,3 +68,6 @@ pub use incident::{Incident, Trouble};
 pub use local::{Local, LocalGame};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;
+/// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
+#[cfg(feature = "host")]
+pub use twinstep_udp::{SafeSerials, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};
