@@ -25,7 +25,7 @@ use twinstep_client::picture::{Poses, Smoothing, show_with};
 use twinstep_client::{Client, Reconcile, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_core::{Effects, Frame, Key, Never, Simulation};
+use twinstep_core::{Effects, Frame, Key, Never, Simulation, clone_fields};
 use twinstep_server::config::Announce;
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{SimulatedTransport, Transport};
@@ -71,20 +71,8 @@ struct Crowd {
     players: [[i32; 2]; PLAYERS],
 }
 
-impl Clone for Crowd {
-    fn clone(&self) -> Self {
-        Crowd {
-            walkers: self.walkers.clone(),
-            players: self.players,
-        }
-    }
-
-    // What derived `Clone` lacks: the buffer is used again.
-    fn clone_from(&mut self, other: &Self) {
-        self.walkers.clone_from(&other.walkers);
-        self.players = other.players;
-    }
-}
+// What derived `Clone` lacks: the buffer is used again.
+clone_fields!(Crowd { walkers, players });
 
 impl Crowd {
     fn new() -> Self {

@@ -5,7 +5,7 @@
 //! both guess that a remote player goes on holding what it held.
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_core::{Controls, Effects, Frame, Never, Simulation, clone_fields};
 
 /// Players of every measured match.
 pub(crate) const PLAYERS: usize = 4;
@@ -72,22 +72,8 @@ pub(crate) struct Blob {
     words: Vec<u64>,
 }
 
-impl Clone for Blob {
-    fn clone(&self) -> Self {
-        Blob {
-            at: self.at,
-            last: self.last,
-            words: self.words.clone(),
-        }
-    }
-
-    // What derived `Clone` lacks: the buffer is used again.
-    fn clone_from(&mut self, other: &Self) {
-        self.at = other.at;
-        self.last = other.last;
-        self.words.clone_from(&other.words);
-    }
-}
+// What derived `Clone` lacks: the buffer is used again.
+clone_fields!(Blob { at, last, words });
 
 impl Blob {
     /// `bytes` bytes of state, a multiple of 64.

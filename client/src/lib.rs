@@ -5,6 +5,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`prelude`] | what the client of a game imports |
 //! | [`client`] | the feature `udp`, on by default: transport, clock, reconnects |
 //! | [`session`] | handshake, packets, the match being played |
 //! | [`timeline`] | authority and prediction, and the one comparison that ties them |
@@ -42,6 +43,7 @@ mod packets;
 pub mod picture;
 mod playing;
 mod playout;
+pub mod prelude;
 pub mod projectile;
 #[cfg(feature = "udp")]
 mod rejoin;
@@ -59,3 +61,9 @@ pub use hooks::{Guess, OwnerResolver, Speculate};
 pub use picture::{Hidden, Poses, Show};
 pub use session::{Closed, Event, Progress, Session, SessionConfig};
 pub use timeline::{Rebuild, Reconcile};
+/// What a game that joins meets of tickets and of the way to its server; the crate `twinstep-udp` has the rest.
+#[cfg(feature = "udp")]
+pub use twinstep_udp::{
+    CloseReason, ConnectError, SimulatedTransport, Ticket, TicketError, Transport, TransportState,
+    UdpClient,
+};

@@ -12,13 +12,14 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`prelude`] | all that the rules of a game import |
 //! | [`words`], [`players`] | tick, player, key; a set of players |
 //! | [`simulation`] | the trait that a game implements, what its step is told, and what it tells |
 //! | [`frame`], [`effects`] | the same by their names, and what a frame is made of |
 //! | [`perspective`] | whose screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
-//! | [`schedule`], [`rng`], [`table`] | what deterministic games are built of |
+//! | [`schedule`], [`rng`], [`table`], [`clone_fields!`] | what deterministic games are built of |
 //! | [`digest`], [`diff`] | one number for a world, and where two differ |
 //! | [`codec`], [`wire`], [`packet`] | values, integers and packets as bytes |
 //! | [`link`], [`lane`] | acks and round trips; whole messages over packets that get lost |
@@ -34,6 +35,7 @@
 extern crate alloc;
 
 pub mod bounds;
+mod cloning;
 pub mod codec;
 pub mod company;
 pub mod diff;
@@ -47,6 +49,7 @@ pub mod link;
 pub mod packet;
 pub mod perspective;
 pub mod players;
+pub mod prelude;
 mod refused;
 pub mod replay;
 pub mod rng;

@@ -40,6 +40,11 @@ use crate::words::{Key, PlayerId, Tick};
 /// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock,
 /// no system randomness, no thread, no file, no hash-ordered map. Law **One door**: what is not
 /// deterministic is asked for by [`Effects::ask`] and comes back in a later frame.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no game",
+    label = "this type is not `Simulation`",
+    note = "implement `twinstep_core::Simulation` for the state of your game"
+)]
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The game's name, at most 32 bytes; compared in the handshake.
     const NAME: &'static str;
@@ -230,6 +235,9 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 
     /// The tick being stepped.
+    ///
+    /// How long a tick takes is not told: a match may slow all ticks for a machine that cannot keep up, and the same match
+    /// is replayed at any speed. Count in ticks; what depends on seconds takes the tick's length from the rules.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.data.tick
@@ -363,14 +371,23 @@ impl<S: Simulation> Effects<S> {
     ///
     /// At most [`ASKS_PER_TICK`] a tick and
     /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) open; what exceeds either is answered `None`
-    /// at the next tick. A key that this step has used already is dropped: keys are derived from causes,
-    /// and one cause asks once.
+    /// at the next tick. Each question has a key of its own, derived from its cause; one cause asks once.
+    ///
+    /// # Panics
+    /// In debug builds, if this step has asked under `key` already. A release build drops the second question, which gets
+    /// no answer of its own ([`asked_twice`](Effects::asked_twice)).
+    #[track_caller]
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {
             self.asks.push((key, query));
-        } else {
-            self.asked_twice.get_or_insert(key);
+            return;
         }
+        self.asked_twice.get_or_insert(key);
+        debug_assert!(
+            false,
+            "expected a key of its own for each question of a step, got {key} twice: derive it from its cause, such as \
+             a player's own counter (`Key::player`), or ask once"
+        );
     }
 
     /// Something to show or play once. See the cue ledger of the client for its life.

@@ -19,6 +19,39 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 ///
 /// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from
 /// the input that it kept. At most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes encoded.
+///
+/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls, each part of which is
+/// repeated as it says itself. `usize` is none: its width is the machine's. A type of your own takes one line:
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use twinstep_core::Controls;
+///
+/// /// A stick in steps of 1/127, and buttons as bits.
+/// #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// struct Pad {
+///     stick: [i8; 2],
+///     buttons: u8,
+/// }
+/// impl Controls for Pad {}
+///
+/// fn holds<C: Controls>() {}
+/// holds::<Pad>();
+/// holds::<([i8; 2], bool)>();
+/// ```
+///
+/// A float is none, and the compiler says what to do instead:
+///
+/// ```compile_fail
+/// # fn holds<C: twinstep_core::Controls>() {}
+/// holds::<f32>(); // quantise: ...
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a player holds",
+    label = "this type is not `Controls`",
+    note = "integers, `bool`, and arrays and tuples of these are controls; for a type of your own: `impl Controls for {Self} {{}}`",
+    note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` that counts 1/127 of a stick's way"
+)]
 pub trait Controls: Wire + Default {
     /// What is held `age_ticks` (1..) after the last known input: the server fills missing inputs with
     /// it, and clients guess with it, so that a filled tick is guessed right.
@@ -34,12 +67,82 @@ pub trait Controls: Wire + Default {
     }
 }
 
-/// Controls of a few buttons, as bits.
-impl Controls for u8 {}
+/// Controls that are held for [`INPUT_REPEAT_TICKS`] and then neutral: 0, or not pressed.
+macro_rules! plain_controls {
+    ($($held:ty),*) => {
+        $(impl Controls for $held {})*
+    };
+}
 
-/// No controls: a game that is played by commands alone.
-impl Controls for () {}
+// No controls: a game that is played by commands alone.
+plain_controls!(());
+// Buttons as bits, a stick in whole steps, one button.
+plain_controls!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, bool);
+
+/// Each element is repeated as it says itself.
+impl<T: Controls, const N: usize> Controls for [T; N]
+where
+    [T; N]: Wire + Default,
+{
+    fn repeat(&self, age_ticks: u32) -> Self {
+        self.each_ref().map(|held| held.repeat(age_ticks))
+    }
+}
+
+/// Each part is repeated as it says itself.
+macro_rules! tuple_controls {
+    ($($part:ident $at:tt),*) => {
+        impl<$($part: Controls),*> Controls for ($($part,)*) {
+            fn repeat(&self, age_ticks: u32) -> Self {
+                ($(self.$at.repeat(age_ticks),)*)
+            }
+        }
+    };
+}
+
+tuple_controls!(A 0);
+tuple_controls!(A 0, B 1);
+tuple_controls!(A 0, B 1, C 2);
+tuple_controls!(A 0, B 1, C 2, D 3);
+tuple_controls!(A 0, B 1, C 2, D 3, E 4);
+tuple_controls!(A 0, B 1, C 2, D 3, E 4, F 5);
 
 /// Fills an associated type that a game does not use: it has no values, so nothing of it can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Never {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Held for ever: a camera, for example.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    struct Camera(u16);
+
+    impl Controls for Camera {
+        fn repeat(&self, _age_ticks: u32) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn plain_controls_are_held_for_a_while_and_neutral_then() {
+        let long = INPUT_REPEAT_TICKS + 1;
+        assert_eq!((7_u8.repeat(INPUT_REPEAT_TICKS), 7_u8.repeat(long)), (7, 0));
+        assert_eq!((-7_i64).repeat(long), 0);
+        assert!(true.repeat(INPUT_REPEAT_TICKS) && !true.repeat(long));
+        let () = ().repeat(long);
+    }
+
+    #[test]
+    fn a_part_of_an_array_or_a_tuple_is_repeated_as_it_says_itself() {
+        let long = INPUT_REPEAT_TICKS + 1;
+        assert_eq!([Camera(1), Camera(2)].repeat(long), [Camera(1), Camera(2)]);
+        assert_eq!([3_i8, -3].repeat(long), [0, 0]);
+        let held = (Camera(5), [1_u8; 4], true);
+        assert_eq!(held.repeat(INPUT_REPEAT_TICKS), held);
+        assert_eq!(held.repeat(long), (Camera(5), [0; 4], false));
+        let six = (1_u8, 2_u16, 3_u32, 4_i8, true, (6_u64,));
+        assert_eq!(six.repeat(long), (0, 0, 0, 0, false, (0,)));
+    }
+}

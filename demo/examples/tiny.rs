@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Client, SessionConfig};
-use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
-use twinstep_server::{Decision, Look, host::Server};
+use twinstep_client::prelude::*;
+use twinstep_core::prelude::*;
+use twinstep_server::prelude::*;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Race {

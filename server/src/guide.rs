@@ -11,6 +11,7 @@
 //! | [7. Reading a desync report](desync) | whose fault it is, and from the fields to the cause |
 //! | [8. Sizes and costs](costs) | what fits, what it takes, what to measure |
 //! | [9. Other genres and engines](choices) | what a fighting game or a Bevy game would choose |
+//! | [10. Playing alone](alone) | no server process: single-player and tutorials, with pause and slow motion |
 //!
 //! | to look up | |
 //! |---|---|
@@ -24,6 +25,9 @@
 //! The shortest whole game is `demo/examples/tiny.rs`; the README shows it. Powderkeg (`demo/game`) is an action game
 //! with prediction. Skirmish (`demo/game/src/skirmish`, drawn by `demo/examples/skirmish`) is a strategy game in
 //! lockstep, small enough to copy.
+//!
+//! Each crate has a prelude: [`twinstep_core::prelude`] for the rules of a game, `twinstep_client::prelude` and
+//! [`twinstep_server::prelude`](crate::prelude) for what is around them.
 //!
 //! # The five types
 //!
@@ -69,8 +73,7 @@
 //! [`MatchConfig`] holds one enum or number for each policy. Begin with a preset and change what your game needs:
 //!
 //! ```
-//! use twinstep_server::MatchConfig;
-//! use twinstep_server::config::{Claims, TurnLength};
+//! use twinstep_server::prelude::*;
 //!
 //! let policies = MatchConfig {
 //!     turn: TurnLength::Adaptive { min: 1, max: 6 },
@@ -194,6 +197,7 @@
 //! [`command_delay`]: crate::config::MatchConfig::command_delay
 //! [`delay_ticks`]: crate::config::MatchConfig::delay_ticks
 
+pub mod alone;
 pub mod asking;
 pub mod choices;
 pub mod costs;

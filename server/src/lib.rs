@@ -8,21 +8,24 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`guide`] | **start here**: the guide for authors |
+//! | [`prelude`] | what the server of a game imports, and who plays alone |
 //! | [`game`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | what a game decides on the server: resolver, referee |
 //! | [`incident`] | what went wrong inside a match |
 //! | [`host`] | many matches in one process, over one UDP socket, on tokio |
+//! | [`local`] | the same match and its players in one process, without a server: to play alone, and for tests |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
-//! Two features are on by default: `host` (tokio, axum, UDP) and `physics` (rapier2d). Without them the match is left,
-//! and all that it needs to run in virtual time.
+//! Three features are on by default: `host` (tokio, axum, UDP), `physics` (rapier2d) and `local` (the client's session).
+//! Without them the match is left, and all that it needs to run in virtual time. A game that is only played locally
+//! needs `local` alone.
 //!
 //! Law **One door**: nothing nondeterministic enters the simulation but as an action of a frame. Law
 //! **Journal first**: a turn is written before anybody hears of it.
 
 #![cfg_attr(
-    not(all(feature = "host", feature = "physics")),
+    not(all(feature = "host", feature = "local", feature = "physics")),
     allow(
         rustdoc::broken_intra_doc_links,
         reason = "the guide also names what is left out"
@@ -30,6 +33,8 @@
 )]
 
 mod caught;
+#[cfg(any(feature = "host", feature = "local"))]
+mod chosen;
 pub mod config;
 mod cost;
 mod down;
@@ -40,10 +45,13 @@ pub mod hooks;
 #[cfg(feature = "host")]
 pub mod host;
 pub mod incident;
+#[cfg(feature = "local")]
+pub mod local;
 mod outbox;
 pub mod peer;
 #[cfg(feature = "physics")]
 pub mod physics;
+pub mod prelude;
 mod reach;
 mod sealer;
 pub mod seat;
@@ -56,5 +64,10 @@ pub use config::MatchConfig;
 pub use game::{Match, MatchStats};
 pub use hooks::{Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
+#[cfg(feature = "local")]
+pub use local::{Local, LocalGame};
 pub use outbox::{JobId, Output};
 pub use peer::PeerId;
+/// What a game that lets players in meets of tickets; the crate `twinstep-udp` has the rest.
+#[cfg(feature = "host")]
+pub use twinstep_udp::{SafeSerials, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec};

@@ -1,6 +1,7 @@
 //! A match as its host drives it, without sockets.
 
 mod blame;
+mod local;
 mod shares;
 mod table;
 mod worlds;

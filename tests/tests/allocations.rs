@@ -3,11 +3,15 @@
 //!
 //! The game's resolver is excluded and stated apart.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use powderkeg_game::Game;
+use twinstep_client::SessionConfig;
 use twinstep_core::journal::{Record, records};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_core::testing::doc::Counter;
+use twinstep_server::local::Local;
 use twinstep_testing::Counting;
 use twinstep_tests::powderkeg::CAMPAIGN;
 use twinstep_tests::rig::{Rig, RigConfig, Sticks};
@@ -31,6 +35,30 @@ fn rebuilding_elsewhere_allocates_nothing() {
 #[test]
 fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
     a_minute_allocates(CAMPAIGN, 40, None);
+}
+
+/// Match, session and what lies between them, in one process.
+#[test]
+fn a_frame_of_local_play_allocates_nothing() {
+    let config = SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let local = Local::action(Counter::default(), ()).seats(2);
+    let mut game = local.play(config).expect("it starts");
+    let mut now = Duration::ZERO;
+    let mut frames = |frames: u32| {
+        for n in 0..frames {
+            now += Duration::from_millis(7);
+            let held = |_, seat| (n / 50 + seat as u32) as u8;
+            game.advance_at(now, held).expect("it plays on");
+        }
+    };
+    // Until every list has its size.
+    frames(3_000);
+    let before = Counting::so_far();
+    frames(6_000);
+    assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
 }
 
 /// At most so many allocations of all clients, and none of the match.

@@ -123,7 +123,8 @@ fn crates_depend_downwards_only() {
         ("core", &core[..]),
         ("core/udp", &["core"]),
         ("client", &["core", "udp"]),
-        ("server", &["core", "udp"]),
+        // The client for `local` alone, see below.
+        ("server", &["core", "udp", "client"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         // Tests of a crate may look at its other side.
@@ -171,6 +172,14 @@ fn crates_depend_downwards_only() {
         !client.contains("twinstep-server"),
         "not even a test of the client sees the server"
     );
+    let local = ["server/src/local"];
+    assert_eq!(
+        strangers("server/src", &["twinstep_client"], &local),
+        NOBODY,
+        "the server sees the client in local play alone"
+    );
+    let server = read("server/Cargo.toml");
+    assert!(server.contains("\nlocal = [\"dep:twinstep-client\"]\n"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The tiny game, word for word, checked by the kit for authors: in the lines that its own author would write.
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
+use twinstep_core::prelude::*;
 use twinstep_testing::{Script, arena, check};
 
 // As in `demo/examples/tiny.rs`, from here...

@@ -19,13 +19,12 @@ use std::time::Duration;
 
 use clap::Parser;
 use powderkeg_game::skirmish::{Bombardier, Command, Rules, Skirmish, SkirmishBot};
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, SessionConfig};
+use twinstep_client::UdpClient;
+use twinstep_client::prelude::*;
+use twinstep_core::prelude::*;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_core::{Mwc, PlayerId, Tick};
-use twinstep_server::host::{MatchEnded, Running, Server};
-use twinstep_server::{Look, MatchConfig};
-use twinstep_udp::UdpClient;
+use twinstep_server::host::MatchEnded;
+use twinstep_server::prelude::*;
 
 /// Each client is advanced about so often: 500 times a second.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -14,9 +14,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph};
-use twinstep_client::client::Ended;
-use twinstep_client::{Client, Session};
-use twinstep_core::PlayerId;
+use twinstep_client::prelude::{Client, Ended, Session};
+use twinstep_core::prelude::PlayerId;
 
 const COLORS: [Color; 4] = [Color::Green, Color::Red, Color::Blue, Color::Yellow];
 const FRAME: Duration = Duration::from_millis(33);

@@ -59,4 +59,4 @@
 //! # assert_eq!(sprites.len(), 1);
 //! ```
 //!
-//! Back to [the overview](super).
+//! Next: [playing alone](super::alone).

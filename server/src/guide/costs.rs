@@ -40,8 +40,8 @@
 //!
 //! The world is copied by [`Clone::clone_from`] at each rebuild, and digested once a turn. So: flat `Vec`s of plain structs,
 //! indices instead of boxes, no `String`s, no trees. `#[derive(Clone)]` gives a `clone_from` that allocates anew at every
-//! rebuild; write it field by field, `self.shots.clone_from(&other.shots)`, and it reuses what is there. Level and tuning
-//! belong into the rules, which are never copied.
+//! rebuild; [`clone_fields!`](twinstep_core::clone_fields) writes one that keeps the buffers. Level and tuning belong into
+//! the rules, which are never copied.
 //!
 //! # Measured
 //!

@@ -19,6 +19,10 @@
 //! | `#[serde(skip)]` on a field of the state | who joins late gets the state without it | let it travel; or compute it anew in each step |
 //! | keys and ids from a shared counter | a wrong guess of one player shifts everybody's | [`Key::player`](twinstep_core::Key::player) and other keys made from causes |
 //!
+//! How long a tick takes is no input of a step: a match may slow its ticks, and is replayed at any speed. Count in ticks;
+//! what depends on seconds takes the tick's length from the rules. A countdown in each entity costs a write in every tick; a
+//! [`Schedule`](twinstep_core::Schedule) wakes who is due, and entities that sleep cost nothing.
+//!
 //! ```
 //! // The same direction on every machine: controls travel as whole numbers, `libm` turns them into a vector.
 //! fn direction(heading: u8) -> [f32; 2] {

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
-//! use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation, Table};
+//! use twinstep_core::prelude::*;
 //!
 //! #[derive(Clone, Default, Serialize, Deserialize)]
 //! struct Dash {
@@ -30,7 +30,7 @@
 //!             *runner += u32::from(button == 1);
 //!             if *runner == 100 && self.winner.is_none() {
 //!                 self.winner = Some(player);
-//!                 fx.cue(twinstep_core::Key::player(player, 0), player);
+//!                 fx.cue(Key::player(player, 0), player);
 //!             }
 //!         }
 //!     }
@@ -62,8 +62,7 @@
 //!
 //! ```no_run
 //! # use twinstep_core::testing::doc::Counter as Dash;
-//! use twinstep_server::host::Server;
-//! use twinstep_udp::TicketKey;
+//! use twinstep_server::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Made once, read by nobody else (mode 0600), kept over restarts: what it sealed stays good.
@@ -88,8 +87,7 @@
 //! ```no_run
 //! # use twinstep_core::testing::doc::Counter as Dash;
 //! use std::sync::Arc;
-//! use twinstep_client::{Client, Event, SessionConfig};
-//! use twinstep_udp::Ticket;
+//! use twinstep_client::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let ticket = Ticket::load("anna.ticket")?;

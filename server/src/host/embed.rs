@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
+use twinstep_core::Simulation;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::{Key as Cause, Simulation};
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;
@@ -30,9 +30,10 @@ use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
 use super::matches::Host;
 use super::taker::{Taker, take_over};
+use crate::chosen::Chosen;
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, MatchStartError};
-use crate::hooks::{Decision, Look, Referee, Resolver};
+use crate::hooks::{Referee, Resolver};
 
 mod issuer;
 mod running;
@@ -75,23 +76,6 @@ enum Keep {
 /// What is done to the match before it starts.
 type Setup<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
-/// The game's resolver, or none: then every query stays without an answer.
-struct Chosen<S: Simulation>(Option<Box<dyn Resolver<S>>>);
-
-impl<S: Simulation> Resolver<S> for Chosen<S> {
-    fn resolve(
-        &mut self,
-        look: &Look<'_, S>,
-        key: Cause,
-        query: &S::Query,
-    ) -> Decision<S::Outcome> {
-        match &mut self.0 {
-            Some(resolver) => resolver.resolve(look, key, query),
-            None => Decision::Unanswered,
-        }
-    }
-}
-
 impl<S: Simulation> Server<S> {
     /// An action game that begins from `sim`: see [`MatchConfig::action`].
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
@@ -109,7 +93,7 @@ impl<S: Simulation> Server<S> {
             config,
             sim,
             rules: rules.into(),
-            resolver: Chosen(None),
+            resolver: Chosen::default(),
             set_referee: None,
             public: Vec::new(),
             key: None,
@@ -126,7 +110,7 @@ impl<S: Simulation> Server<S> {
     /// Who answers the game's queries; without one they stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
-        self.resolver = Chosen(Some(Box::new(resolver)));
+        self.resolver = Chosen::of(resolver);
         self
     }
 

@@ -140,8 +140,7 @@ impl Kind {
             }
             Kind::Clone => "derive `Clone`, or copy every field",
             Kind::CloneFrom => {
-                "copy every field: take the other apart with `let Self { a, b, .. }` without the `..`, so that the \
-                 compiler asks for new fields"
+                "copy every field: `twinstep_core::clone_fields!` does, and the compiler asks it for new ones"
             }
             Kind::Phase => {
                 "call `fx.withhold()` in the prediction whenever its state will differ from the authority's, or do not \

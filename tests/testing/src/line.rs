@@ -102,7 +102,11 @@ impl<'r, S: Simulation> Line<'r, S> {
         let stepped = self.steps.confirmed(&mut self.world, &self.frame);
         let fx = match stepped {
             Ok(fx) => fx,
-            Err(words) => return Err(self.panicked(&words)),
+            // In debug builds the step panics at it.
+            Err(words) => match self.steps.asked_twice() {
+                Some(key) => return Err(asked_twice(tick, key)),
+                None => return Err(self.panicked(&words)),
+            },
         };
         self.cues += fx.cues().len() as u64;
         self.said.cues.clear();
@@ -110,8 +114,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         self.said.asks.clear();
         self.said.asks.extend_from_slice(fx.asks());
         if let Some(key) = fx.asked_twice() {
-            let text = format!("key {key} is asked under twice");
-            return Err(Found::new(Kind::AskedTwice, tick, text));
+            return Err(asked_twice(tick, key));
         }
         if let Err(error) = self.world.digest() {
             return Err(Found::new(Kind::Nan, tick, error.to_string()));
@@ -199,6 +202,11 @@ impl<'r, S: Simulation> Line<'r, S> {
         let world = self.world.digest().unwrap_or_default();
         (frame_digest(&self.frame), world)
     }
+}
+
+fn asked_twice(tick: Tick, key: Key) -> Found {
+    let text = format!("key {key} is asked under twice");
+    Found::new(Kind::AskedTwice, tick, text)
 }
 
 /// One number for all that a frame tells.

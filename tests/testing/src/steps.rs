@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use twinstep_core::diff::{Difference, diff};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
-use twinstep_core::{Effects, Simulation};
+use twinstep_core::{Effects, Key, Simulation};
 
 /// See the [module](self).
 pub(crate) struct Steps<'r, S: Simulation> {
@@ -30,6 +30,11 @@ impl<'r, S: Simulation> Steps<'r, S> {
     ) -> Result<&Effects<S>, String> {
         let perspective = Perspective::authority(frame.tick);
         self.step(world, frame, perspective, PlayerSet::default())
+    }
+
+    /// The key under which the last step asked twice, whether or not it went on then.
+    pub(crate) fn asked_twice(&self) -> Option<Key> {
+        self.stepper.effects().asked_twice()
     }
 
     /// Steps `world` as a client's prediction does.

@@ -16,7 +16,7 @@ mod player;
 mod shot;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::{PlayerId, Schedule, Table, Tick};
+use twinstep_core::{PlayerId, Schedule, Table, Tick, clone_fields};
 
 pub use barrel::{BARREL_RADIUS, Barrel, BarrelStage};
 pub use bullet::{BULLET_RADIUS, Bullet};
@@ -126,23 +126,7 @@ impl Game {
     }
 }
 
-/// `Clone` whose `clone_from` goes field by field, so that each list keeps its buffer; a derived one would
-/// allocate them all anew.
-macro_rules! clone_fields {
-    ($type:ident { $($field:ident),* $(,)? }) => {
-        impl Clone for $type {
-            fn clone(&self) -> Self {
-                $type { $($field: self.$field.clone()),* }
-            }
-
-            fn clone_from(&mut self, other: &Self) {
-                self.make_room(other.enemies.len());
-                $(self.$field.clone_from(&other.$field);)*
-            }
-        }
-    };
-}
-
+// Each list keeps its buffer, and has room for what its wave may bring.
 clone_fields!(Game {
     round,
     phase,
@@ -162,4 +146,4 @@ clone_fields!(Game {
     pickups,
     timers,
     seed
-});
+} first |to, from| to.make_room(from.enemies.len()));
