@@ -204,9 +204,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let played = match &mut self.state {
             State::Joining { .. } => Ok(()),
             State::Playing(playing) => {
-                let differed = playing.differs;
+                let differed = playing.divergence.since();
                 let sampled = playing.advance(now, budget, rtt, input);
-                if let Some(at) = playing.differs.filter(|_| differed.is_none()) {
+                if let Some(at) = playing.divergence.since().filter(|_| differed.is_none()) {
                     self.events.push(Event::Differs { at });
                 }
                 if let Some(fault) = playing.timeline.take_fault() {
@@ -288,7 +288,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         if let State::Playing(playing) = &mut self.state {
-            playing.evidence = None;
+            playing.divergence.forget_evidence();
         }
         self.events.push(Event::Desync(format!(
             "the authority differed at {tick}; no evidence came"

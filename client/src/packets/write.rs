@@ -295,7 +295,7 @@ fn write_rare<S: Simulation, V: Show<S>>(
     out.u8(0)?;
     let mut rare = Parts::default();
     for (part, tick) in [
-        (RareUp::Heal, playing.differs),
+        (RareUp::Heal, playing.divergence.since()),
         (RareUp::Evidence, asked_evidence),
     ] {
         if let Some(tick) = tick {

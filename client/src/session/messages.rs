@@ -48,13 +48,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 };
                 let at = world.tick();
                 playing.heal(world);
-                self.asked_evidence = playing.evidence.as_ref().map(|ours| (ours.tick(), now));
+                self.asked_evidence = playing.divergence.evidence().map(|ours| (ours.tick(), now));
                 self.events.push(Event::Healed { at });
                 self.outgoing.urge();
             }
             (message::EVIDENCE, State::Playing(playing)) => {
                 let theirs = read_world::<S>(&told.bytes);
-                if let (Some(ours), Some(theirs)) = (playing.evidence.take(), theirs) {
+                if let (Some(ours), Some(theirs)) = (playing.divergence.take_evidence(), theirs) {
                     let report = report(&ours, &theirs);
                     // A report that finds no room stays with this client.
                     let _ = self

@@ -136,7 +136,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// what is nearly right.
     #[must_use]
     pub fn differs(&self) -> Option<Tick> {
-        self.playing()?.differs
+        self.playing()?.divergence.since()
     }
 
     /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
