@@ -23,7 +23,6 @@
     )
 )]
 
-mod absence;
 pub mod announced;
 mod answers;
 #[cfg(feature = "udp")]
@@ -33,11 +32,14 @@ mod budget;
 #[cfg(feature = "udp")]
 pub mod client;
 pub mod company;
+mod contact;
 pub mod cues;
 pub mod hooks;
 mod inbox;
 mod lockstep;
+mod news;
 pub mod orders;
+mod outgoing;
 pub mod pace;
 mod packets;
 pub mod picture;
@@ -53,6 +55,7 @@ pub mod smooth;
 pub mod stats;
 mod tape;
 pub mod timeline;
+mod traffic;
 mod view;
 
 #[cfg(feature = "udp")]

@@ -27,22 +27,21 @@
 use core::time::Duration;
 
 use twinstep_core::Tick;
-use twinstep_core::bounds::{INPUT_WINDOW, input_window};
+use twinstep_core::bounds::input_window;
 
+mod clock;
+mod distance;
+mod leaps;
+mod samples;
+mod steering;
 mod way;
 
+use clock::{FREEZE, PaceClock};
+use distance::Distance;
+use leaps::{LEAP_AFTER, LEAP_TICKS, Leap, Leaps};
+use samples::Samples;
+use steering::Steering;
 use way::Way;
-
-/// Frames that take longer than this are not sampled after the fact: the input tick skips them.
-const FREEZE: Duration = Duration::from_millis(250);
-/// Errors up to this many ticks are left alone...
-const DEAD_BAND_TICKS: f64 = 0.75;
-/// ...unless steering has begun: it ends here.
-const CALM_TICKS: f64 = 0.25;
-/// An error of more ticks than this is held or jumped over: ±10 % would take more than 2 s.
-const LEAP_TICKS: f64 = 12.0;
-/// Tellings that must agree before the clock is held or jumps: a server that stumbles is no reason.
-const LEAP_AFTER: usize = 4;
 
 /// What the pace must know of the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,47 +67,22 @@ pub struct Beat {
     pub jumped: bool,
 }
 
-/// How a tick was sampled.
-#[derive(Clone, Copy)]
-struct Sampled {
-    tick: Tick,
-    /// Position minus nominal time, in ticks.
-    offset: f64,
-}
-
 /// See the [module](self). All times are durations since one arbitrary start, and never go back.
 pub struct Pace {
-    config: PaceConfig,
-    last: Duration,
-    /// Position = whole ticks + nanoseconds into the next one. Integers, so that at rate 1 nothing drifts.
-    whole: Tick,
-    nanos: u64,
+    turn_ticks: u32,
+    clock: PaceClock,
+    steering: Steering,
     /// I: all before it is sampled or skipped.
     input: Tick,
     /// Whether the next sampled tick is that of the position, whatever lies between.
     skip: bool,
-    /// All that this clock ran faster or slower than nominal, in ticks.
-    offset: f64,
-    rate: f64,
-    steering: bool,
-    hold: Duration,
-    sampled: [Option<Sampled>; INPUT_WINDOW as usize],
-    sampled_at: Duration,
-    /// The first tick since when ticks were sampled in time. A telling about an earlier one may have found it
-    /// held for long, so it says nothing of the way.
-    unbroken_from: Tick,
+    samples: Samples,
     way: Way,
-    /// Until when turns that come show how late the clock has become by waiting for them; `MAX` while it waits.
-    waited_until: Option<Duration>,
-    /// Mean of I − known when a turn arrives, while all is well.
-    reach: Option<f64>,
-    known: Tick,
     rtt: Duration,
+    distance: Distance,
     /// Since when tellings tell nothing but that the input is late.
     late_since: Option<Duration>,
-    holds: u64,
-    jumps: u64,
-    jumps_told: u64,
+    leaps: Leaps,
 }
 
 impl Pace {
@@ -119,33 +93,21 @@ impl Pace {
     /// If a tick has no length.
     #[must_use]
     pub fn start(config: PaceConfig, now: Duration, known: Tick, rtt: Duration) -> Pace {
-        assert!(!config.tick.is_zero(), "a tick has a length");
         let mut pace = Pace {
-            config,
-            last: now,
-            whole: known,
-            nanos: 0,
+            turn_ticks: config.turn_ticks,
+            clock: PaceClock::new(config.tick, now, known),
+            steering: Steering::new(),
             input: known,
             skip: false,
-            offset: 0.0,
-            rate: 1.0,
-            steering: false,
-            hold: Duration::ZERO,
-            sampled: [None; INPUT_WINDOW as usize],
-            sampled_at: now,
-            unbroken_from: known,
+            samples: Samples::new(now, known),
             way: Way::new(now),
-            waited_until: None,
-            reach: None,
-            known,
             rtt,
+            distance: Distance::new(known),
             late_since: None,
-            holds: 0,
-            jumps: 0,
-            jumps_told: 0,
+            leaps: Leaps::default(),
         };
-        pace.whole = known + (pace.reach() as u32).min(pace.window());
-        pace.input = pace.whole;
+        pace.input = known + (pace.reach() as u32).min(pace.window());
+        pace.clock = PaceClock::new(config.tick, now, pace.input);
         pace
     }
 
@@ -158,9 +120,8 @@ impl Pace {
     /// How far the clock is into the tick after the last sampled one: for interpolation, in [0, 1).
     #[must_use]
     pub fn alpha(&self) -> f32 {
-        let alpha = self.nanos as f32 / self.tick_nanos() as f32;
-        if self.whole == self.input {
-            alpha.min(1.0 - f32::EPSILON)
+        if self.clock.whole() == self.input {
+            self.clock.fraction().min(1.0 - f32::EPSILON)
         } else {
             0.0
         }
@@ -169,7 +130,11 @@ impl Pace {
     /// The rate of the clock: 0.9 ..= 1.1; 0 while it holds.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        if self.hold.is_zero() { self.rate } else { 0.0 }
+        if self.clock.is_held() {
+            0.0
+        } else {
+            self.steering.rate()
+        }
     }
 
     /// The margin aimed at, in ticks.
@@ -181,138 +146,117 @@ impl Pace {
     /// The margin that an input sampled now is expected to have at the server, in ticks.
     #[must_use]
     pub fn margin(&self) -> Option<f64> {
-        self.way.middle().map(|base| base + self.offset)
+        self.way.middle().map(|base| base + self.clock.offset())
     }
 
     /// I − known at the arrival of a turn while all is well, in ticks: measured, else estimated.
     #[must_use]
     pub fn reach(&self) -> f64 {
-        let estimate = self.ticks(self.rtt) + self.target() + f64::from(self.config.turn_ticks);
-        self.reach.unwrap_or(estimate).ceil()
+        let measured = self.distance.measured();
+        measured.unwrap_or_else(|| self.estimate()).ceil()
+    }
+
+    /// The same, estimated.
+    fn estimate(&self) -> f64 {
+        self.clock.ticks(self.rtt) + self.target() + f64::from(self.turn_ticks)
     }
 
     /// How often the clock was held because the server had stood still.
     #[must_use]
     pub fn holds(&self) -> u64 {
-        self.holds
+        self.leaps.holds()
     }
 
     /// How often the input tick jumped ahead.
     #[must_use]
     pub fn jumps(&self) -> u64 {
-        self.jumps
+        self.leaps.jumps()
     }
 
     /// Changes the length of ticks and turns (adaptive policies), at a turn's boundary.
     pub fn set_config(&mut self, config: PaceConfig) {
-        if config == self.config {
-            return;
+        if (config.tick, config.turn_ticks) != (self.clock.tick(), self.turn_ticks) {
+            self.turn_ticks = config.turn_ticks;
+            self.clock.set_tick(config.tick);
         }
-        assert!(!config.tick.is_zero(), "a tick has a length");
-        let fraction = self.nanos as f64 / self.tick_nanos() as f64;
-        self.config = config;
-        self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
     }
 
     /// The input delay grows: the input tick goes ahead at once, by ticks that repeat what is held. The
     /// margin that this adds is then given up slowly.
     pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
-        self.whole += ticks;
-        self.offset += f64::from(ticks);
+        self.clock.go_ahead(ticks);
         for ahead in 0..ticks {
-            self.note_sampled(self.input + ahead, now);
+            self.note_sampled(now, self.input + ahead);
         }
         self.input += ticks;
     }
 
     /// The input delay shrinks: the input tick stands still for a tick.
     pub fn stand(&mut self) {
-        self.hold += self.config.tick;
+        self.clock.hold(self.clock.tick());
     }
 
     /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers
     /// (≥ A), so handle what arrived before.
     pub fn advance(&mut self, now: Duration, authority: Tick, known: Tick) -> Beat {
-        let passed = now.saturating_sub(self.last);
-        self.last = self.last.max(now);
-        self.rate = self.steer(now);
-
-        let held = self.hold.min(passed);
-        self.hold -= held;
-        self.offset -= self.ticks(held);
-        let run = passed - held;
-        // After a freeze the server is just as much further: the clock goes on as if it had run.
-        let rate = if run > FREEZE { 1.0 } else { self.rate };
-        self.run(run, rate);
-
-        if known > self.known {
+        let rate = self.steer(now);
+        self.clock.run(now, rate);
+        if known > self.distance.known() {
             self.hear_of(now, known);
         }
-        if self.whole < known {
+        if self.clock.whole() < known {
             self.jump_to(known + self.reach() as u32);
         }
-
         let end_of_window = known.max(authority) + self.window();
-        if self.whole >= end_of_window {
-            // The clock waits: what it does not run it never makes up for.
-            self.offset -= self.position() - f64::from(end_of_window.0);
-            (self.whole, self.nanos) = (end_of_window, 0);
-            self.waited_until = Some(Duration::MAX);
+        if self.clock.whole() >= end_of_window {
+            self.clock.wait_at(end_of_window);
+            self.distance.note_waiting();
         }
         let cap = authority + self.window();
-        if !self.skip && self.whole - self.input > self.freeze_ticks() {
+        let whole = self.clock.whole();
+        if !self.skip && whole - self.input > self.freeze_ticks() {
             self.skip = true;
-            self.jumps += 1;
+            self.leaps.note_jump();
         }
         let end = match self.skip {
-            false => self.whole.min(cap).max(self.input),
-            true if self.whole > cap => self.input,
+            false => whole.min(cap).max(self.input),
+            true if whole > cap => self.input,
             true => {
-                self.input = self.whole;
-                self.unbroken_from = self.input;
+                self.input = whole;
+                self.samples.break_at(whole);
                 self.skip = false;
-                self.whole
+                whole
             }
         };
         let first = self.input;
         for tick in first.0..end.0 {
-            self.note_sampled(Tick(tick), now);
+            self.note_sampled(now, Tick(tick));
         }
         self.input = end;
-        let jumped = self.jumps > self.jumps_told;
-        self.jumps_told = self.jumps;
         Beat {
             first,
             end,
-            capped: self.whole >= cap,
-            jumped,
+            capped: whole >= cap,
+            jumped: self.leaps.take_jumped(),
         }
     }
 
     /// Turns came, up to `known`: measures how far I is ahead of them, or makes up for having waited for them.
     fn hear_of(&mut self, now: Duration, known: Tick) {
-        self.known = known;
-        if self.waited_until == Some(Duration::MAX) {
-            self.waited_until = Some(now + FREEZE);
-        }
-        self.waited_until = self.waited_until.filter(|until| now <= *until);
-        if self.waited_until.is_some() {
+        if self.distance.hear_of(now, known) {
             let reach = self.reach() as u32;
             let wanted = known + reach;
             // Where the window's end is near, the clock would wait there again, and nothing would be told of it.
             let has_room = reach + LEAP_TICKS as u32 <= self.window();
-            if has_room && self.whole + 1 < wanted {
+            if has_room && self.clock.whole() + 1 < wanted {
                 self.jump_to(wanted);
             }
             return;
         }
-        let reach = self.position() - f64::from(known.0);
+        let reach = self.clock.position() - f64::from(known.0);
         let well = self.way.middle().is_some() && self.error().abs() < 3.0;
-        if well && self.hold.is_zero() {
-            let mean = self
-                .reach
-                .map_or(reach, |mean| mean + (reach - mean) / 16.0);
-            self.reach = Some(mean);
+        if well && !self.clock.is_held() {
+            self.distance.note(reach);
         }
     }
 
@@ -320,12 +264,12 @@ impl Pace {
     /// count too), which was `margin` ticks above the next tick that it would seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
-        let Some(base) = self.base(now, margin, newest_held) else {
+        let Some(offset) = self.samples.offset_of(now, newest_held) else {
             self.note_late(now, margin);
             return;
         };
         self.late_since = None;
-        self.way.note(now, base);
+        self.way.note(now, f64::from(margin) - offset);
         self.leap();
     }
 
@@ -335,83 +279,58 @@ impl Pace {
         self.note_late(now, i32::MIN);
     }
 
-    /// The margin told, less the offset with which its input was sampled; `None` if that says nothing.
-    fn base(&self, now: Duration, margin: i32, newest_held: Tick) -> Option<f64> {
-        let sampled =
-            self.sampled[slot(newest_held)].filter(|sampled| sampled.tick == newest_held)?;
-        let frozen = now.saturating_sub(self.sampled_at) > FREEZE;
-        (newest_held >= self.unbroken_from && !frozen).then(|| f64::from(margin) - sampled.offset)
-    }
-
     /// After a freeze or at a start, the inputs may be too late for the server to tell more, or not even be sent, because
     /// their ticks are known to be sealed: then the known end of the turns is the best that there is to go by.
     fn note_late(&mut self, now: Duration, margin: i32) {
-        if margin >= -1 || !self.hold.is_zero() {
+        if margin >= -1 || self.clock.is_held() {
             self.late_since = None;
             return;
         }
         let since = *self.late_since.get_or_insert(now);
         if now.saturating_sub(since) > self.rtt + self.rtt / 2 + FREEZE {
-            let estimate = self.ticks(self.rtt) + self.target() + f64::from(self.config.turn_ticks);
-            self.reach = Some(self.reach().max(estimate.ceil()));
-            self.jump_to(self.known + self.reach() as u32);
+            self.distance.set(self.reach().max(self.estimate().ceil()));
+            self.jump_to(self.distance.known() + self.reach() as u32);
             self.late_since = None;
         }
     }
 
     /// Holds or jumps if the error is too large for the rate.
     fn leap(&mut self) {
-        if !self.hold.is_zero() {
+        if self.clock.is_held() {
             return;
         }
         let Some(newest) = self.way.newest(LEAP_AFTER) else {
             return;
         };
-        let (offset, target) = (self.offset, self.target());
-        let excess = || newest.iter().map(|telling| telling.base + offset - target);
-        let mean = excess().sum::<f64>() / LEAP_AFTER as f64;
-        if excess().all(|excess| excess > LEAP_TICKS) {
-            self.hold = self.config.tick.mul_f64(mean.round());
-            self.holds += 1;
-            self.waited_until = None;
-            self.unbroken_from = self.input;
-        } else if excess().all(|excess| excess < -LEAP_TICKS) && self.error() > LEAP_TICKS {
-            self.jump_to(self.whole + (-mean).round() as u32);
-        } else {
-            return;
+        let now = (self.clock.offset(), self.target());
+        match Leap::wanted(newest, now, self.error()) {
+            Some(Leap::Hold(ticks)) => {
+                self.clock.hold(self.clock.tick().mul_f64(ticks));
+                self.leaps.note_hold();
+                self.distance.forget_waiting();
+                self.samples.break_at(self.input);
+            }
+            Some(Leap::Ahead(ticks)) => self.jump_to(self.clock.whole() + ticks),
+            None => return,
         }
         // What was told before is not true of the way any more.
         self.way.forget_all_but(LEAP_AFTER);
     }
 
     fn jump_to(&mut self, tick: Tick) {
-        if tick > self.whole {
-            self.offset += f64::from(tick - self.whole);
-            self.whole = tick;
-            self.hold = Duration::ZERO;
+        if tick > self.clock.whole() {
+            self.clock.jump_to(tick);
             self.skip = true;
-            self.unbroken_from = self.input;
-            self.jumps += 1;
+            self.samples.break_at(self.input);
+            self.leaps.note_jump();
         }
     }
 
     /// The rate for the error that is left.
     fn steer(&mut self, now: Duration) -> f64 {
-        let turn = self.config.tick * self.config.turn_ticks;
+        let turn = self.clock.tick() * self.turn_ticks;
         self.way.forget_older(now, turn * 4);
-        let error = self.error();
-        self.steering = error.abs()
-            > if self.steering {
-                CALM_TICKS
-            } else {
-                DEAD_BAND_TICKS
-            };
-        if !self.steering {
-            return 1.0;
-        }
-        // 5 % from one tick to two, then up to 10 % at three.
-        let strength = error.abs().min(1.0) * 0.05 + (error.abs() - 2.0).clamp(0.0, 1.0) * 0.05;
-        1.0 + strength.copysign(error)
+        self.steering.steer(self.error())
     }
 
     /// Ticks by which the margin is too small; 0 while nothing is known.
@@ -419,53 +338,18 @@ impl Pace {
         self.margin().map_or(0.0, |margin| self.target() - margin)
     }
 
-    fn run(&mut self, passed: Duration, rate: f64) {
-        let nanos = if rate == 1.0 {
-            passed.as_nanos() as u64
-        } else {
-            (passed.as_nanos() as f64 * rate) as u64
-        };
-        self.offset += (nanos as f64 - passed.as_nanos() as f64) / self.tick_nanos() as f64;
-        let nanos = self.nanos.saturating_add(nanos);
-        self.whole += u32::try_from(nanos / self.tick_nanos()).unwrap_or(u32::MAX);
-        self.nanos = nanos % self.tick_nanos();
-    }
-
-    fn note_sampled(&mut self, tick: Tick, now: Duration) {
-        if now.saturating_sub(self.sampled_at) > FREEZE {
-            self.unbroken_from = tick;
-        }
-        self.sampled_at = now;
-        self.sampled[slot(tick)] = Some(Sampled {
-            tick,
-            offset: self.offset,
-        });
-    }
-
-    fn position(&self) -> f64 {
-        f64::from(self.whole.0) + self.nanos as f64 / self.tick_nanos() as f64
-    }
-
-    fn ticks(&self, time: Duration) -> f64 {
-        time.as_nanos() as f64 / self.tick_nanos() as f64
+    fn note_sampled(&mut self, now: Duration, tick: Tick) {
+        self.samples.note(now, tick, self.clock.offset());
     }
 
     /// How far the inputs may be ahead of the authority.
     fn window(&self) -> u32 {
-        input_window(self.config.tick)
+        input_window(self.clock.tick())
     }
 
     fn freeze_ticks(&self) -> u32 {
-        (self.ticks(FREEZE) as u32).max(1)
+        (self.clock.ticks(FREEZE) as u32).max(1)
     }
-
-    fn tick_nanos(&self) -> u64 {
-        self.config.tick.as_nanos() as u64
-    }
-}
-
-fn slot(tick: Tick) -> usize {
-    (tick.0 % INPUT_WINDOW) as usize
 }
 
 #[cfg(test)]

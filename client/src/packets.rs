@@ -56,7 +56,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (
                 State::Playing(_),
                 CloseCode::NoAcks | CloseCode::Moved | CloseCode::Restarting { .. },
-            ) => self.cut = Some(code),
+            ) => self.contact.note_cut(code),
             // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
             // has just started, and does not run the match yet; or it has a newer ticket.
             (
@@ -65,7 +65,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 | CloseCode::JoinTooSlow
                 | CloseCode::NoMatch
                 | CloseCode::Superseded,
-            ) if self.returning.is_some() => self.cut = Some(code),
+            ) if self.contact.goes_back() => self.contact.note_cut(code),
             _ => self.close(Closed::Server(code)),
         }
     }
@@ -78,9 +78,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         packet: &mut Reader<'_>,
     ) -> Result<(), WireError> {
         match &self.state {
-            State::Playing(playing) if self.returning.is_none() => {
+            State::Playing(playing) if !self.contact.goes_back() => {
                 let near = Near {
-                    next_seal: self.next_seal,
+                    next_seal: self.news.next_seal(),
                     next_turn: playing.next_turn(),
                     wanted: playing.inbox.next(),
                     orders: playing.timeline.orders(),
@@ -107,17 +107,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let told = &self.told;
         if newest {
-            self.next_seal = told.next_seal;
+            self.news
+                .note(told.next_seal, told.waiting, told.company.as_ref());
             playing.next_seal = told.next_seal;
-            self.waiting = told.waiting;
-            if let Some(company) = &told.company {
-                self.company.note(company);
-            }
             if !playing.has_come() {
                 playing.come_at(told.next_seal);
             }
             if playing.next_turn().is_none() {
-                self.needed = told.next_seal + u32::from(told.unbroken);
+                self.outgoing.needed = told.next_seal + u32::from(told.unbroken);
             }
             heed_pace(playing, now, told, self.link.rtt().unwrap_or_default());
         }

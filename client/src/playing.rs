@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{INPUT_BYTES_MAX, LEAD_MAX, input_window, lead_max};
+use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window, lead_max};
 use twinstep_core::frame::Order;
 use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::world::World;
@@ -27,23 +27,21 @@ use crate::tape::Tape;
 use crate::timeline::{Reconcile, Timeline};
 use crate::view::View;
 
+mod allowance;
+mod delay;
+mod divergence;
 mod jump;
+mod lead;
 mod measured;
 mod turns;
 
-/// Authority steps at one instant at most, however often the session is advanced then: catching up goes in bursts.
-const BURST_TICKS: u32 = 64;
+use allowance::StepAllowance;
+use delay::{DelayStep, InputDelay};
+use divergence::Divergence;
+use lead::AllowedLead;
+
 /// While a world is caught up with, an advance may take so many times its budget.
 const CATCH_UP: u32 = 4;
-/// Over budget for so long without a break in it, the lead grows by a tick an advance again.
-const CALM: Duration = Duration::from_millis(500);
-/// The input delay grows by at most so many ticks, and shrinks by one, at once...
-const DELAY_STEP_TICKS: u32 = 4;
-/// ...and so often...
-const DELAY_STEP: Duration = Duration::from_millis(500);
-/// ...but it shrinks only every so many ticks at most: for that the clock stands for a tick, and makes that up at 5 % before it does so
-/// again. With long ticks inputs would come too late otherwise, for as long as the delay shrinks.
-const DELAY_STEP_EVERY: u32 = 30;
 /// Samples whose time is remembered.
 const SAMPLES: usize = 256;
 /// A later call of `advance` than this counts as late.
@@ -65,32 +63,19 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) answers: Option<Answers<S>>,
     rules: Arc<S::Rules>,
     pub(crate) meter: Meter,
-    advanced_at: Option<Duration>,
-    /// How long the caller was away before this `advance`.
-    passed: Duration,
-    /// Steps of the authority since time last passed.
-    burst: u32,
+    allowance: StepAllowance,
     /// When news came last, for who predicts.
     news_at: Option<Duration>,
-    /// The input delay in use, on its way to the match's.
-    delay: u32,
-    delay_changed_at: Duration,
+    delay: InputDelay,
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
-    allowed_lead: u32,
-    shed_at: Duration,
-    /// Since which tick the authority differs from the server's. It goes on all the same, so that the player can: what
-    /// it shows is nearly right, and a heal comes.
-    pub(crate) differs: Option<Tick>,
+    lead: AllowedLead,
+    pub(crate) divergence: Divergence<S>,
     /// All frames before this tick are counted, or ran before this session came (`MAX`: it does not know yet when).
     counted: Tick,
     /// The server's next tick to seal, as last told.
     pub(crate) next_seal: Tick,
-    /// It differs so much that it cannot go on, or has gone on for too long.
-    pub(crate) stands: bool,
     /// What is confirmed is recorded here.
     pub(crate) tape: Option<Tape<S>>,
-    /// Our world of a tick that differed, until the server's is here to compare.
-    pub(crate) evidence: Option<World<S>>,
 }
 
 /// What a session brings into its match.
@@ -135,7 +120,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let answers = welcome.owners_answer.then(|| Answers::new(resolve));
         let read_only = rules.clone();
         let mut playing = Playing {
-            delay: u32::from(world.turn().cadence.delay_ticks),
+            delay: InputDelay::new(world.turn().cadence.delay_ticks.into()),
             timeline: match lockstep {
                 None => Timeline::new(rules, world, orders, guess, speculate, verify)
                     .reconciling(reconcile),
@@ -150,20 +135,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             view,
             pace: None,
             meter: Meter::default(),
-            advanced_at: None,
-            passed: Duration::ZERO,
-            burst: 0,
+            allowance: StepAllowance::default(),
             news_at: None,
-            delay_changed_at: Duration::ZERO,
             sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
-            allowed_lead: LEAD_MAX,
-            shed_at: Duration::ZERO,
-            differs: None,
+            lead: AllowedLead::new(),
+            divergence: Divergence::none(),
             counted: Tick(0),
             next_seal: Tick(0),
-            stands: false,
             tape: None,
-            evidence: None,
         };
         if replays {
             playing.come_at(Tick::MAX);
@@ -212,14 +191,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         rtt: Duration,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
-        let passed = self
-            .advanced_at
-            .map_or(Duration::ZERO, |at| now.saturating_sub(at));
-        self.advanced_at = Some(now);
-        self.passed = passed;
-        if !passed.is_zero() {
-            self.burst = 0;
-        }
+        self.allowance.begin(now);
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
         self.view
             .at(now, lead, self.timeline.authority().turn().cadence.tick());
@@ -236,7 +208,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.view.cues.settle(self.timeline.authority().tick());
         }
         if self.pace.is_some() {
-            self.measure(passed, target);
+            self.measure(target);
         }
         Ok(sampled)
     }
@@ -257,30 +229,25 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Shows less of the future, down to the authority, rather than fall behind.
     fn shed(&mut self, now: Duration) {
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
-        self.allowed_lead = self.allowed_lead.min(lead).saturating_sub(1 + lead / 8);
-        self.shed_at = now;
+        self.lead.shed(now, lead);
     }
 
-    /// Steps the authority through what arrived; what is left of the budget. As many ticks as time has passed cost
-    /// nothing of it, and one more, so that the authority never falls behind for good; while a world is caught up with
-    /// there is nothing else to do, and more may be used.
+    /// Steps the authority through what arrived; what is left of the budget. While a world is caught up with there is
+    /// nothing else to do, and more may be used.
     fn confirm(&mut self, now: Duration, budget: u32) -> u32 {
         let tick = self.timeline.authority().turn().cadence.tick();
-        let passed = (self.passed.as_nanos() / tick.as_nanos()).min(u128::from(BURST_TICKS));
-        let free = passed as u32 + 1;
+        let free = self.allowance.free(tick);
         let more = match self.is_catching_up() || self.is_far_behind() {
             true => budget.saturating_mul(CATCH_UP),
             false => budget,
         };
-        let burst = free
-            .saturating_add(more)
-            .min(BURST_TICKS.saturating_sub(self.burst));
+        let burst = self.allowance.left_of(free.saturating_add(more));
         for stepped in 0..burst {
             let tick = self.timeline.authority().tick();
             if !self.confirm_next() {
                 return budget.saturating_sub(stepped.saturating_sub(free));
             }
-            self.burst += 1;
+            self.allowance.note_step();
             let (sampled, at) = self.sampled_at[tick.0 as usize % SAMPLES];
             if sampled == tick {
                 self.meter.note_confirmed(now.saturating_sub(at));
@@ -292,7 +259,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Answers what own players asked, where owners do.
     fn answer(&mut self) {
         if let Some(answers) = &mut self.answers
-            && self.differs.is_none()
+            && !self.divergence.is_there()
         {
             let own = self.timeline.orders().players();
             answers.look(self.timeline.authority(), &self.rules, own);
@@ -301,16 +268,16 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
 
     /// Steps the authority by one tick; whether it could.
     fn confirm_next(&mut self) -> bool {
-        if self.stands || self.inbox.front().is_none() {
+        if self.divergence.stands() || self.inbox.front().is_none() {
             return false;
         }
         let tick = self.timeline.authority().tick();
-        if self.differs.is_none()
+        if !self.divergence.is_there()
             && let Some(theirs) = self.inbox.digest(tick)
             && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
         {
             self.note_difference(tick);
-            if self.stands {
+            if self.divergence.stands() {
                 return false;
             }
         }
@@ -334,34 +301,35 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         match self.timeline.confirm(&frame, &mut self.view) {
             Ok(()) => {
                 self.meter.commands_executed += mine as u64;
-                if let Some(tape) = self.tape.as_mut().filter(|_| self.differs.is_none()) {
+                if let Some(tape) = self.tape.as_mut().filter(|_| !self.divergence.is_there()) {
                     tape.note(&frame, self.timeline.authority());
                 }
             }
             // A frame that does not fit here fits there: the worlds have parted.
             Err(_) => {
                 self.note_difference(tick);
-                self.stands = true;
+                self.divergence.stand();
             }
         }
-        if self.differs.is_some() {
+        if self.divergence.is_there() {
             let tick = self.timeline.authority().turn().cadence.tick();
-            self.stands |= !self.inbox.keep(frame, tick);
+            if !self.inbox.keep(frame, tick) {
+                self.divergence.stand();
+            }
         } else {
             self.inbox.recycle(frame);
         }
         self.answer();
-        !self.stands
+        !self.divergence.stands()
     }
 
-    /// The authority is not the server's world of `tick`: what it is now is kept as evidence. Who plays turns out waits
-    /// there for its heal, since it would close batches for turns of another match.
+    /// The authority is not the server's world of `tick`. Who plays turns out waits there for its heal, since it would
+    /// close batches for turns of another match.
     fn note_difference(&mut self, tick: Tick) {
-        if self.differs.is_none() {
-            self.differs = Some(tick);
-            self.evidence = Some(self.timeline.authority().clone());
+        self.divergence.note(tick, self.timeline.authority());
+        if self.lockstep.is_some() {
+            self.divergence.stand();
         }
-        self.stands |= self.lockstep.is_some();
     }
 
     /// Whether all that is sealed has arrived and is stepped: the moment to begin sampling.
@@ -390,28 +358,17 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let window = input_window(config.tick);
         pace.set_config(config);
         let orders = self.timeline.orders_mut();
+        // Never beyond the window, where the server would not take it.
+        let room = authority + window - orders.next();
         let wished = u32::from(cadence.delay_ticks);
-        let step = match wished < self.delay {
-            true => DELAY_STEP.max(config.tick * DELAY_STEP_EVERY),
-            false => DELAY_STEP,
-        };
-        if wished != self.delay && now.saturating_sub(self.delay_changed_at) >= step {
-            if wished > self.delay {
-                // What is held is repeated, so that nothing on the screen waits; never beyond the window, where the
-                // server would not take it.
-                let room = authority + window - orders.next();
-                let more = (wished - self.delay).min(DELAY_STEP_TICKS).min(room);
-                if more > 0 {
-                    self.delay_changed_at = now;
-                    pace.go_ahead(now, more);
-                    (0..more).for_each(|_| orders.repeat());
-                    self.delay += more;
-                }
-            } else {
-                self.delay_changed_at = now;
-                pace.stand();
-                self.delay -= 1;
+        match self.delay.follow(now, wished, config.tick, room) {
+            DelayStep::None => {}
+            DelayStep::GoAhead(more) => {
+                // What is held is repeated, so that nothing on the screen waits.
+                pace.go_ahead(now, more);
+                (0..more).for_each(|_| orders.repeat());
             }
+            DelayStep::Stand => pace.stand(),
         }
         let beat = pace.advance(now, authority, known);
         if beat.first != orders.next() {
@@ -438,10 +395,10 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     fn predict(&mut self, now: Duration, budget: u32) -> Tick {
         let authority = self.timeline.authority().tick();
         let input = self.timeline.orders().next();
-        let wished = input.back(self.delay).max(authority);
+        let wished = input.back(self.delay.ticks()).max(authority);
         let lead_max = self.lead_max();
-        self.allowed_lead = self.allowed_lead.min(lead_max);
-        let target = wished.min(authority + self.allowed_lead);
+        self.lead.bound(lead_max);
+        let target = wished.min(authority + self.lead.ticks());
         // A correction starts from what is shown now: the end of the last tick, if a new one follows.
         let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
         self.view.alpha = if target > self.timeline.prediction().tick() {
@@ -455,13 +412,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let is_unfinished = self.timeline.is_stale() && !self.timeline.waits();
         if used == budget && (is_unfinished || reached < target) {
             self.shed(now);
-        } else if now.saturating_sub(self.shed_at) > CALM {
-            self.allowed_lead = (self.allowed_lead + 1).min(lead_max);
+        } else {
+            self.lead.grow(now, lead_max);
         }
         wished
     }
 
-    fn measure(&mut self, passed: Duration, wished: Tick) {
+    fn measure(&mut self, wished: Tick) {
+        let passed = self.allowance.passed();
         let authority = self.timeline.authority().tick();
         let reached = self.timeline.prediction().tick();
         let input = self.timeline.orders().next();
@@ -475,7 +433,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             || meter.capped && input >= authority + window
         {
             meter.stall += passed;
-        } else if wished > reached && self.allowed_lead < lead_max {
+        } else if wished > reached && self.lead.ticks() < lead_max {
             meter.shed += passed;
         }
     }
@@ -485,7 +443,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let turn = self.timeline.authority().turn().cadence;
         if let Some(at) = self.news_at.replace(now)
             && self.lockstep.is_none()
-            && now.saturating_sub(at) > turn.turn() * 2 + turn.tick() + self.passed
+            && now.saturating_sub(at) > turn.turn() * 2 + turn.tick() + self.allowance.passed()
         {
             self.meter.late_turns += 1;
         }

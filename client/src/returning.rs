@@ -21,7 +21,6 @@ use twinstep_core::packet::hello::{Basis, CloseCode, Holds, Welcome};
 use twinstep_core::packet::message;
 use twinstep_core::world::World;
 
-use crate::absence::{HeldUp, Returning};
 use crate::picture::Show;
 use crate::session::{Closed, Event, Session, State};
 
@@ -36,32 +35,30 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let now = self.reach(now);
         self.lose(now);
         self.forgo_evidence();
-        self.held_up = HeldUp::default();
+        self.contact.forget_waiting();
         match &mut self.state {
             State::Closed(_) => return,
             State::Joining { welcome, .. } => *welcome = None,
             State::Playing(playing) => {
                 self.hello.holds = playing.resumable();
-                self.needed = playing.timeline.authority().tick();
-                self.next_seal = self.needed;
-                self.returning = Some(Returning { welcome: None });
+                let at = playing.timeline.authority().tick();
+                self.outgoing.needed = at;
+                self.news.go_on_from(at);
+                self.contact.go_back();
             }
         }
         self.link = self.link.anew();
         self.lane_in = LaneReceiver::new(WORLD_BYTES_MAX);
         self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
-        self.cut = None;
-        self.sent_at = None;
-        self.send_now = true;
-        self.met_at = now;
+        self.contact.take_path(now);
+        self.outgoing.begin_anew();
     }
 
     /// The server is not heard any more, and is dialled by another path while the old one goes on being heard. One of
     /// two follows: [`recover`](Session::recover), or [`reconnect`](Session::reconnect).
     pub fn lose(&mut self, now: Duration) {
         let now = self.reach(now);
-        if self.playing().is_some() && self.absence.since.is_none() {
-            self.absence.since = Some(now);
+        if self.playing().is_some() && self.contact.lose(now) {
             self.events.push(Event::Reconnecting);
         }
     }
@@ -69,9 +66,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The server is heard again by the transport that was silent: nothing has happened.
     pub fn recover(&mut self, now: Duration) {
         let now = self.reach(now);
-        if self.absence.since.is_some() && self.returning.is_none() {
-            self.absence.end(now);
-            self.absence.silences += 1;
+        if self.contact.recover(now) {
             self.events.push(Event::Recovered);
         }
     }
@@ -79,34 +74,25 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Whether the server is lost, or the session on its way back into its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
-        self.returning.is_some() || self.absence.since.is_some()
+        self.contact.is_away()
     }
 
     /// Whether the session waits for its welcome or its world, and nothing of them came for so long.
     #[must_use]
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
-        let since = self.held_up.since;
-        since.is_some_and(|since| now.saturating_sub(since) > patience)
+        self.contact.is_held_up(now, patience)
     }
 
     /// Sees whether a world, or what leads to one, comes on. A session that never began ends without it.
     pub(crate) fn watch_loading(&mut self, now: Duration) {
-        let welcomed = match (&self.state, &self.returning) {
-            (State::Joining { welcome, .. }, _) => welcome.is_some(),
-            (State::Playing(_), Some(returning)) => returning.welcome.is_some(),
-            _ => {
-                self.held_up.since = None;
-                return;
-            }
+        let welcomed = match &self.state {
+            State::Joining { welcome, .. } => Some(welcome.is_some()),
+            State::Playing(_) => self.contact.is_welcome(),
+            State::Closed(_) => None,
         };
         let bytes = self.lane_in.progress().map_or(0, |p| p.received_bytes);
-        let has = (welcomed, bytes);
-        if self.held_up.since.is_none() || self.held_up.had != has {
-            self.held_up = HeldUp {
-                since: Some(now),
-                had: has,
-            };
-        }
+        self.contact
+            .watch(now, welcomed.map(|welcomed| (welcomed, bytes)));
         if matches!(self.state, State::Joining { .. }) && self.is_held_up(now, LOADING_PATIENCE) {
             self.close(Closed::NoWorld);
         }
@@ -116,14 +102,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// [`reconnect`](Session::reconnect).
     #[must_use]
     pub fn cut(&self) -> Option<CloseCode> {
-        self.cut
+        self.contact.cut()
     }
 
     /// When the server was heard last by a session in its match; it speaks at least ten times a second.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
-        let settled = self.playing().is_some() && self.returning.is_none();
-        settled.then(|| self.link.heard_at().unwrap_or(self.met_at))
+        let settled = self.playing().is_some() && !self.contact.goes_back();
+        settled.then(|| self.link.heard_at().unwrap_or(self.contact.met_at()))
     }
 
     /// The newest ticket that the server handed down to return with, once; the older ones are forgotten.
@@ -155,7 +141,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
         };
         let Some(welcome) = told.filter(sound) else {
-            self.malformed += 1;
+            self.traffic.note_malformed();
             return;
         };
         if u32::from(welcome.command_delay) != playing.command_delay() {
@@ -163,9 +149,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return self.close(Closed::OtherMatch);
         }
         if welcome.basis == Basis::World {
-            self.returning = Some(Returning {
-                welcome: Some(welcome),
-            });
+            self.contact.note_welcome(welcome);
             return;
         }
         if welcome.seats[..] == *seats {
@@ -174,11 +158,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let own = playing.timeline.authority().clone();
             self.begin_as(&welcome, own);
         }
-        self.returning = None;
-        self.absence.end(now);
-        self.absence.returns += 1;
-        self.met_at = now;
-        self.send_now = true;
+        self.contact.found(now);
+        self.outgoing.urge();
         self.events.push(Event::Reconnected {
             resumed: true,
             lost_ticks: 0,
@@ -187,23 +168,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The server's world, to go on from.
     pub(crate) fn go_on_from(&mut self, now: Duration, world: World<S>) {
-        let welcome = self
-            .returning
-            .take()
-            .and_then(|returning| returning.welcome);
+        let welcome = self.contact.take_welcome();
         let (State::Playing(playing), Some(welcome)) = (&mut self.state, welcome) else {
-            self.malformed += 1;
+            self.traffic.note_malformed();
             return;
         };
-        self.absence.end(now);
-        self.absence.returns += 1;
+        self.contact.found(now);
         // Turns that only this client saw, because the server lost power: they did not happen.
         let had = playing.timeline.authority().tick();
         let lost_ticks = had - world.tick();
-        self.needed = world.tick();
-        self.next_seal = world.tick();
-        self.met_at = now;
-        self.send_now = true;
+        self.outgoing.needed = world.tick();
+        self.news.go_on_from(world.tick());
+        self.outgoing.urge();
         if welcome.seats[..] == *playing.timeline.orders().seats() {
             playing.restart(&welcome, world);
         } else {

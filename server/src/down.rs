@@ -17,7 +17,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     ANNOUNCE_TICKS, FRAMES_AHEAD_MAX, GAP_PACKETS_PER_SEND_MAX, NEWS_PER_SEND_MAX,
-    PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX, REFUSALS_PER_PACKET,
+    PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX,
 };
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
@@ -31,7 +31,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use crate::config::Announce;
 use crate::history::History;
 use crate::outbox::Outbox;
-use crate::peer::{Peer, SessionStage};
+use crate::peer::{Peer, Refusal, SessionStage};
 use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames.
@@ -123,8 +123,8 @@ impl<S: Simulation> Telling<'_, S> {
     /// Sends what the session has not acknowledged, see the [module](self); `spare`: a line that seems to carry nothing is
     /// spared all but the first packet.
     pub(crate) fn tell(&mut self, peer: &mut Peer, spare: bool, out: &mut Outbox<S::Outcome>) {
-        peer.forget_heard();
-        let first = peer.wanted.max(self.history.first());
+        peer.fates.forget_heard(&peer.link);
+        let first = peer.acks.wanted().max(self.history.first());
         let head = self.packet(peer, (first, self.next), true, out);
         if head > first && !spare {
             match peer.reach.fits() {
@@ -169,7 +169,7 @@ impl<S: Simulation> Telling<'_, S> {
         let most = packets.max(PACKETS_PER_SEND_MAX - 1);
         let mut again = peer.reach.again(head, told);
         let mut left = told - head;
-        let lacking = lacking(&peer.gaps, head, told);
+        let lacking = lacking(peer.acks.gaps(), head, told);
         let most_gaps = packets + GAP_PACKETS_PER_SEND_MAX;
         for (from, to) in in_turn(&lacking, again) {
             let mut from = from;
@@ -245,15 +245,15 @@ impl<S: Simulation> Telling<'_, S> {
             parts.add(DownPart::Rare);
         }
         count(out, &mut bytes.acks);
-        if peer.acks_told_in.is_some() {
+        if peer.fates.owes_acks() {
             parts.add(DownPart::CommandAcks);
             for player in &peer.players {
                 out.varint(self.seats[player.index()].next_seq)?;
             }
         }
-        if !peer.refusals.is_empty() {
+        if !peer.fates.refusals().is_empty() {
             parts.add(DownPart::Refusals);
-            write_refusals(peer, out)?;
+            write_refusals(peer.fates.refusals(), out)?;
         }
         count(out, &mut bytes.commands);
         let mut reached = from;
@@ -274,19 +274,7 @@ impl<S: Simulation> Telling<'_, S> {
             bytes.announcements += (out.len() - at) as u64;
         }
         out.patch(0, DownKind::Play.head(parts));
-        let seq = peer.link.next_seq() - 1;
-        peer.note_telling(seq);
-        if peer.acks_told_in == Some(0) {
-            peer.acks_told_in = Some(seq);
-        }
-        for refusal in peer
-            .refusals
-            .iter_mut()
-            .take(REFUSALS_PER_PACKET)
-            .filter(|r| r.told_in == 0)
-        {
-            refusal.told_in = seq;
-        }
+        peer.fates.note_telling(peer.link.next_seq() - 1);
         peer.bytes_down += bytes;
         Ok(reached)
     }
@@ -345,6 +333,7 @@ impl<S: Simulation> Telling<'_, S> {
     /// [`SLACK_UNIT_MS`] (−128: none came), and how many batches are held.
     fn batches_held(&self, peer: &Peer, turn: u32) -> (i8, u8) {
         let slack = peer
+            .rhythm
             .slack()
             .map_or(i8::MIN, |ms| (ms / SLACK_UNIT_MS).clamp(-127, 127) as i8);
         let held = peer
@@ -515,10 +504,9 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
     behind.chain(before).filter(|(first, end)| first < end)
 }
 
-fn write_refusals(peer: &Peer, out: &mut Writer<'_>) -> Result<(), WireError> {
-    let count = peer.refusals.len().min(REFUSALS_PER_PACKET);
-    out.u8(count as u8)?;
-    for refusal in peer.refusals.iter().take(count) {
+fn write_refusals(refusals: &[Refusal], out: &mut Writer<'_>) -> Result<(), WireError> {
+    out.u8(refusals.len() as u8)?;
+    for refusal in refusals {
         out.u8(refusal.seat << 1 | u8::from(refusal.claim))?;
         out.varint(refusal.seq)?;
     }
@@ -544,7 +532,7 @@ fn lane_packet(peer: &mut Peer, now: Duration, rtt: Duration, buffer: &mut [u8])
     peer.link.write(now, &mut packet).ok()?;
     let headers = OUTER_BYTES + packet.len() as u64;
     packet.bytes(&chunk[..len]).ok()?;
-    peer.note_silent(peer.link.next_seq() - 1);
+    peer.fates.note_silent(peer.link.next_seq() - 1);
     peer.bytes_down += ByteCounts {
         packets: 1,
         headers,

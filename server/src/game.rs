@@ -293,7 +293,7 @@ impl<S: Simulation> Match<S> {
     pub fn lag(&self, peer: PeerId) -> Option<u32> {
         self.people
             .peer(peer)
-            .map(|p| self.truth.world.tick() - p.view)
+            .map(|p| self.truth.world.tick() - p.acks.view())
     }
 
     /// Sessions, whatever their stage; who dials anew while its session lives is none before it says hello.

@@ -45,7 +45,7 @@ pub(crate) struct Seen {
 }
 
 /// What a client asks for at each turn's beginning.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tempo {
     /// 0 before its first turn.
     turn_ticks: u8,
@@ -60,6 +60,7 @@ pub(crate) struct Tempo {
 }
 
 /// When a lower value may be tried.
+#[derive(Debug)]
 struct Trial {
     /// The last trouble, or change.
     quiet_since: Duration,

@@ -89,8 +89,7 @@ pub(crate) fn greeting(bytes: &[u8]) -> Result<Greeting, WireError> {
 /// Reads one packet of `peer`, whose seats are among `seats`, and does what it says.
 ///
 /// # Errors
-/// Bytes that are no packet, or one that this session may not send; session and seats are as before then, but for the
-/// count of bytes.
+/// Bytes that are no packet, or one that this session may not send; session and seats are as before then.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
@@ -98,8 +97,6 @@ pub(crate) fn read<S: Simulation>(
     said: &mut Said<S>,
     bytes: &[u8],
 ) -> Result<Asked, WireError> {
-    peer.bytes_up += bytes.len() as u64;
-    peer.packets_up += 1;
     let now = position.now;
     let mut packet = Reader::new(bytes);
     let (kind, parts) = UpKind::read(packet.u8()?)?;
@@ -109,7 +106,7 @@ pub(crate) fn read<S: Simulation>(
         return Ok(Asked::Nothing);
     }
     let near = Near {
-        wanted: peer.wanted,
+        wanted: peer.acks.wanted(),
         next: position.next,
         turn: position.turn,
         command_delay: position.command_delay,
@@ -178,20 +175,15 @@ fn heed<S: Simulation>(
     take_lane_ack(peer, now, said.lane_ack.as_ref());
     if peer.stage != SessionStage::Loading {
         heed_progress(peer, position, newest, said.wanted, said.view);
-    } else if peer.has_loaded() && said.wanted >= peer.wanted {
+    } else if peer.has_loaded() && said.wanted >= peer.acks.wanted() {
         // Whoever has not acknowledged its world has none to play on from, whatever it says.
         peer.standing.note_loaded();
         peer.enter(SessionStage::CatchingUp, now);
-        peer.wanted = said.wanted;
+        peer.acks.note_loaded(said.wanted);
     }
     if newest {
-        peer.note_pauses(said.pauses);
-        if said.gaps.is_empty() {
-            // Not all packets tell of gaps; those are filled that it has passed.
-            peer.gaps.retain(|(_, end)| *end > said.wanted);
-        } else {
-            peer.gaps = std::mem::take(&mut said.gaps);
-        }
+        peer.rhythm.note_told(said.pauses);
+        peer.acks.note_gaps(&mut said.gaps, said.wanted);
     }
     for (seat, tick, input) in &said.inputs {
         if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {
@@ -208,7 +200,7 @@ fn heed<S: Simulation>(
             }
         }
         // Said again even if nothing is new: the telling may have been lost.
-        peer.acks_told_in = Some(0);
+        peer.fates.acknowledge();
     }
     for given in said.claims.drain(..) {
         let (player, seq) = (given.player, given.seq);
@@ -229,14 +221,13 @@ fn heed<S: Simulation>(
 /// How far its client has come, and whether that is late.
 fn heed_progress(peer: &mut Peer, position: MatchPosition, newest: bool, wanted: Tick, view: Tick) {
     let now = position.now;
-    if newest && wanted > peer.wanted {
-        if now.saturating_sub(peer.progress_at) > position.turn_length * 2 + position.tick * 2 {
+    if newest && wanted > peer.acks.wanted() {
+        if peer.acks.stood_for(now) > position.turn_length * 2 + position.tick * 2 {
             peer.note_late(now);
         }
-        peer.wanted = wanted;
-        peer.progress_at = now;
+        peer.acks.note_progress(now, wanted);
     }
-    peer.view = peer.view.max(view.min(wanted));
+    peer.acks.note_view(view, wanted);
 }
 
 /// Closed batches: each seat's input for whole turns. How early the newest came steers the client's clock.
@@ -260,7 +251,7 @@ fn heed_batches<S: Simulation>(
         let ahead = i64::from(turn) - i64::from(next);
         let due = ms(position.due) + ahead * ms(position.turn_length);
         let slack = due - ms(position.now);
-        peer.note_slack(slack);
+        peer.rhythm.note_slack(slack);
         if slack < 0 {
             peer.note_late(position.now);
         }

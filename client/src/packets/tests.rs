@@ -92,7 +92,7 @@ impl Table {
             .push(message::REPORT, report)
             .unwrap();
         table.frame();
-        assert_eq!(table.session.malformed, 0);
+        assert_eq!(table.session.stats().malformed, 0);
         table
     }
 
@@ -213,8 +213,8 @@ impl Table {
             "{:?}",
             (
                 &session.link,
-                (session.next_seal, session.needed, session.waiting),
-                &session.company,
+                (session.news.next_seal(), session.outgoing.needed),
+                (session.waiting(), session.company()),
                 session.lane_out.progress(),
                 playing.inbox.next(),
                 (0..8)
@@ -295,7 +295,7 @@ fn a_session_begins_only_from_what_it_has() {
         table.send_chunk(0, message::WELCOME, &welcome);
         assert_eq!(table.session.closed(), None);
         let began = table.session.authority().map(World::tick);
-        assert_eq!(table.session.malformed, u64::from(began.is_none()));
+        assert_eq!(table.session.stats().malformed, u64::from(began.is_none()));
         began
     };
     let start = |tick| Basis::Start(Tick(tick), Cadence::DEFAULT);

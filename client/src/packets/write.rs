@@ -37,14 +37,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let written = match &self.state {
             State::Closed(_) => {
-                if self.leaving == 0 {
+                if !self.outgoing.take_goodbye() {
                     return None;
                 }
-                self.leaving -= 1;
                 self.head(now, UpKind::Leave.alone(), &mut packet, &mut bytes)
             }
             State::Joining { .. } if due => self.write_hello(now, &mut packet, &mut bytes),
-            State::Playing(_) if self.returning.is_some() => {
+            State::Playing(_) if self.contact.goes_back() => {
                 if !due {
                     return None;
                 }
@@ -57,10 +56,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             State::Joining { .. } => return None,
         };
-        self.send_now = false;
-        self.sent_at = Some(now);
+        self.outgoing.note_sent(now);
         written.ok()?;
-        self.up += bytes;
+        self.traffic.note_up(bytes);
         Some(packet.len())
     }
 
@@ -141,17 +139,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if playing.lockstep.is_none() {
             // The window is what the server takes.
             let end = orders.next().min(wanted + INPUT_WINDOW);
-            let first = self.needed.max(orders.first()).max(wanted);
+            let first = self.outgoing.needed.max(orders.first()).max(wanted);
             let written = write_newest(orders, wanted, (first, end), ORDERS_ROOM + tail, out);
             if written < end {
                 parts.add(UpPart::Inputs);
             }
-            self.older
+            self.outgoing
+                .older
                 .begin((first < written).then_some((first, written)));
         }
         count(out, &mut bytes.inputs);
-        let (commands, left) = write_commands(playing, self.commands_from, tail, out);
-        self.commands_from = left.map(|left| (left.player, left.seq));
+        let (commands, left) = write_commands(playing, self.outgoing.commands_from, tail, out);
+        self.outgoing.commands_from = left.map(|left| (left.player, left.seq));
         if commands {
             parts.add(UpPart::Commands);
         }
@@ -182,7 +181,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if now.saturating_sub(heard) > OLDER_UNHEARD {
             return None;
         }
-        let (first, end) = self.older.take(now)?;
+        let (first, end) = self.outgoing.older.take(now)?;
         // Frames that arrived meanwhile need no inputs any more.
         let wanted = self.playing()?.inbox.next();
         let first = first.max(wanted);
@@ -209,9 +208,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             out.patch(0, UpKind::Play.head(parts));
         }
         bytes.inputs += (out.len() - start) as u64;
-        self.older
+        self.outgoing
+            .older
             .leave((first < written).then_some((first, written)));
-        self.up += bytes;
+        self.traffic.note_up(bytes);
         Some(out.len())
     }
 
@@ -230,7 +230,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.head(now, UpKind::Lane.alone(), &mut packet, &mut bytes)
             .ok()?;
         packet.bytes(&chunk[..len]).ok()?;
-        self.up += bytes;
+        self.traffic.note_up(bytes);
         Some(packet.len())
     }
 }
@@ -295,7 +295,7 @@ fn write_rare<S: Simulation, V: Show<S>>(
     out.u8(0)?;
     let mut rare = Parts::default();
     for (part, tick) in [
-        (RareUp::Heal, playing.differs),
+        (RareUp::Heal, playing.divergence.since()),
         (RareUp::Evidence, asked_evidence),
     ] {
         if let Some(tick) = tick {

@@ -17,7 +17,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// Goes on from the server's world, after ours was found to differ.
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
-        (self.differs, self.stands) = (None, false);
+        self.divergence.heal();
         if !self.has_come() {
             self.come_at(at);
         }
@@ -40,7 +40,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.restart_playout();
         // Turns beyond that world may have come while it was on its way.
         if let Some(lockstep) = &mut self.lockstep {
-            let now = self.advanced_at.unwrap_or_default();
+            let now = self.allowance.now();
             for frame in self.inbox.frames() {
                 lockstep.hear(now, frame);
             }
@@ -77,7 +77,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             let turn = self.timeline.authority().turn();
             let slack = turn.cadence.turn() * lockstep.delay / 2;
-            let now = self.advanced_at.unwrap_or_default();
+            let now = self.allowance.now();
             lockstep.jump(now, turn, now + slack);
             self.timeline.orders_mut().open_turn = Some(lockstep.open_turn());
         }
@@ -95,7 +95,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
         let authority = self.timeline.authority();
         match authority.digest() {
-            Ok(digest) if self.differs.is_none() => Holds::Authority(tick, digest as u32),
+            Ok(digest) if !self.divergence.is_there() => Holds::Authority(tick, digest as u32),
             _ => Holds::Nothing,
         }
     }
@@ -109,13 +109,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn restart(&mut self, welcome: &Welcome, world: World<S>) {
         let at = world.tick();
         let went_back = at < self.timeline.authority().tick();
-        (self.differs, self.stands) = (None, false);
+        self.divergence.heal();
         if !self.has_come() {
             self.come_at(at);
         }
         self.counted = at;
         self.next_seal = at;
-        self.evidence = None;
+        self.divergence.forget_evidence();
         self.inbox.restart(at);
         self.view.jump(world.sim(), at);
         self.meter.commands_executed += self.timeline.jump(world) as u64;

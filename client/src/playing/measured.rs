@@ -45,7 +45,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             stats.margin_ticks_target = pace.target();
             stats.margin_ticks_now = pace.margin().unwrap_or_default();
             stats.rate = pace.rate();
-            stats.delay_ticks = self.delay;
+            stats.delay_ticks = self.delay.ticks();
         }
         stats.pdiff_p95 = view.picture.errors().quantile(0.95);
         stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);

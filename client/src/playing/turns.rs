@@ -7,7 +7,8 @@ use arrayvec::ArrayVec;
 use twinstep_core::bounds::{INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Simulation, codec};
 
-use super::{BURST_TICKS, InputTooLarge, Playing};
+use super::allowance::BURST_TICKS;
+use super::{InputTooLarge, Playing};
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
@@ -42,7 +43,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 };
                 lockstep.playout.start(now + wait);
             }
-            if !lockstep.playout.is_due(now) || self.stands {
+            if !lockstep.playout.is_due(now) || self.divergence.stands() {
                 break;
             }
             if begins {

@@ -26,17 +26,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (message::TICKET, State::Playing(_)) => self.ticket = Some(told.bytes.clone()),
             (message::NAMES, State::Playing(playing)) => match codec::decode_whole(&told.bytes) {
                 Ok(names) => {
-                    self.company.rename(names);
+                    let names = self.news.rename(names);
                     if let Some(tape) = &mut playing.tape {
-                        tape.rename(self.company.names());
+                        tape.rename(names);
                     }
                 }
-                Err(_) => self.malformed += 1,
+                Err(_) => self.traffic.note_malformed(),
             },
-            (message::WELCOME, State::Playing(_)) if self.returning.is_some() => {
+            (message::WELCOME, State::Playing(_)) if self.contact.goes_back() => {
                 self.welcome_back(now, codec::decode_whole(&told.bytes).ok());
             }
-            (message::WORLD, State::Playing(_)) if self.returning.is_some() => {
+            (message::WORLD, State::Playing(_)) if self.contact.goes_back() => {
                 match read_world(&told.bytes) {
                     Some(world) => self.go_on_from(now, world),
                     None => self.close(Closed::UnreadableWorld),
@@ -48,13 +48,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 };
                 let at = world.tick();
                 playing.heal(world);
-                self.asked_evidence = playing.evidence.as_ref().map(|ours| (ours.tick(), now));
+                self.asked_evidence = playing.divergence.evidence().map(|ours| (ours.tick(), now));
                 self.events.push(Event::Healed { at });
-                self.send_now = true;
+                self.outgoing.urge();
             }
             (message::EVIDENCE, State::Playing(playing)) => {
                 let theirs = read_world::<S>(&told.bytes);
-                if let (Some(ours), Some(theirs)) = (playing.evidence.take(), theirs) {
+                if let (Some(ours), Some(theirs)) = (playing.divergence.take_evidence(), theirs) {
                     let report = report(&ours, &theirs);
                     // A report that finds no room stays with this client.
                     let _ = self
@@ -64,7 +64,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 self.asked_evidence = None;
             }
-            _ => self.malformed += 1,
+            _ => self.traffic.note_malformed(),
         }
     }
 
@@ -83,7 +83,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.begin(now, told, world);
             }
             // It has no such world.
-            _ => self.malformed += 1,
+            _ => self.traffic.note_malformed(),
         }
     }
 
@@ -106,15 +106,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         self.events.push(Event::Joined(welcome.seats.to_vec()));
-        self.next_seal = world.tick();
-        self.needed = world.tick();
-        self.began_at = world.tick();
-        self.met_at = now;
+        self.news.begin(world.tick());
+        self.outgoing.needed = world.tick();
+        self.contact.begin(now);
         let mut playing = Box::new(Playing::new(welcome, world, hooks));
         playing.tape = self.tape.take();
         playing.restart_tape();
         self.state = State::Playing(playing);
-        self.send_now = true;
+        self.outgoing.urge();
     }
 }
 

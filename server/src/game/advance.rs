@@ -129,12 +129,7 @@ impl<S: Simulation> Match<S> {
     fn excuse(&mut self, slip: Duration) {
         self.noted.stats.slipped += slip;
         for peer in &mut self.people.peers {
-            peer.progress_at += slip;
-            peer.since += slip;
-            peer.asked_at += slip;
-            if let Some(since) = &mut peer.trails_since {
-                *since += slip;
-            }
+            peer.excuse(slip);
         }
         for caller in &mut self.people.callers {
             caller.since += slip;
@@ -311,7 +306,7 @@ impl<S: Simulation> Match<S> {
         let way = ticks(peer.link.rtt().unwrap_or_default()) + ticks(peer.link.jitter() * 2);
         let ahead = u32::from(self.config.command_delay) * turn;
         let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
-        (self.truth.world.tick() - peer.view).saturating_sub(ahead + turn + way + frames)
+        (self.truth.world.tick() - peer.acks.view()).saturating_sub(ahead + turn + way + frames)
     }
 
     fn trails(&self, peer: &Peer) -> bool {
@@ -326,13 +321,10 @@ impl<S: Simulation> Match<S> {
         };
         for at in 0..self.people.peers.len() {
             let trails = self.trails(&self.people.peers[at]);
-            let since = &mut self.people.peers[at].trails_since;
-            *since = trails.then(|| since.unwrap_or(now));
+            self.people.peers[at].rhythm.note_trailing(now, trails);
         }
-        while let Some(at) = self.people.peers.iter().position(|peer| {
-            peer.trails_since
-                .is_some_and(|since| now.saturating_sub(since) >= after)
-        }) {
+        let is_over = |peer: &Peer| peer.rhythm.has_trailed_for(now, after);
+        while let Some(at) = self.people.peers.iter().position(is_over) {
             self.leave(at, CloseCode::TooSlow);
         }
     }

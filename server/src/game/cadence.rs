@@ -9,21 +9,13 @@
 //! Invariant: what an identity pays does not depend on the others, and neither does what it may ask for. So however many
 //! ask, each makes ticks longer for at most as long as its own budget lasts, and nobody is refused because of another one.
 
-use twinstep_core::bounds::RTT_MAX;
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::packet::LOAD_UNITS;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
 use super::clock::WaitReason;
 use crate::peer::{Peer, SessionStage};
-use crate::tempo::Seen;
-
-/// A machine cannot keep up if it is busy with the game for this share of its time.
-const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// It has room for shorter ticks up to this share; between the two nothing changes.
-const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 
 impl<S: Simulation> Match<S> {
     /// The players whose machines or lines ask for longer ticks or turns than the others need: while there are any, the
@@ -41,7 +33,7 @@ impl<S: Simulation> Match<S> {
     }
 
     fn asks_for_more(&self, peer: &Peer) -> bool {
-        peer.stage == SessionStage::Playing && !peer.tempo.excess(&self.config).is_zero()
+        peer.stage == SessionStage::Playing && !peer.rhythm.excess(&self.config).is_zero()
     }
 
     /// How the turn that begins now is clocked.
@@ -51,29 +43,19 @@ impl<S: Simulation> Match<S> {
         let budget = self.patience();
         let mut cadence = self.config.cadence();
         for peer in &mut self.people.peers {
-            let pauses = std::mem::take(&mut peer.pauses);
             if peer.stage != SessionStage::Playing || peer.is_spectator() {
+                peer.rhythm.forget_pauses();
                 continue;
             }
             let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
             if self.config.command_delay == 0 && peer.players.iter().any(fills) {
                 peer.note_late(now);
             }
-            let excess = peer.tempo.excess(&self.config);
+            let excess = peer.rhythm.excess(&self.config);
             peer.standing.slowed.add(now, excess, budget.window);
             let is_spent = peer.standing.slowed.spent(now, budget.window) >= budget.spent_max;
-            if is_spent {
-                peer.tempo.relax();
-            }
-            // What a client tells of itself counts only where this server has seen lately that it is late.
-            let is_heeded = !is_spent && peer.is_late(now);
-            let seen = Seen {
-                pauses: if is_heeded { pauses } else { 0 },
-                rtt: peer.link.rtt().unwrap_or_default().min(RTT_MAX),
-                slow: is_heeded && peer.load >= LOAD_SLOW,
-                roomy: !is_heeded || peer.load <= LOAD_ROOMY,
-            };
-            let asked = peer.tempo.decide(now, &self.config, last, seen);
+            let rtt = peer.link.rtt().unwrap_or_default();
+            let asked = peer.rhythm.ask(now, &self.config, last, rtt, is_spent);
             cadence.turn_ticks = cadence.turn_ticks.max(asked.turn_ticks);
             cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
         }
@@ -89,7 +71,7 @@ impl<S: Simulation> Match<S> {
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
         for peer in self.people.peers.iter_mut().filter(is_missing) {
-            peer.pauses = peer.pauses.max(1);
+            peer.rhythm.note_waited_for();
         }
     }
 }

@@ -91,23 +91,23 @@ impl<S: Simulation> Match<S> {
                 .min(RTT_MAX)
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
-            if peer.wanted >= next.min(told) {
+            if peer.acks.wanted() >= next.min(told) {
                 // There is nothing that it could acknowledge.
-                peer.progress_at = now;
+                peer.acks.forgive(now);
             }
             // Who predicts steps what arrives as fast as its machine can, so its authority must be near too. Who plays
             // turns out shows them later on purpose.
             let has_come_to = match self.config.command_delay {
-                0 if !peer.is_spectator() => peer.view,
-                _ => peer.wanted,
+                0 if !peer.is_spectator() => peer.acks.view(),
+                _ => peer.acks.wanted(),
             };
             let near = 2 * turn_ticks + near_ticks + rtt_ticks.ceil() as u32;
             let waited = now.saturating_sub(peer.since);
-            let stuck = now.saturating_sub(peer.progress_at) > ACK_CLOSE_AFTER;
+            let stuck = peer.acks.stood_for(now) > ACK_CLOSE_AFTER;
             let verdict = match peer.stage {
                 // Waiting for a place does not count, as long as it is asked for.
                 SessionStage::Greeting => {
-                    let silent = now.saturating_sub(peer.asked_at.max(peer.since));
+                    let silent = now.saturating_sub(peer.request.at().max(peer.since));
                     (silent > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
                 }
                 SessionStage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
@@ -131,7 +131,7 @@ impl<S: Simulation> Match<S> {
             };
             let (id, behind) = (
                 self.people.peers[at].id,
-                self.people.peers[at].wanted < oldest,
+                self.people.peers[at].acks.wanted() < oldest,
             );
             if behind
                 && matches!(

@@ -19,7 +19,7 @@ use twinstep_core::{Simulation, Tick};
 use super::Match;
 use super::fold::{Folded, Unfolded};
 use crate::incident::{Incident, Trouble};
-use crate::peer::PeerId;
+use crate::peer::{PeerId, Verdict};
 
 impl<S: Simulation> Match<S> {
     /// The rules, and the handshake that a journal of this match must fit: for [`Folded::of`].
@@ -57,13 +57,14 @@ impl<S: Simulation> Match<S> {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;
         };
-        peer.server_at_fault |= differs;
-        peer.step_impure |= impure;
+        peer.inquiry.judge(Verdict {
+            server_at_fault: differs,
+            step_impure: impure,
+        });
         if let Ok(folded) = folded
             && folded.tick == tick
-            && (differs || peer.evidence.is_none())
         {
-            peer.evidence = Some((tick, folded.world));
+            peer.inquiry.correct(tick, folded.world, differs);
         }
     }
 

@@ -32,11 +32,12 @@ impl<S: Simulation> Match<S> {
         // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
         let began = self.truth.world.turn().began;
         let shown = self.truth.history.world(tick).filter(|_| tick <= began);
-        self.people.peers[at].evidence = shown.and_then(|world| {
+        let evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
             Some((tick, Arc::from(bytes)))
         });
+        self.people.peers[at].inquiry.begin(evidence);
     }
 
     /// Sends the current world to a client that cannot go on from frames, if it may have one now.
@@ -65,11 +66,10 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn show_evidence(&mut self, at: usize, tick: Tick) {
         let peer = &mut self.people.peers[at];
-        if let Some((kept, world)) = peer.evidence.take_if(|(kept, _)| *kept == tick) {
-            debug_assert_eq!(kept, tick);
-            if peer.lane_out.push(message::EVIDENCE, world).is_ok() {
-                peer.reports_due += 1;
-            }
+        if let Some(world) = peer.inquiry.take_evidence(tick)
+            && peer.lane_out.push(message::EVIDENCE, world).is_ok()
+        {
+            peer.inquiry.expect_report();
         }
     }
 }

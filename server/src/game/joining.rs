@@ -87,7 +87,7 @@ impl<S: Simulation> Match<S> {
             let name = hello.names.get(n).copied().unwrap_or_default();
             self.company.wish(*player, name);
         }
-        peer.needs_world = needs_world;
+        peer.request.grant(needs_world);
         self.noted.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.standing.may_be_excused(now) {
             // It is back before it was dropped, and its first input is on its way: nobody needs to hear of it.
@@ -109,8 +109,7 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].awaited_from = number;
         }
         peer.enter(SessionStage::Loading, now);
-        peer.wanted = from;
-        peer.view = from;
+        peer.acks.begin(from);
     }
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.
@@ -154,7 +153,7 @@ impl<S: Simulation> Match<S> {
     ) -> Option<Begins> {
         let returns = self.returns(at, basis);
         let peer = &mut self.people.peers[at];
-        peer.asked_at = now;
+        peer.request.ask(now);
         (returns || peer.standing.may_join(now)).then_some(Begins {
             at,
             basis,
@@ -189,8 +188,7 @@ impl<S: Simulation> Match<S> {
     /// to who waits.
     fn take_place(&mut self, now: Duration, at: usize) -> Option<usize> {
         let peer = &mut self.people.peers[at];
-        peer.asked_since.get_or_insert(now);
-        peer.asked_at = now;
+        peer.request.ask_for_world(now);
         // Nobody who comes to play waits for those who come to watch.
         let (id, watches) = (peer.id, peer.is_spectator());
         let places = if watches {
@@ -204,15 +202,13 @@ impl<S: Simulation> Match<S> {
         }
         let asks = |p: &Peer| {
             p.stage == SessionStage::Greeting
-                && now.saturating_sub(p.asked_at) < ASKS_AGAIN
+                && now.saturating_sub(p.request.at()) < ASKS_AGAIN
                 && p.standing.could_join(now)
         };
-        let (mine, peers) = (
-            self.people.peers[at].asked_since,
-            self.people.peers.iter().filter(alike),
-        );
+        let mine = &self.people.peers[at].request;
+        let peers = self.people.peers.iter().filter(alike);
         let before = peers
-            .filter(|p| asks(p) && p.asked_since.is_some_and(|since| Some(since) < mine))
+            .filter(|p| asks(p) && p.request.is_before(mine))
             .count();
         let loads = |game: &Self| {
             let peers = game.people.peers.iter().filter(alike);

@@ -24,7 +24,7 @@ use super::ended::{KEPT, MOVED, is_resumable};
 use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
-use crate::peer::{Peer, PeerId, SessionStage};
+use crate::peer::{Peer, PeerId, SessionStage, Verdict};
 use crate::up;
 use crate::up::Asked;
 
@@ -77,8 +77,8 @@ impl<S: Simulation> Match<S> {
             seat.expect_gaps();
         }
         let standing = self.people.standings.take(identity, seats == 0);
-        let mut joined = Peer::new(peer, identity.to_owned(), players, standing, now);
-        joined.came_by = came_by;
+        let who = (identity.to_owned(), came_by);
+        let joined = Peer::new(peer, who, players, standing, now);
         self.people.peers.push(joined);
         Ok(())
     }
@@ -328,7 +328,7 @@ impl<S: Simulation> Match<S> {
             return;
         };
         for player in &self.people.peers[at].players {
-            self.people.views[player.index()] = self.people.peers[at].view;
+            self.people.views[player.index()] = self.people.peers[at].acks.view();
         }
         let players = self.people.peers[at].players.clone();
         while let Ok(Some(told)) = self.people.peers[at].lane_in.poll_message() {
@@ -339,18 +339,21 @@ impl<S: Simulation> Match<S> {
             let peer = &mut self.people.peers[at];
             let is_due = told.kind == message::REPORT
                 && told.bytes.len() <= REPORT_BYTES_MAX
-                && peer.reports_due > 0;
-            peer.reports_due -= u32::from(is_due);
+                && peer.inquiry.take_report();
             if !is_due || !self.noted.reports.has_room() {
                 self.noted.stats.reports_dropped += 1;
                 continue;
             }
             let text = String::from_utf8_lossy(&told.bytes);
+            let Verdict {
+                server_at_fault,
+                step_impure,
+            } = peer.inquiry.verdict();
             self.noted.reports.push(Report {
                 peer: peer.id,
                 text: plain(&text).to_string(),
-                server_at_fault: peer.server_at_fault,
-                step_impure: peer.step_impure,
+                server_at_fault,
+                step_impure,
             });
         }
         for player in players {

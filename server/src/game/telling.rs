@@ -40,9 +40,9 @@ impl<S: Simulation> Match<S> {
                 continue;
             }
             let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
-            let slow = now.saturating_sub(peer.progress_at) > ACK_SLOW_AFTER;
+            let slow = peer.acks.stood_for(now) > ACK_SLOW_AFTER;
             if delay == 0 || !peer.is_spectator() {
-                let quiet = slow || again && peer.wanted >= newest;
+                let quiet = slow || again && peer.acks.wanted() >= newest;
                 if !quiet || silent {
                     telling.next = newest;
                     telling.sealing = sealing;

@@ -74,7 +74,7 @@ impl<S: Simulation> Match<S> {
             .people
             .serials
             .safe(&peer.identity, peer.is_spectator());
-        safe.max(peer.came_by).max(peer.handed.last().copied())
+        safe.max(peer.tickets.newest())
     }
 
     /// Gives a session a ticket to return with, as [`Output::Ticket`](crate::outbox::Output::Ticket) asked for, and its
@@ -83,29 +83,23 @@ impl<S: Simulation> Match<S> {
         if let Some(peer) = self.people.peer_mut(peer) {
             // One that finds no room is followed by another.
             if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
-                if peer.handed.is_full() {
-                    peer.handed.remove(0);
-                }
-                peer.handed.push(serial);
+                peer.tickets.note_handed(serial);
             }
         }
     }
 
     /// A session plays: the ticket that it came by is safe.
     pub(super) fn note_used(&mut self, at: usize) {
-        if let Some(serial) = self.people.peers[at].came_by {
+        if let Some(serial) = self.people.peers[at].tickets.came_by() {
             self.note_safe(at, serial);
         }
     }
 
-    /// A client says that it stored a ticket where a new process of it finds it. Only what it was handed counts: it
-    /// could lock itself out by anything else, and have each number between written down.
+    /// A client says that it stored a ticket where a new process of it finds it. Only what it was handed counts.
     pub(super) fn note_stored(&mut self, at: usize, told: &[u8]) {
         let serial = told.try_into().map(u64::from_le_bytes);
-        let handed = &mut self.people.peers[at].handed;
-        match serial.map(|serial| (serial, handed.contains(&serial))) {
-            Ok((serial, true)) => {
-                handed.retain(|handed| *handed > serial);
+        match serial {
+            Ok(serial) if self.people.peers[at].tickets.note_stored(serial) => {
                 self.note_safe(at, serial);
             }
             _ => self.noted.stats.malformed += 1,

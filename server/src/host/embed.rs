@@ -11,12 +11,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
@@ -29,7 +29,7 @@ use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
 use super::matches::Host;
-use super::taker::{Taker, take_over};
+use super::taker::{HandedOver, Taker, take_over};
 use crate::chosen::Chosen;
 use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, MatchStartError};
@@ -71,6 +71,14 @@ enum Keep {
     Resume(PathBuf),
     /// The one that the process with this admin port hands over.
     TakeOver(SocketAddr),
+}
+
+/// What the match begins from.
+enum Origin {
+    /// What the author gave; a journal is kept in a new file, if in any.
+    New(Option<PathBuf>),
+    /// The end of this journal, which goes on.
+    Journal(PathBuf),
 }
 
 /// What is done to the match before it starts.
@@ -267,55 +275,31 @@ impl<S: Simulation> Server<S> {
             admin_token: self.admin_token,
             ..HostConfig::new(S::NAME, listen, key.clone())
         };
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("twinstep-server")
-            .enable_all()
-            .build()
-            .map_err(HostError::Threads)?;
-        let mut stopped_unix_ms = None;
-        let keep = match self.journal {
+        let runtime = threads()?;
+        let (origin, stopped_unix_ms) = match self.journal {
+            None => (Origin::New(None), None),
+            Some(Keep::New(path)) => (Origin::New(Some(path)), None),
+            Some(Keep::Resume(path)) => (Origin::Journal(path), None),
             Some(Keep::TakeOver(other)) => {
                 host.public = public_of(socket.local_addr().unwrap_or(listen), host.public);
                 // The other process stops what it hands over: a server that cannot start takes nothing over.
                 host.rehearse(&host.public)?;
                 let hello =
                     Hello::of::<S>(&self.rules, &config.build).map_err(MatchStartError::from)?;
-                let mut taker = Taker::new(&hello, &config).only(MATCH);
-                taker.door = socket.local_addr().ok().map(on_this_machine);
-                let token = host.admin_token.as_deref();
-                let token = token.ok_or(HostError::NoToken(other))?;
-                let door = Doorkeeper::at(&socket, S::NAME).map_err(HostError::Threads)?;
-                let drained = take_over(other, &host.public, &taker, token)?;
-                drop(door);
-                let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
-                let stays = drained.stays.into_iter().find(|kept| kept.id == MATCH);
-                let moved = moved.ok_or_else(|| match stays {
-                    Some(kept) => AdminError::Refused {
-                        address: other,
-                        said: format!("match {MATCH} is not handed over: {}", kept.why),
-                    }
-                    .into(),
-                    None => HostError::NothingToTakeOver(other),
-                })?;
-                stopped_unix_ms = Some(moved.stopped_unix_ms);
-                Some(Keep::Resume(moved.journal))
+                let taker = Taker::new(&hello, &config).only(MATCH);
+                let handed = fetch::<S>(other, taker, &socket, &host)?;
+                let stopped = handed.stopped_unix_ms;
+                (Origin::Journal(handed.journal), Some(stopped))
             }
-            keep => keep,
         };
-        let (mut game, resumed, new) = match keep {
-            Some(Keep::TakeOver(_)) => unreachable!("it became a journal above"),
-            Some(Keep::Resume(path)) => {
+        let (mut game, resumed, new) = match origin {
+            Origin::Journal(path) => {
                 let (game, journal) = Journal::resume(path, config, self.rules, self.resolver)?;
                 (game, Some(journal), None)
             }
-            Some(Keep::New(path)) => {
+            Origin::New(path) => {
                 let game = Match::new(config, self.sim, self.rules, self.resolver)?;
-                (game, None, Some(path))
-            }
-            None => {
-                let game = Match::new(config, self.sim, self.rules, self.resolver)?;
-                (game, None, None)
+                (game, None, path)
             }
         };
         if let Some(set) = self.set_referee {
@@ -343,6 +327,42 @@ impl<S: Simulation> Server<S> {
             runtime: Some(runtime),
         })
     }
+}
+
+/// The threads of a server that brings its own.
+fn threads() -> Result<Runtime, HostError> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("twinstep-server")
+        .enable_all()
+        .build()
+        .map_err(HostError::Threads)
+}
+
+/// Has the process with the admin port `other` hand its match over to the server on this socket, which answers at the
+/// door until then.
+fn fetch<S: Simulation>(
+    other: SocketAddr,
+    mut taker: Taker,
+    socket: &UdpSocket,
+    host: &HostConfig,
+) -> Result<HandedOver, HostError> {
+    taker.door = socket.local_addr().ok().map(on_this_machine);
+    let token = host.admin_token.as_deref();
+    let token = token.ok_or(HostError::NoToken(other))?;
+    let door = Doorkeeper::at(socket, S::NAME).map_err(HostError::Threads)?;
+    let drained = take_over(other, &host.public, &taker, token)?;
+    drop(door);
+    let moved = drained.moved.into_iter().find(|moved| moved.id == MATCH);
+    let stays = drained.stays.into_iter().find(|kept| kept.id == MATCH);
+    moved.ok_or_else(|| match stays {
+        Some(kept) => AdminError::Refused {
+            address: other,
+            said: format!("match {MATCH} is not handed over: {}", kept.why),
+        }
+        .into(),
+        None => HostError::NothingToTakeOver(other),
+    })
 }
 
 /// Where a socket can be reached from its own machine.

@@ -23,7 +23,7 @@ use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, public_of};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
-use super::io::{self, ToIo};
+use super::io::{self, FromIo, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
@@ -233,30 +233,17 @@ impl Host {
                 .iter()
                 .map(|(name, watches, at)| (&**name, *watches, *at)),
         );
-        let path = journal.as_ref().map(|journal| journal.path().to_owned());
-        let beside = path.as_ref().and_then(|path| path.parent());
-        let files = IncidentFiles {
-            id,
-            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
-            journal: path,
-            about: format!("{} version {}", S::NAME, S::VERSION),
-            told: Arc::default(),
-        };
-        let (hear, heard) = mpsc::channel(HEARD_MAX);
+        let files = self.incident_files::<S>(id, journal.as_ref());
+        let heard = self.open_line(id, serials_of(id, &game)).await?;
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
-        let safe = game.safe_serials().map(|(identity, watches, serial)| {
-            let of = SerialOf {
-                match_id: id,
-                watches,
-                identity: identity.to_owned(),
-            };
-            (of, serial)
-        });
-        let opens = ToIo::Open(id, hear, safe.collect());
-        let opened = self.told.send(opens).await;
-        opened.map_err(|_| HostError::Stopped)?;
-        let pulse = Arc::new(Pulse::default());
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
+        let pulse = Arc::new(Pulse::default());
+        let config = game.config();
+        let listed = ListedMatch {
+            pulse: pulse.clone(),
+            moves: move_to,
+            needs: Taker::new(&game.origin().1, config).with_delay(config.command_delay),
+        };
         let ends = Ends {
             clock: self.clock,
             heard,
@@ -267,35 +254,22 @@ impl Host {
             moves,
             back_after: self.back_after,
         };
-        let tickets = RejoinTickets {
-            key: self.key.clone(),
-            game: self.game.clone(),
-            match_id: id,
-            servers: self.public.clone(),
-        };
         let tick = game.world().tick().0;
-        let config = game.config();
-        let needs = Taker::new(&game.origin().1, config).with_delay(config.command_delay);
         let runner = Runner::new(
             id,
             game,
             journal,
-            tickets,
+            self.rejoin_tickets(id),
             self.serials.clone(),
             files.clone(),
             ends,
         );
         let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
-        let known = ListedMatch {
-            pulse: pulse.clone(),
-            moves: move_to,
-            needs,
-        };
         let register = &self.register;
         register
             .lock()
             .expect("nothing panics under this lock")
-            .insert(id, known);
+            .insert(id, listed);
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
         let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
@@ -309,6 +283,41 @@ impl Host {
             over: is_over,
             incidents,
         })
+    }
+
+    /// Where what goes wrong in a match is written down: in the host's folder, or else beside its journal.
+    fn incident_files<S: Simulation>(&self, id: u64, journal: Option<&Journal>) -> IncidentFiles {
+        let path = journal.map(|journal| journal.path().to_owned());
+        let beside = path.as_ref().and_then(|path| path.parent());
+        IncidentFiles {
+            id,
+            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
+            journal: path,
+            about: format!("{} version {}", S::NAME, S::VERSION),
+            told: Arc::default(),
+        }
+    }
+
+    /// Has the I/O task lead sessions to a match, by tickets that are not older than the safe ones.
+    async fn open_line(
+        &self,
+        id: u64,
+        safe: Vec<(SerialOf, u64)>,
+    ) -> Result<mpsc::Receiver<FromIo>, HostError> {
+        let (hear, heard) = mpsc::channel(HEARD_MAX);
+        let opened = self.told.send(ToIo::Open(id, hear, safe)).await;
+        opened.map_err(|_| HostError::Stopped)?;
+        Ok(heard)
+    }
+
+    /// What makes the tickets by which players return to a match.
+    fn rejoin_tickets(&self, id: u64) -> RejoinTickets {
+        RejoinTickets {
+            key: self.key.clone(),
+            game: self.game.clone(),
+            match_id: id,
+            servers: self.public.clone(),
+        }
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
@@ -374,6 +383,19 @@ impl Host {
         });
         f(&mut matches)
     }
+}
+
+/// The serials that are safe in a match.
+fn serials_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(SerialOf, u64)> {
+    let safe = game.safe_serials().map(|(identity, watches, serial)| {
+        let of = SerialOf {
+            match_id: id,
+            watches,
+            identity: identity.to_owned(),
+        };
+        (of, serial)
+    });
+    safe.collect()
 }
 
 impl Drop for Host {

@@ -49,13 +49,13 @@ impl Table {
         let players: ArrayVec<PlayerId, SEATS_MAX> = PLAYERS.into_iter().collect();
         let mut peer = Peer::new(
             PeerId(1),
-            "somebody".into(),
+            ("somebody".into(), None),
             players,
             Default::default(),
             NOW,
         );
         peer.enter(SessionStage::Playing, NOW);
-        peer.wanted = NEXT.back(9);
+        peer.acks.begin(NEXT.back(9));
         peer.lane_out
             .push(message::TICKET, Arc::from([7; 20]))
             .unwrap();
@@ -170,9 +170,8 @@ impl Table {
             "{:?}",
             (
                 &peer.link,
-                (peer.stage, peer.wanted, peer.progress_at, peer.view),
-                (peer.pauses, peer.load, peer.slack(), peer.first_input),
-                (peer.refusals.len(), peer.acks_told_in, &peer.gaps),
+                (peer.stage, &peer.acks, peer.first_input),
+                (&peer.rhythm, &peer.fates),
                 peer.lane_out.progress(),
                 seats.collect::<Vec<_>>(),
             )

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use twinstep_core::Key;
 
-/// Kinds of shapes.
-
 /// A value whose bytes in memory and on the wire differ as much as they can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {

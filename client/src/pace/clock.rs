@@ -1,0 +1,136 @@
+//! [`PaceClock`]: the position that inputs are sampled by, moved by own time at a rate near 1.
+//!
+//! Invariant: it never goes back; what it runs, jumps, or stands still beyond own time is in its *offset*. In integers,
+//! so that at rate 1 nothing drifts.
+
+use core::time::Duration;
+
+use twinstep_core::Tick;
+
+/// Frames that take longer than this are not sampled after the fact: the input tick skips them.
+pub(super) const FREEZE: Duration = Duration::from_millis(250);
+
+/// See the [module](self).
+pub(super) struct PaceClock {
+    /// Length of a tick; not zero.
+    tick: Duration,
+    last: Duration,
+    /// Position = whole ticks + nanoseconds into the next one.
+    whole: Tick,
+    nanos: u64,
+    /// All that this clock ran faster or slower than nominal, in ticks.
+    offset: f64,
+    /// For so long it stands still.
+    hold: Duration,
+}
+
+impl PaceClock {
+    /// Begins at a position.
+    ///
+    /// # Panics
+    /// If a tick has no length.
+    pub(super) fn new(tick: Duration, now: Duration, at: Tick) -> PaceClock {
+        assert!(!tick.is_zero(), "a tick has a length");
+        PaceClock {
+            tick,
+            last: now,
+            whole: at,
+            nanos: 0,
+            offset: 0.0,
+            hold: Duration::ZERO,
+        }
+    }
+
+    /// Length of a tick.
+    pub(super) fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Ticks have another length from here on.
+    ///
+    /// # Panics
+    /// If a tick has no length.
+    pub(super) fn set_tick(&mut self, tick: Duration) {
+        assert!(!tick.is_zero(), "a tick has a length");
+        let fraction = self.nanos as f64 / self.tick_nanos() as f64;
+        self.tick = tick;
+        self.nanos = ((fraction * self.tick_nanos() as f64) as u64).min(self.tick_nanos() - 1);
+    }
+
+    /// The tick that the position is in.
+    pub(super) fn whole(&self) -> Tick {
+        self.whole
+    }
+
+    /// How far the position is into its tick, about 0..=1.
+    pub(super) fn fraction(&self) -> f32 {
+        self.nanos as f32 / self.tick_nanos() as f32
+    }
+
+    /// The position, in ticks.
+    pub(super) fn position(&self) -> f64 {
+        f64::from(self.whole.0) + self.nanos as f64 / self.tick_nanos() as f64
+    }
+
+    /// Position minus nominal time, in ticks.
+    pub(super) fn offset(&self) -> f64 {
+        self.offset
+    }
+
+    /// A time in ticks.
+    pub(super) fn ticks(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.tick_nanos() as f64
+    }
+
+    /// Runs up to `now`, at a rate; not while it is held.
+    pub(super) fn run(&mut self, now: Duration, rate: f64) {
+        let passed = now.saturating_sub(self.last);
+        self.last = self.last.max(now);
+        let held = self.hold.min(passed);
+        self.hold -= held;
+        self.offset -= self.ticks(held);
+        let passed = passed - held;
+        // After a freeze the server is just as much further: the clock goes on as if it had run.
+        let nanos = if rate == 1.0 || passed > FREEZE {
+            passed.as_nanos() as u64
+        } else {
+            (passed.as_nanos() as f64 * rate) as u64
+        };
+        self.offset += (nanos as f64 - passed.as_nanos() as f64) / self.tick_nanos() as f64;
+        let nanos = self.nanos.saturating_add(nanos);
+        self.whole += u32::try_from(nanos / self.tick_nanos()).unwrap_or(u32::MAX);
+        self.nanos = nanos % self.tick_nanos();
+    }
+
+    /// Stands still for so long, in addition.
+    pub(super) fn hold(&mut self, time: Duration) {
+        self.hold += time;
+    }
+
+    /// Whether it stands still.
+    pub(super) fn is_held(&self) -> bool {
+        !self.hold.is_zero()
+    }
+
+    /// Goes ahead by whole ticks.
+    pub(super) fn go_ahead(&mut self, ticks: u32) {
+        self.offset += f64::from(ticks);
+        self.whole += ticks;
+    }
+
+    /// Jumps to a later tick, and stands still no longer.
+    pub(super) fn jump_to(&mut self, tick: Tick) {
+        self.go_ahead(tick - self.whole);
+        self.hold = Duration::ZERO;
+    }
+
+    /// Waits at the beginning of a tick that it has passed: what it does not run it never makes up for.
+    pub(super) fn wait_at(&mut self, tick: Tick) {
+        self.offset -= self.position() - f64::from(tick.0);
+        (self.whole, self.nanos) = (tick, 0);
+    }
+
+    fn tick_nanos(&self) -> u64 {
+        self.tick.as_nanos() as u64
+    }
+}

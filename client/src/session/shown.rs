@@ -1,0 +1,168 @@
+//! What a game sees and hears of its session: worlds, the picture, cues, events, and what is known of the match.
+//!
+//! Invariant: nothing here changes what is simulated or sent.
+
+use twinstep_core::packet::message;
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
+
+use super::told::{Closed, Event, Progress};
+use super::{Session, State};
+use crate::company::Company;
+use crate::cues::CueEvent;
+use crate::picture::Show;
+use crate::stats::SessionStats;
+
+impl<S: Simulation, V: Show<S>> Session<S, V> {
+    /// The lagged copy; `None` before the session is in its match.
+    #[must_use]
+    pub fn authority(&self) -> Option<&World<S>> {
+        self.playing().map(|playing| playing.timeline.authority())
+    }
+
+    /// The prediction that is shown.
+    #[must_use]
+    pub fn prediction(&self) -> Option<&World<S>> {
+        self.playing().map(|playing| playing.timeline.prediction())
+    }
+
+    /// The players of this session's seats.
+    #[must_use]
+    pub fn seats(&self) -> &[PlayerId] {
+        self.playing()
+            .map_or(&[], |playing| playing.timeline.orders().seats())
+    }
+
+    /// How far joining, or returning by a world, has come; `None` before the server answers, and once the session
+    /// plays.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        let world = self
+            .lane_in
+            .progress()
+            .filter(|arriving| arriving.kind == message::WORLD);
+        let Some(playing) = self.playing().filter(|_| world.is_none()) else {
+            return world.map(|arriving| Progress::World {
+                received_bytes: arriving.received_bytes,
+                total_bytes: arriving.total_bytes,
+            });
+        };
+        playing.is_catching_up().then(|| {
+            let tick = playing.timeline.authority().tick();
+            let (done_ticks, total_ticks) = self.news.caught_up(tick);
+            Progress::CatchingUp {
+                done_ticks,
+                total_ticks,
+            }
+        })
+    }
+
+    /// What to draw: each entity's key and pose, smoothed.
+    pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
+        let view = self.playing().map(|playing| &playing.view);
+        view.into_iter()
+            .flat_map(|view| view.picture.shown(view.alpha, view.now))
+    }
+
+    /// Smooths corrections of the picture (as it does from the start of a match), or lets it jump: to see what
+    /// smoothing hides. Nothing before the session plays.
+    pub fn set_smooths(&mut self, smooths: bool) {
+        if let State::Playing(playing) = &mut self.state {
+            playing.view.picture.set_smooths(smooths);
+        }
+    }
+
+    /// Where one entity is drawn.
+    #[must_use]
+    pub fn pose(&self, key: V::Key) -> Option<V::Pose> {
+        let view = &self.playing()?.view;
+        view.picture.pose(key, view.alpha, view.now)
+    }
+
+    /// The next thing to start, confirm or stop.
+    pub fn poll_cue(&mut self) -> Option<CueEvent<S::Cue>> {
+        let State::Playing(playing) = &mut self.state else {
+            return None;
+        };
+        playing.view.cues.poll()
+    }
+
+    /// The next thing worth telling. Of what is not asked for, the newest [`EVENTS_MAX`](super::EVENTS_MAX) are kept;
+    /// the others are counted in [`SessionStats::events_dropped`].
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// In lockstep: turns that are here as a whole and have not run to their end. While nothing is late there
+    /// is at least one.
+    #[must_use]
+    pub fn turns_ahead(&self) -> Option<u32> {
+        let playing = self.playing()?;
+        let heard = playing.lockstep.as_ref()?.heard();
+        Some(heard.saturating_sub(playing.timeline.authority().turn().number))
+    }
+
+    /// The players that the match waits for: for a sign beside their names.
+    #[must_use]
+    pub fn waiting(&self) -> PlayerSet {
+        self.news.waiting()
+    }
+
+    /// Who else is there: names, and who is connected how well.
+    #[must_use]
+    pub fn company(&self) -> &Company {
+        self.news.company()
+    }
+
+    /// The match as it was confirmed here, as a journal: it begins with the world that this session joined with (or
+    /// was healed or came back with), or later, since only so much is kept, and ends with the newest whole turn. `None`
+    /// if the session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
+    #[must_use]
+    pub fn recording(&self) -> Option<&[u8]> {
+        let playing = self.playing().and_then(|playing| playing.tape.as_ref());
+        playing.or(self.tape.as_ref())?.journal()
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        match &self.state {
+            State::Closed(closed) => Some(*closed),
+            _ => None,
+        }
+    }
+
+    /// The tick at which the authority was found to differ, until it is healed. Who predicts plays on meanwhile, with
+    /// what is nearly right.
+    #[must_use]
+    pub fn differs(&self) -> Option<Tick> {
+        self.playing()?.divergence.since()
+    }
+
+    /// Steps of both simulations so far, without those that were done elsewhere; 0 once the session is over.
+    #[cfg(feature = "udp")]
+    pub(crate) fn steps(&self) -> u64 {
+        self.playing().map_or(0, |playing| {
+            let stats = playing.timeline.stats();
+            stats.steps - stats.away_steps
+        })
+    }
+
+    /// What was counted and measured.
+    #[must_use]
+    pub fn stats(&self) -> SessionStats {
+        let mut stats = SessionStats {
+            rtt_ms: self.link.rtt().unwrap_or_default().as_secs_f64() * 1e3,
+            jitter_ms: self.link.jitter().as_secs_f64() * 1e3,
+            loss: self.link.loss(),
+            events_dropped: self.events.dropped(),
+            ..self.last
+        };
+        self.traffic.tell(&mut stats);
+        self.contact.tell(self.now, &mut stats);
+        if let Some(playing) = self.playing() {
+            playing.tell(&mut stats);
+        }
+        stats
+    }
+}

@@ -1,0 +1,63 @@
+//! [`Request`]: what a session asks for to begin with, and when it asked.
+//!
+//! Invariant: who asked first is served first, and only who goes on asking keeps its turn.
+
+use std::time::Duration;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Since when it asks for a world.
+    since: Option<Duration>,
+    /// When it asked last, for a world or for frames.
+    at: Duration,
+    /// It begins with a world that is sent, not by frames from what it has.
+    needs_world: bool,
+}
+
+impl Request {
+    /// It has not asked yet.
+    pub(crate) fn new(now: Duration) -> Request {
+        Request {
+            since: None,
+            at: now,
+            needs_world: true,
+        }
+    }
+
+    /// It asks, and needs no place for it.
+    pub(crate) fn ask(&mut self, now: Duration) {
+        self.at = now;
+    }
+
+    /// It asks for a world, of which only so many are on their way at once.
+    pub(crate) fn ask_for_world(&mut self, now: Duration) {
+        self.since.get_or_insert(now);
+        self.at = now;
+    }
+
+    /// When it asked last.
+    pub(crate) fn at(&self) -> Duration {
+        self.at
+    }
+
+    /// Whether it has asked for a world for longer than another one.
+    pub(crate) fn is_before(&self, other: &Request) -> bool {
+        self.since.is_some_and(|since| Some(since) < other.since)
+    }
+
+    /// It gets what it asked for: a world, or frames from what it has.
+    pub(crate) fn grant(&mut self, needs_world: bool) {
+        self.needs_world = needs_world;
+    }
+
+    /// Whether a world is sent for it to begin with, as far as is known.
+    pub(crate) fn needs_world(&self) -> bool {
+        self.needs_world
+    }
+
+    /// The match stood still for so long, for which nobody here is to blame.
+    pub(crate) fn excuse(&mut self, slip: Duration) {
+        self.at += slip;
+    }
+}
