@@ -43,6 +43,7 @@ enum Answer {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fragile {
     cursed: bool,
+    asked: u32,
     answered: u32,
     unanswered: u32,
 }
@@ -72,7 +73,10 @@ impl Simulation for Fragile {
                 Order::Poison if server => panic!("planted: poison"),
                 Order::Curse if server => self.cursed = true,
                 Order::Sleep if server => std::thread::sleep(PATIENCE * 2),
-                Order::Ask(answer) => fx.ask(Cause::player(player, frame.tick().0), *answer),
+                Order::Ask(answer) => {
+                    fx.ask(Cause::player(player, self.asked), *answer);
+                    self.asked += 1;
+                }
                 _ => {}
             }
         }
