@@ -164,7 +164,8 @@ fn crates_depend_downwards_only() {
     }
     let kit = read("tests/testing/Cargo.toml");
     for side in ["client", "server"] {
-        let lean = format!("{{ path = \"../../{side}\", default-features = false }}");
+        let lean =
+            format!("{{ path = \"../../{side}\", version = \"0.1.0\", default-features = false }}");
         assert!(kit.contains(&lean), "the kit needs no feature of {side}");
     }
     let client = read("client/Cargo.toml");
