@@ -90,7 +90,11 @@ impl fmt::Display for PlayerId {
 ///
 /// Law **Stable names**: cues, queries, timers, entities and generators are named by what caused them,
 /// never by a shared counter. One guess that was wrong shifts a shared counter for everything after it;
-/// a name by cause stays. (Measured: counter keys cancel 23 % of cues, cause keys 0.01 %.)
+/// a name by cause stays. (Measured in a shooter over 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
+///
+/// A thing that everybody moves, such as a ball, is a cause itself: name its bounces by the ball and a count that the ball
+/// keeps for each kind of event, a hit by the player and the player's count of hits. Do not chain each bounce to the hit
+/// before: one hit that was guessed wrongly would rename all that follow.
 ///
 /// ```
 /// use twinstep_core::{Key, PlayerId};

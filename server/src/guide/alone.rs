@@ -95,8 +95,17 @@
 //! | [`set_time_scale`](crate::LocalGame::set_time_scale) | slow motion and fast forward, 0.25 to 4 |
 //! | [`server`](crate::LocalGame::server) | the match: its world, digest and counters |
 //!
+//! `input` cannot look at the game, which is borrowed. What depends on the state (a bot, a mouse that aims) looks first:
+//!
+//! ```text
+//! let seen = game.session(0).prediction().expect("it plays");
+//! let held = aim(seen.sim(), game.session(0).seats()[0], mouse);
+//! game.advance_at(now, |_client, _seat| held)?;
+//! ```
+//!
 //! A panic of your step is an error of [`advance_at`](crate::LocalGame::advance_at), with its words. A job of the resolver
-//! is done at once. A game that is only played alone takes this crate with the feature `local` alone: no tokio and no
-//! physics engine come with it.
+//! is done at once. A game that is only played alone needs `twinstep-core`, `twinstep-client` with `default-features = false`
+//! (its default brings UDP and encryption), and this crate with `default-features = false, features = ["local"]`: no tokio, no
+//! physics engine and no socket come with them.
 //!
 //! Back to [the overview](super).

@@ -71,7 +71,9 @@
 //!
 //! The *key* names the cause: the same cause, asked again by a rebuild or after a crash, has the same key, and is the same
 //! question. So make it from what caused it, never from a counter that players share: in a wrong guess the counter has
-//! another value, and the answer meets the wrong question.
+//! another value, and the answer meets the wrong question. A thing that everybody moves, such as a ball, keeps a count for
+//! each kind of its events and is a cause itself: `Key::new(GOAL, goals)`; a hit is named by who hit,
+//! `Key::player(player, hits)`. An answer may come late: match it against what the query says.
 //!
 //! | the resolver returns | when |
 //! |---|---|

@@ -1,5 +1,23 @@
 //! Chapter 1: your first game, from a step to two processes on two machines.
 //!
+//! # The packages
+//!
+//! ```toml
+//! [dependencies]
+//! twinstep-core = "0.1"   # the words of a step
+//! twinstep-client = "0.1" # default-features = false: the session alone, no socket and no encryption
+//! twinstep-server = "0.1" # default-features = false: neither tokio nor a physics engine; add features = ["local"] to play alone
+//! serde = { version = "1", features = ["derive"] }
+//! # Vectors, if you like: the same bits everywhere.
+//! glam = { version = "0.33", default-features = false, features = ["libm", "scalar-math", "serde"] }
+//!
+//! [dev-dependencies]
+//! twinstep-testing = "0.1"
+//!
+//! [profile.dev.package."*"]
+//! opt-level = 3 # a debug build of your game, with a fast serde: tests over a bad network take a fifth of the time
+//! ```
+//!
 //! # The step
 //!
 //! A game is one type with one method. Here everybody runs to the right while a button is held; who is first at 100 wins.
@@ -44,7 +62,9 @@
 //! ```
 //!
 //! A player appears in [`inputs`](twinstep_core::Frame::inputs) from the tick of its joining on, and is gone from it while it
-//! is cut off. [`roster`](twinstep_core::Frame::roster) says who comes and goes, for games that must know the moment.
+//! is cut off. [`roster`](twinstep_core::Frame::roster) says who comes and goes, for games that must know the moment: `Joined`;
+//! `Dropped` (its line is dead, keep its things) and `Returned`; `Left` (clear up). A command of a player who has just left
+//! is not run; one of a player who is cut off may still be on its way, and runs.
 //!
 //! # One process
 //!

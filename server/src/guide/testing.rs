@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | does my step do what I mean? | [`Solo`](twinstep_core::testing::Solo): join, hold, step, look | microseconds |
 //! | is my step sound? | `check(start, rules, script)` of the crate `twinstep-testing` | seconds |
-//! | does it hold over a bad network? | `arena(start, rules, script)` of the same crate | a second for a minute of play |
+//! | does it hold over a bad network? | `arena(start, rules, script)` of the same crate | a second for a minute of play, if dependencies are optimised |
 //! | my own world | [`Match`](crate::Match), [`Session`](twinstep_client::Session) and [`simnet`](twinstep_core::simnet) by hand: all take `now` as an argument | yours |
 //!
 //! ```

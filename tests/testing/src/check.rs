@@ -192,6 +192,7 @@ fn whole<S: Simulation>(
     Ok(Report {
         game: S::NAME,
         seed,
+        untried: tried.missing::<S>(),
         tried,
         sizes,
         costs: measure::costs(&mut line.steps, &largest.1, &largest.2),

@@ -26,8 +26,11 @@
 //!   again: TWINSTEP_SEED=1 TWINSTEP_TICKS=600 cargo test -p race my_game_is_sound -- --exact
 //! ```
 //!
-//! Without a fault `check` returns a [`Report`]. Print it once and read it: it says what was tried (were there commands,
-//! claims, unanswered queries?), how many bytes each type takes of its bound, and what a step, a copy and a digest cost.
+//! Without a fault `check` returns a [`Report`]. "Nothing found" says only what so many ticks (600, ten seconds, unless you
+//! say otherwise) of your script reached. So print it once and read it: it names what your game has and the script never
+//! did, and you can hold it to that, `assert!(report.untried.is_empty(), "{report}")`. If something happens once a minute,
+//! take `.ticks(6_000)` or start from a state close to it. The report also says how many bytes each type takes of its bound,
+//! and what a step, a copy and a digest cost.
 //! For allocations, install [`Counting`].
 //!
 //! # A script for a larger game
@@ -116,7 +119,7 @@
 //! | each tick is run | finds |
 //! |---|---|
 //! | once more from a copy | statics, chance, clocks, addresses; a `clone` that forgets |
-//! | from a copy that went through serde | fields that are skipped or rounded; `HashMap`s in the state |
+//! | from a copy that went through serde | fields that are skipped or rounded, once a later tick depends on them: named are those that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
 //! | over a stray prediction, by `clone_from` | fields that `clone_from` leaves behind |
 //! | as a prediction, on the screens of all, one and nobody | state that differs by phase without [`withhold`] |
 //! | on another thread | thread-locals |

@@ -1,9 +1,11 @@
 //! [`Report`]: what a check looked at where it found nothing, and what the game costs.
 
+use std::any::TypeId;
 use std::fmt;
 use std::time::Duration;
 
 use twinstep_core::bounds::{WORLD_BYTES_MAX, lead_max};
+use twinstep_core::{Never, Simulation};
 
 use crate::measure::{Cost, Costs};
 use crate::seal::Happened;
@@ -53,7 +55,28 @@ pub struct Tried {
     pub keys: (u32, u32),
 }
 
+/// Whether a game uses this type of its own.
+fn has<T: 'static>() -> bool {
+    TypeId::of::<T>() != TypeId::of::<Never>()
+}
+
 impl Tried {
+    /// What a game with commands, queries and cues should have met, and did not.
+    pub(crate) fn missing<S: Simulation>(&self) -> Vec<&'static str> {
+        [
+            (has::<S::Command>() && self.commands == 0, "a command"),
+            (has::<S::Query>() && self.asked == 0, "a query"),
+            (
+                has::<S::Query>() && self.unanswered == 0,
+                "a query without an answer",
+            ),
+            (has::<S::Cue>() && self.cues == 0, "a cue"),
+        ]
+        .into_iter()
+        .filter_map(|(is_missing, what)| is_missing.then_some(what))
+        .collect()
+    }
+
     pub(crate) fn note(&mut self, happened: Happened) {
         self.changes = happened.changes;
         self.commands = happened.commands;
@@ -79,7 +102,9 @@ pub struct Report {
     pub costs: Costs,
     /// Why there was no second process; `None`: there was one, and it agreed.
     pub skipped: Option<String>,
-    /// How long all of it took.
+    /// What the game has and the script never reached: of that nothing is known.
+    pub untried: Vec<&'static str>,
+    /// How long all of it took, but for a pause of about a second in which nothing is done.
     pub took: Duration,
 }
 
@@ -109,6 +134,13 @@ impl fmt::Display for Report {
             self.seed,
             self.took.as_secs_f64()
         )?;
+        if !self.untried.is_empty() {
+            writeln!(
+                f,
+                "  NEVER TRIED: {}; let the script do it, or more often, or for more `ticks`",
+                self.untried.join(", ")
+            )?;
+        }
         for Size { what, bytes, bound } in &self.sizes {
             match bytes {
                 0 => writeln!(f, "  {what:8} none seen; at most {bound} B")?,
