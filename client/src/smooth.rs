@@ -12,6 +12,15 @@ use core::time::Duration;
 use glam::Vec2;
 
 /// Where and how something is drawn: what can be mixed, and how far two of it are apart.
+///
+/// Numbers and arrays of numbers are poses, so that the vectors of any engine fit (`vec.to_array()`), and so are pairs: a
+/// place, and what goes with it.
+///
+/// ```
+/// use twinstep_client::smooth::{Angle, Pose};
+/// let (from, to) = (([0.0, 0.0, 0.0], Angle(0.0)), ([2.0, 0.0, 4.0], Angle(1.0)));
+/// assert_eq!(Pose::lerp(from, to, 0.5), ([1.0, 0.0, 2.0], Angle(0.5)));
+/// ```
 pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
     /// The difference: `other.plus(self.minus(other), 1.0)` is `self`.
     #[must_use]
@@ -50,6 +59,35 @@ impl Pose for Vec2 {
     }
     fn length(self) -> f32 {
         self.dot(self).sqrt()
+    }
+}
+
+/// Coordinates; the length is Euclid's.
+impl<const N: usize> Pose for [f32; N] {
+    fn minus(self, other: Self) -> Self {
+        core::array::from_fn(|n| self[n] - other[n])
+    }
+    fn plus(self, difference: Self, scale: f32) -> Self {
+        core::array::from_fn(|n| self[n] + difference[n] * scale)
+    }
+    fn length(self) -> f32 {
+        self.iter().map(|n| n * n).sum::<f32>().sqrt()
+    }
+}
+
+/// A place, and what goes with it (a heading, a size). The length is that of the place: one unit for thresholds.
+impl<A: Pose, B: Pose> Pose for (A, B) {
+    fn minus(self, other: Self) -> Self {
+        (self.0.minus(other.0), self.1.minus(other.1))
+    }
+    fn plus(self, difference: Self, scale: f32) -> Self {
+        (
+            self.0.plus(difference.0, scale),
+            self.1.plus(difference.1, scale),
+        )
+    }
+    fn length(self) -> f32 {
+        self.0.length()
     }
 }
 
@@ -192,6 +230,20 @@ mod tests {
             }
         );
         assert_eq!(to.minus(from).length(), 10.0);
+    }
+
+    #[test]
+    fn an_array_and_a_pair_are_mixed_as_their_parts_are() {
+        let (from, to) = (([1.0, 2.0, 3.0], 10.0), ([1.0, 5.0, 7.0], 20.0));
+        let difference = to.minus(from);
+        assert_eq!(difference, ([0.0, 3.0, 4.0], 10.0));
+        assert_eq!(difference.length(), 5.0);
+        assert_eq!(from.plus(difference, 1.0), to);
+        let as_vectors = Vec2::lerp(Vec2::new(1.0, 2.0), Vec2::new(4.0, -2.0), 0.25);
+        assert_eq!(
+            Pose::lerp([1.0, 2.0], [4.0, -2.0], 0.25),
+            as_vectors.to_array()
+        );
     }
 
     proptest! {

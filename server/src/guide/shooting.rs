@@ -129,8 +129,8 @@
 //!
 //! Then, in the frame: `for (name, at) in client.session.shown() { draw(name, at) }`. Colours, bars and numbers come from
 //! the state, [`Session::prediction`](twinstep_client::Session::prediction). A pose is anything that implements
-//! [`Pose`](twinstep_client::smooth::Pose): `f32`, `Vec2`, [`Placed`](twinstep_client::smooth::Placed), or your
-//! engine's type in some ten lines.
+//! [`Pose`](twinstep_client::smooth::Pose): numbers, arrays of numbers (so any engine's
+//! vectors), `Vec2`, [`Angle`](twinstep_client::smooth::Angle), pairs of a place and what goes with it, or a type of your own.
 //!
 //! | if this happens | then |
 //! |---|---|
