@@ -67,6 +67,27 @@ fn keys_may_be_put_in_any_order_and_the_last_of_a_key_counts() {
     assert_eq!(shown, [(2, 4.0), (5, 1.0), (9, 3.0)]);
 }
 
+/// However many were put in order before one was not: the order is that of the keys, and the last of a key counts.
+#[test]
+fn whatever_the_order_of_putting_is_the_picture_is_that_of_a_map() {
+    let mut luck = twinstep_core::Mwc::seed(7);
+    for _ in 0..2_000 {
+        let mut put: Vec<(u32, f32)> = (0..luck.below(12))
+            .map(|n| (luck.below(8), n as f32))
+            .collect();
+        let sorted = luck.below(put.len() as u32 + 1) as usize;
+        put[..sorted].sort_by_key(|put| put.0);
+        let wanted: std::collections::BTreeMap<u32, f32> = put.iter().copied().collect();
+        let mut picture = picture();
+        picture.ticked(&mut poses(&put), TICK);
+        let shown: Vec<_> = picture
+            .shown(0.0, TICK)
+            .map(|(key, pose)| (key, pose.x))
+            .collect();
+        assert_eq!(shown, wanted.into_iter().collect::<Vec<_>>(), "{put:?}");
+    }
+}
+
 /// Row 37: by how much each correction moved an entity is counted.
 #[test]
 fn a_rebuild_moves_nothing_at_its_moment_and_everything_in_the_end() {

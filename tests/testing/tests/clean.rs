@@ -60,17 +60,21 @@ game!(Race, u32, u8, Order, PlayerId, u32, PlayerId, frame, fx, me => {
     }
 });
 
-#[test]
-fn a_game_in_which_everything_occurs_is_clean() {
-    let start = Race {
+fn race() -> Race {
+    Race {
         pawns: Table::new(),
         luck: Mwc::seed(5),
         weather: 0,
-    };
+    }
+}
+
+#[test]
+fn a_game_in_which_everything_occurs_is_clean() {
     let script = Script::inputs([0, 1, 2])
         .commands(|_, luck| (luck.below(30) == 0).then_some(Order::Jump))
         .outcomes(|_, luck| Some(luck.below(6) + 1));
-    let report = check(start, 4, script).unwrap();
+    let report = check(race(), 4, script).unwrap();
+    assert!(report.untried.is_empty(), "{report}");
     println!("{report}");
     let tried = report.tried;
     assert_eq!((tried.ticks, tried.players), (600, 4));
@@ -143,4 +147,23 @@ fn allocations_are_counted() {
     assert_eq!(costs(none), [Some(0); 3]);
     let one = check(Boxes::default(), (), Script::inputs([0, 1])).unwrap();
     assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
+}
+
+/// "Nothing found" of what was never tried says nothing, so the report names it.
+#[test]
+fn what_the_game_has_and_the_script_never_does_is_named() {
+    let idle = check(race(), 6, Script::inputs([0]).ticks(60)).unwrap();
+    assert_eq!(
+        idle.untried,
+        ["a command", "a query", "a query without an answer", "a cue"]
+    );
+    assert!(
+        idle.to_string()
+            .contains("NEVER TRIED: a command, a query,")
+    );
+    let counter = check(Counter::default(), (), Script::inputs([0]).ticks(60)).unwrap();
+    assert!(
+        counter.untried.is_empty(),
+        "it has none of these: {counter}"
+    );
 }
