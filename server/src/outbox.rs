@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use twinstep_core::Tick;
+use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 
 use crate::peer::PeerId;
@@ -103,7 +104,7 @@ impl<O> Outbox<O> {
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> bool {
         let start = self.bytes.len();
-        self.bytes.resize(start + room, 0);
+        self.bytes.extend_from_slice(&[0; PACKET_BYTES_MAX][..room]);
         let len = write(&mut self.bytes[start..]);
         self.bytes.truncate(start + len.unwrap_or(0));
         if let Some(len) = len {

@@ -60,7 +60,7 @@ pub(super) struct Put<K, P> {
     pub(super) pose: P,
     pub(super) local: bool,
     pub(super) muzzle: Option<Muzzle<K, P>>,
-    /// Its place in the order of putting.
+    /// Its place among those that were put out of order.
     nth: u32,
 }
 
@@ -68,9 +68,10 @@ pub(super) struct Put<K, P> {
 pub struct Poses<K, P> {
     locals: PlayerSet,
     known: Known,
+    /// In the order of their keys.
     pub(super) puts: Vec<Put<K, P>>,
-    /// So many were put in order before one was not.
-    ordered: usize,
+    /// Those that were put after one whose key is no lower, as they came.
+    strays: Vec<Put<K, P>>,
 }
 
 impl<K: Ord + Copy, P: Pose> Poses<K, P> {
@@ -81,7 +82,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             locals: PlayerSet::default(),
             known: Known::ALL,
             puts: Vec::new(),
-            ordered: 0,
+            strays: Vec::new(),
         }
     }
 
@@ -95,7 +96,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.locals = locals;
         self.known = *known;
         self.puts.clear();
-        self.ordered = 0;
+        self.strays.clear();
     }
 
     /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
@@ -164,7 +165,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.puts.len()
+        self.puts.len() + self.strays.len()
     }
 
     /// Whether there is none.
@@ -181,28 +182,42 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     fn insert(&mut self, put: Put<K, P>) {
-        let follows = self.puts.last().is_none_or(|last| last.key < put.key);
-        if follows && self.ordered == self.puts.len() {
-            self.ordered += 1;
+        if self.puts.last().is_none_or(|last| last.key < put.key) {
+            self.puts.push(put);
+        } else {
+            let nth = self.strays.len() as u32;
+            self.strays.push(Put { nth, ..put });
         }
-        self.puts.push(put);
     }
 
-    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort of those that come
-    /// after the first that was put out of order, by key or in time.
+    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort of those that were put
+    /// out of order and, if there are any, a move of those behind the first of them.
     pub(super) fn order(&mut self) {
-        let (ordered, rest) = self.puts.split_at(self.ordered);
-        let Some(least) = rest.iter().map(|put| put.key).min() else {
+        if self.strays.is_empty() {
             return;
-        };
-        let from = ordered.partition_point(|put| put.key < least);
-        let unordered = &mut self.puts[from..];
-        for (i, put) in unordered.iter_mut().enumerate() {
-            put.nth = i as u32;
         }
-        unordered.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.nth.cmp(&a.nth)));
-        self.puts.dedup_by_key(|put| put.key);
-        self.ordered = self.puts.len();
+        let (puts, strays) = (&mut self.puts, &mut self.strays);
+        strays.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.nth.cmp(&a.nth)));
+        strays.dedup_by_key(|put| put.key);
+        // A key that is in order too was put there before it strayed: from then on keys were higher.
+        strays.retain(|stray| match puts.binary_search_by_key(&stray.key, |put| put.key) {
+            Ok(at) => {
+                puts[at] = *stray;
+                false
+            }
+            Err(_) => true,
+        });
+        let mut from = puts.len();
+        puts.extend_from_slice(strays);
+        let mut to = puts.len();
+        for stray in strays.drain(..).rev() {
+            while from > 0 && puts[from - 1].key > stray.key {
+                (from, to) = (from - 1, to - 1);
+                puts[to] = puts[from];
+            }
+            to -= 1;
+            puts[to] = stray;
+        }
     }
 }
 

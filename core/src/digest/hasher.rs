@@ -49,8 +49,12 @@ impl Hasher {
         if self.used + WIDTH > BUFFER {
             self.flush();
         }
-        self.buffer[self.used..self.used + WIDTH].copy_from_slice(&bytes);
-        self.used += WIDTH;
+        if let Some(rest) = self.buffer.get_mut(self.used..)
+            && let Some(slot) = rest.first_chunk_mut()
+        {
+            *slot = bytes;
+            self.used += WIDTH;
+        }
     }
 
     fn put_len(&mut self, len: usize) {

@@ -148,8 +148,25 @@ fn busy(scene: &WindowScene) -> WindowEffects {
 
 type Paint = fn(&mut Ui<'_>, &WindowPicture<'_>);
 
+/// What drawing in a window of this size is collected in. Its letters and sprites are the dear part: once a size.
+fn batch(size: (f32, f32)) -> Batch {
+    let screen = Rect::new(0.0, 0.0, size.0, size.1);
+    Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe))
+}
+
 /// What is said by some screens at once, in a window of this size.
 fn said(
+    size: (f32, f32),
+    phase: RoundPhase,
+    is_replay: bool,
+    paints: &[Paint],
+) -> Vec<(Rect, String)> {
+    said_by(&mut batch(size), size, phase, is_replay, paints)
+}
+
+/// The same, drawn in a batch that is there.
+fn said_by(
+    batch: &mut Batch,
     size: (f32, f32),
     phase: RoundPhase,
     is_replay: bool,
@@ -174,7 +191,6 @@ fn said(
             .for_each(|member| member.is_local = false);
     }
     let effects = busy(&scene);
-    let mut batch = Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe));
     let (camera, settings) = (Camera::new(), Settings::default());
     let screens = Screens {
         netgraph: true,
@@ -191,7 +207,8 @@ fn said(
         crosshair: Some(vec2(10.0, 10.0)),
         pointer: None,
     };
-    let mut ui = Ui::new(&mut batch, screen);
+    batch.clear();
+    let mut ui = Ui::new(batch, screen);
     paints.iter().for_each(|paint| paint(&mut ui, &picture));
     std::mem::take(&mut ui.said)
 }
@@ -227,8 +244,9 @@ fn no_text_leaves_the_screen_or_lies_over_another_one_whatever_the_window_s_size
     ];
     for size in SIZES {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
+        let mut batch = batch(size);
         for (name, phase, is_replay, paints) in cases {
-            let said = said(size, phase, is_replay, paints);
+            let said = said_by(&mut batch, size, phase, is_replay, paints);
             assert!(said.len() >= 3, "{name} says something");
             for (n, (rect, words)) in said.iter().enumerate() {
                 assert!(
