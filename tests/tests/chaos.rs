@@ -5,6 +5,8 @@
 //! `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that failed are listed. `TWINSTEP_TIMES=1`
 //! tells how long each took.
 
+mod crowds;
+
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::Presence;
-use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_BYTES_MAX};
+use twinstep_core::bounds::COMMAND_BYTES_MAX;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
@@ -175,71 +175,12 @@ fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     assert!(ticks >= 12 * 60, "{ticks} ticks in 15 s");
 }
 
-/// Sixteen players whose every input is as large as one may be, and changes at every tick.
-fn crowded(hz: u32, seed: u64, link: &str) -> RigConfig {
-    let config = at(hz, seed, link.parse().unwrap());
-    RigConfig {
-        policies: MatchConfig {
-            players_max: 16,
-            ..config.policies
-        },
-        clients: 16,
-        fps: 60,
-        load: Load {
-            input_bytes: INPUT_BYTES_MAX as u8,
-            commands_in_10_s: 0,
-            claims_in_10_s: 0,
-            hertz: hz as u16,
-            ..Load::default()
-        },
-        ..config
-    }
-}
-
-/// Finding W2: at most four datagrams of frames were under way at once, whatever the way's length: over a long one a
-/// client heard less than was sealed, fell behind for good, and was put out.
-#[test]
-fn what_sixteen_players_do_reaches_everybody_over_a_long_line() {
-    for (hz, link) in [
-        (60, "rtt=300,jitter=40,loss=5"),
-        (240, "rtt=250,jitter=20,loss=2"),
-    ] {
-        let mut rig = Rig::<Edges>::new(crowded(hz, 6, link));
-        rig.observe(false);
-        rig.run(SECOND * 8);
-        assert!(rig.all_play(), "{hz} Hz over {link}");
-        // A way there and back is what nobody can mend, and a lost packet is said again.
-        let most = hz * 3 / 4;
-        let (mut worst, mut sum) = (0, 0);
-        for _ in 0..30 {
-            rig.run(MS(200));
-            let server = rig.game.world().tick();
-            let lags = (0..16).map(|client| server.0 - rig.stats(client).authority_tick);
-            let lag = lags.max().unwrap_or(0);
-            (worst, sum) = (worst.max(lag), sum + lag);
-        }
-        let down = rig.bytes_down(3);
-        println!(
-            "{hz} Hz over {link}: {} of {most} ticks behind, {worst} at worst; {} packets and {} kB in 10 s",
-            sum / 30,
-            down.packets,
-            down.total() / 1_000,
-        );
-        assert!(sum / 30 <= most, "{hz} Hz over {link}: {} ticks", sum / 30);
-        assert!(worst <= 2 * most, "{hz} Hz over {link}: {worst} ticks");
-        for client in 0..16 {
-            assert_eq!(rig.stats(client).heals, 0, "{hz} Hz over {link}");
-        }
-        rig.converge();
-    }
-}
-
 /// Finding W1: a packet holds two or three of the largest orders. These were said again and again until they were
 /// acknowledged, and all others waited: of orders that came faster the last waited for 14 seconds.
 #[test]
 fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     let link = "rtt=300,jitter=100,loss=10";
-    let crowded = crowded(60, 8, link);
+    let crowded = RigConfig::crowded(60, 8, link.parse().unwrap());
     let mut rig = Rig::<Edges>::new(RigConfig {
         clients: 1,
         fair: true,
@@ -302,7 +243,7 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
 /// whose turns took ten packets lost more than that, trailed for good, and was put out.
 #[test]
 fn what_is_lost_of_long_turns_is_said_again() {
-    let crowded = crowded(120, 10, "perfect");
+    let crowded = RigConfig::crowded(120, 10, LinkProfile::PERFECT);
     let mut rig = Rig::<Edges>::new(RigConfig {
         policies: MatchConfig {
             turn: TurnLength::Fixed(20),
@@ -338,9 +279,9 @@ fn who_was_silent_is_told_as_before_though_packets_overtake_each_other() {
     let config = RigConfig {
         load: Load {
             input_bytes: 12,
-            ..crowded(60, 10, "perfect").load
+            ..RigConfig::crowded(60, 10, LinkProfile::PERFECT).load
         },
-        ..crowded(60, 10, "perfect")
+        ..RigConfig::crowded(60, 10, LinkProfile::PERFECT)
     };
     let mut rig = Rig::<Edges>::new(config);
     rig.observe(false);

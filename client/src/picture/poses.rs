@@ -200,13 +200,15 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         strays.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.nth.cmp(&a.nth)));
         strays.dedup_by_key(|put| put.key);
         // A key that is in order too was put there before it strayed: from then on keys were higher.
-        strays.retain(|stray| match puts.binary_search_by_key(&stray.key, |put| put.key) {
-            Ok(at) => {
-                puts[at] = *stray;
-                false
-            }
-            Err(_) => true,
-        });
+        strays.retain(
+            |stray| match puts.binary_search_by_key(&stray.key, |put| put.key) {
+                Ok(at) => {
+                    puts[at] = *stray;
+                    false
+                }
+                Err(_) => true,
+            },
+        );
         let mut from = puts.len();
         puts.extend_from_slice(strays);
         let mut to = puts.len();

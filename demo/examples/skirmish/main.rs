@@ -244,7 +244,7 @@ fn play(args: &Args) -> Result<Vec<String>, Box<dyn Error>> {
 
 #[test]
 fn bots_play_a_war_without_a_fault() {
-    let args = ["skirmish", "--bots", "3", "--seconds", "8", "--link", "lan"];
+    let args = ["skirmish", "--bots", "3", "--seconds", "5", "--link", "lan"];
     let faults = watch(&Args::parse_from(args)).expect("a server on this machine");
     assert!(faults.is_empty(), "{faults:?}");
 }

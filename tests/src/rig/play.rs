@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use twinstep_client::Show;
 use twinstep_client::session::BUDGET_TICKS;
+use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
 use twinstep_server::{MatchConfig, Resolver};
@@ -220,6 +221,28 @@ impl RigConfig {
             fair: false,
             journal: true,
             tickets: true,
+        }
+    }
+
+    /// Sixteen players whose every input is as large as one may be, and changes at every tick; frames of 60 Hz.
+    #[must_use]
+    pub fn crowded(hz: u32, seed: u64, link: LinkProfile) -> Self {
+        RigConfig {
+            policies: MatchConfig {
+                tick: Duration::from_secs(1) / hz,
+                players_max: 16,
+                ..MatchConfig::action()
+            },
+            clients: 16,
+            fps: 60,
+            load: Load {
+                input_bytes: INPUT_BYTES_MAX as u8,
+                commands_in_10_s: 0,
+                claims_in_10_s: 0,
+                hertz: hz as u16,
+                ..Load::default()
+            },
+            ..RigConfig::new(seed, link)
         }
     }
 
