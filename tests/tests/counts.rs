@@ -1,10 +1,17 @@
 //! What equality does not see: a bad predictor heals itself, so here it is counted.
 
+use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use powderkeg_game::Game;
+use serde::{Deserialize, Serialize, Serializer};
+use twinstep_client::SessionConfig;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::config::Announce;
+use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{Announce, TurnLength};
+use twinstep_tests::direct::{Direct, unasked};
 use twinstep_tests::history::History;
 use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
@@ -76,4 +83,60 @@ fn a_joiner_knows_the_questions_that_wait() {
     let stats = rig.stats(joiner);
     assert!(stats.authority_tick > 0, "it never played");
     assert_eq!(stats.heals, 0);
+}
+
+thread_local! {
+    /// How often a [`Counted`] was serialised by this thread.
+    static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A state that counts who looks at the whole of it.
+#[derive(Clone, Debug, Deserialize)]
+struct Counted;
+
+impl Serialize for Counted {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        LOOKED_AT.set(LOOKED_AT.get() + 1);
+        serializer.serialize_unit_struct("Counted")
+    }
+}
+
+impl Simulation for Counted {
+    const NAME: &'static str = "counted";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// What a tick costs grows with the state by as often as all of it is looked at. Once a client did so at every tick, to
+/// verify what nobody had asked it to verify.
+#[test]
+fn the_whole_state_is_looked_at_once_a_tick_by_the_server_and_once_a_turn_by_a_client() {
+    let policies = MatchConfig {
+        turn: TurnLength::Fixed(4),
+        ..MatchConfig::action()
+    };
+    let client = SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let mut table = Direct::new(policies, Counted, Arc::new(()), unasked(), vec![client], 60);
+    table.run(180, |_, _| 0);
+    LOOKED_AT.set(0);
+    let began = table.game.world().tick();
+    table.run(960, |_, _| 0);
+    let ticks = table.game.world().tick() - began;
+    // One confirmed tick of 64 is stepped twice, and both results are compared.
+    let wanted = ticks + ticks / 4 + 2 * ticks / 64;
+    let looked_at = LOOKED_AT.get();
+    assert!(
+        looked_at.abs_diff(wanted) <= 8,
+        "{looked_at} times in {ticks} ticks, not {wanted}"
+    );
 }
