@@ -20,6 +20,7 @@ impl PlayerSet {
     ///
     /// # Panics
     /// If `player` is not below [`PLAYERS_MAX`].
+    #[inline]
     pub fn set(&mut self, player: PlayerId, member: bool) {
         assert!(player.index() < PLAYERS_MAX, "{player} is beyond the bound");
         if member {
@@ -37,9 +38,13 @@ impl PlayerSet {
 
     /// The players of the set in order.
     pub fn iter(self) -> impl Iterator<Item = PlayerId> {
-        (0..PLAYERS_MAX as u8)
-            .map(PlayerId)
-            .filter(move |p| self.contains(*p))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let lowest = PlayerId(rest.trailing_zeros() as u8);
+            let is_one = rest != 0;
+            rest &= rest.saturating_sub(1);
+            is_one.then_some(lowest)
+        })
     }
 
     /// How many.
