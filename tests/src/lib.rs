@@ -18,7 +18,9 @@ pub mod edges;
 pub mod golden;
 pub mod history;
 pub mod imports;
+#[cfg(feature = "whole")]
 pub mod lines;
+pub mod machines;
 pub mod powderkeg;
 pub mod recorded;
 pub mod rig;

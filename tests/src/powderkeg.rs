@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "whole")]
+use powderkeg_game::{Arbiter, Luck};
 use powderkeg_game::{
-    Arbiter, BlastHit, Bot, Command, Game, GameShow, Luck, Outcome, Pad, Query, Rules, Victim,
-    admit, speculate,
+    BlastHit, Bot, Command, Game, GameShow, Outcome, Pad, Query, Rules, Victim, admit, speculate,
 };
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
+#[cfg(not(feature = "whole"))]
+use crate::direct::unasked;
 use crate::rig::{Play, Sticks};
 
 /// The crowd that stands for the campaign: lobby, waves and a boss.
@@ -35,8 +38,14 @@ impl Play for Game {
         GameShow
     }
 
+    #[cfg(feature = "whole")]
     fn resolver(rules: &Rules, seed: u64) -> impl Resolver<Self> {
         Arbiter::new(rules, Luck::Seeded(seed)).expect("walls that a mirror can hold")
+    }
+
+    #[cfg(not(feature = "whole"))]
+    fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
+        unasked()
     }
 
     fn speculate(sim: &Self, rules: &Rules, query: &Query) -> Option<Outcome> {

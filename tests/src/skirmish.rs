@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use powderkeg_game::skirmish::{
-    Blast, BombHits, Bombardier, Command, Rules, Skirmish, SkirmishBot,
-};
+#[cfg(feature = "whole")]
+use powderkeg_game::skirmish::Bombardier;
+use powderkeg_game::skirmish::{Blast, BombHits, Command, Rules, Skirmish, SkirmishBot};
 use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
+#[cfg(not(feature = "whole"))]
+use crate::direct::unasked;
 use crate::rig::{Play, Sticks};
 
 impl Play for Skirmish {
@@ -32,8 +34,14 @@ impl Play for Skirmish {
         twinstep_client::Hidden
     }
 
+    #[cfg(feature = "whole")]
     fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
         Bombardier::default()
+    }
+
+    #[cfg(not(feature = "whole"))]
+    fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
+        unasked()
     }
 
     fn speculate(_sim: &Self, _rules: &Rules, _blast: &Blast) -> Option<BombHits> {

@@ -33,6 +33,11 @@
 //! | [`terms`] | rules, policies and sessions: how it is played on Twinstep |
 //! | [`skirmish`] | a second, tiny game: strategy in lockstep |
 
+#![cfg_attr(
+    not(feature = "physics"),
+    allow(dead_code, reason = "what the server decides by physics is not here")
+)]
+
 mod barrel;
 mod blast;
 mod bomb;
@@ -56,6 +61,7 @@ mod pattern;
 mod pickup;
 mod player;
 mod query;
+#[cfg(feature = "physics")]
 mod resolve;
 mod round;
 mod rules;
@@ -69,7 +75,7 @@ mod step;
 pub mod terms;
 #[cfg(test)]
 mod testing;
-#[cfg(test)]
+#[cfg(all(test, feature = "physics"))]
 mod tests;
 mod throw;
 mod toss;
@@ -91,6 +97,7 @@ pub use order::{Command, Refusal, admit};
 pub use pad::Pad;
 pub use path::Path;
 pub use query::{Outcome, Query, Strike};
+#[cfg(feature = "physics")]
 pub use resolve::{Arbiter, ArbiterError, Luck};
 pub use rules::{Rules, Tuning};
 pub use show::{Pose, ShowKey, poses};

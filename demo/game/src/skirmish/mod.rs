@@ -22,17 +22,19 @@ mod bot;
 mod deeds;
 mod map;
 mod messages;
+#[cfg(feature = "physics")]
 mod resolve;
 mod rules;
 mod state;
 mod step;
-#[cfg(test)]
+#[cfg(all(test, feature = "physics"))]
 mod tests;
 mod unit;
 
 pub use bot::SkirmishBot;
 pub use map::{FieldPoint, STEPS, Trip};
 pub use messages::{BLAST_RADIUS, BOMB_COST, Blast, BombHits, Command, Cue, HITS_MAX};
+#[cfg(feature = "physics")]
 pub use resolve::Bombardier;
 pub use rules::Rules;
 pub use state::{Skirmish, Town};
