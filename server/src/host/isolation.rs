@@ -34,7 +34,7 @@ const SAME_BEATS_MAX: u32 = 10;
 const THREADS_MAX: usize = jobs::AT_ONCE + jobs::HUNG_MAX + 1;
 
 /// How a match's thread ended: why the match is over, or what its panic said.
-pub(super) type Ended = Result<CloseCode, String>;
+pub(super) type Ended = Result<Option<CloseCode>, String>;
 
 fn runtime(name: &str) -> std::io::Result<Runtime> {
     Builder::new_current_thread()
@@ -94,10 +94,12 @@ pub(super) async fn watch(
         }
     };
     let code = match trouble {
-        Ok(code) => {
+        Ok(Some(code)) => {
             tracing::info!(id, reason = %code, "match ended");
             code
         }
+        // As if the process had been killed: a word to its clients, and they would not come back.
+        Ok(None) => return,
         Err((trouble, message)) => {
             let tick = pulse.shown().tick;
             files.write(&Incident::new(tick, trouble, &message));
@@ -128,5 +130,26 @@ mod tests {
         });
         assert_eq!(folded.unwrap().unwrap(), "folded");
         drop(release);
+    }
+
+    /// A dropped server told its clients, now and then, that it was drained; they did not come back then.
+    #[tokio::test]
+    async fn the_clients_of_a_match_that_is_abandoned_hear_nothing() {
+        for (ended, hears) in [(None, false), (Some(CloseCode::MatchOver), true)] {
+            let (end, ends) = oneshot::channel();
+            let (told, mut heard) = mpsc::channel(8);
+            let (over, shown) = watch::channel(None);
+            let files = IncidentFiles {
+                id: 1,
+                folder: None,
+                journal: None,
+                about: String::new(),
+                told: Arc::default(),
+            };
+            end.send(Ok(ended)).unwrap();
+            super::watch(1, ends, Arc::default(), files, told, over).await;
+            assert_eq!(heard.try_recv().is_ok(), hears);
+            assert_eq!(*shown.borrow(), ended);
+        }
     }
 }

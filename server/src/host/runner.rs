@@ -156,8 +156,8 @@ impl<S: Simulation> Runner<S> {
         self.ends.pulse.is_condemned()
     }
 
-    /// Runs the match to its end, and says why it ended.
-    pub(super) async fn run(mut self) -> CloseCode {
+    /// Runs the match to its end, and says why it ended; `None`: it is abandoned, and nobody hears of it.
+    pub(super) async fn run(mut self) -> Option<CloseCode> {
         let mut reason = CloseCode::MatchOver;
         self.game.advance(self.ends.clock.now());
         self.carry_out();
@@ -180,7 +180,7 @@ impl<S: Simulation> Runner<S> {
                 Some(heard) = self.ends.heard.recv() => self.hear(heard),
             }
             if self.is_condemned() {
-                return CloseCode::Fault;
+                return Some(CloseCode::Fault);
             }
             self.hear_all();
             let now = self.ends.clock.now();
@@ -194,7 +194,7 @@ impl<S: Simulation> Runner<S> {
                         self.close(code);
                     }
                 }
-                Some(Ending::Abandoned) => return CloseCode::Draining,
+                Some(Ending::Abandoned) => return None,
             }
             if now >= self.game.next_due() {
                 let lateness = now.saturating_sub(self.game.next_due());
@@ -204,7 +204,7 @@ impl<S: Simulation> Runner<S> {
                 self.give_up_jobs(now);
             }
             if self.is_condemned() {
-                return CloseCode::Fault;
+                return Some(CloseCode::Fault);
             }
             if let Some((_, order)) = &self.moving
                 && order.done.is_closed()
@@ -237,7 +237,7 @@ impl<S: Simulation> Runner<S> {
             let _ = order.done.send(moved.ok_or("it ended meanwhile"));
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
-        self.game.closed().unwrap_or(reason)
+        Some(self.game.closed().unwrap_or(reason))
     }
 
     /// Ends the match: its journal first, so that what its clients are told of that is true.
