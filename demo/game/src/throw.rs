@@ -116,8 +116,10 @@ impl Slide {
         let free = self.at + self.step;
         self.at = rules.place(free, radius);
         if let Some(out) = (self.at - free).try_normalize() {
-            let into = self.step.dot(out).min(0.0);
-            self.step -= out * into * (1.0 + BOUNCE);
+            let into = self.step.dot(out);
+            if into < 0.0 {
+                self.step -= out * into * (1.0 + BOUNCE);
+            }
         }
         self.step /= 1.0 + DRAG / TICKS_PER_SECOND;
     }

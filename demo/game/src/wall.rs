@@ -42,7 +42,9 @@ impl Wall {
     #[must_use]
     pub fn meets(&self, from: Vec2, motion: Vec2) -> Option<f32> {
         let (enter, leave) = crossing(from - self.center, motion, self.half)?;
-        (leave >= 0.0 && enter <= 1.0).then_some(enter.max(0.0))
+        // Of two zeros, `max` takes another one on other machines.
+        let enter = if enter > 0.0 { enter } else { 0.0 };
+        (leave >= 0.0 && enter <= 1.0).then_some(enter)
     }
 }
 
