@@ -11,7 +11,7 @@
 #   wasm32                  what a browser runs, by Node
 #   windows                 x86_64-pc-windows-gnu, by Wine
 #   apple                   aarch64-apple-darwin: the libraries are type-checked, nothing runs
-#   aarch64-match           bots of that machine play on a server of this one, over UDP; then each verifies the journal
+#   aarch64-match           bots of that machine play on a server of this one, over UDP; then it verifies a journal of this one
 #   windows-match
 #
 # --install needs Debian and no root: it unpacks packages into $TWINSTEP_MACHINES (else ~/.cache/twinstep-machines, some
@@ -244,7 +244,8 @@ match() {
         # Relative names mean the same to all of them.
         cd "$folder" || exit 1
         "$ours" key match.key >/dev/null || exit 1
-        "$ours" serve --listen 127.0.0.1:0 --key-file match.key --journal journals --seed 1 >server.log 2>&1 &
+        # Without a journal it promises nobody to come back.
+        "$ours" serve --listen 127.0.0.1:0 --key-file match.key --seed 1 >server.log 2>&1 &
         local server=$! clients=() address=
         trap 'kill $server "${clients[@]}" 2>/dev/null' EXIT
         for n in $(seq 100); do
@@ -273,11 +274,11 @@ match() {
         wait $server || code=1
         # A machine that could not keep up has shown nothing.
         for n in 1 2; do
-            [ "$(sed -n 's/^played to tick t*\([0-9]*\):.*/\1/p' "$n.log")" -gt $((seconds * 30)) ] || code=1
+            [ "$(sed -n 's/^played to tick t*\([0-9]*\):.*/\1/p' "$n.log")" -gt $((seconds * 20)) ] || code=1
         done
         [ $code -eq 0 ] || tail -n 20 server.log
+        "$ours" bots --players 4 --seconds 10 --seed 1 --journal journals >/dev/null || code=1
         for n in journals/*; do
-            "$ours" replay --verify "$n" || code=1
             "${theirs[@]}" replay --verify "$n" || code=1
         done
         exit $code
