@@ -15,7 +15,7 @@
 #   windows-match
 #
 # --install needs Debian and no root: it unpacks packages into $TWINSTEP_MACHINES (else ~/.cache/twinstep-machines, some
-# 3 GB) and changes nothing else. TWINSTEP_MATCH_SECONDS: how long a match lasts, 60 by default.
+# 2 GB) and changes nothing else. TWINSTEP_MATCH_SECONDS: how long a match lasts, 60 by default.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -88,8 +88,9 @@ tool() {
     return 1
 }
 
-# std TARGET PANIC: a standard library, as rustup has it or built from its sources. Sets $cargo.
+# std TARGET PANIC: a standard library, as rustup has it or built from its sources. Sets $cargo and what it needs for that.
 cargo=()
+build_std=()
 std() {
     cargo=(env "PATH=$PATH:$unpacked/usr/bin" "LD_LIBRARY_PATH=$unpacked/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
     if [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; then
