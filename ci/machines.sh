@@ -139,6 +139,8 @@ same() {
         [ "$reference" = "system.$leg" ] || diff "$scratch/$reference" "$scratch/system.$leg" |
             awk -v than="${reference#system.}" '/^>/ { names = names " " $2 } END { if (names) print "  forbidden in a step, differ from " than ":" names }'
     done
+    # That these differ is no failure.
+    return 0
 }
 
 debug() {
