@@ -241,7 +241,7 @@ match() {
     "${cargo[@]}" build --release --locked --target "$1" "${build_std[@]}" -p powderkeg || return 1
     cargo build --release --locked -p powderkeg || return 1
     local ours=$CARGO_TARGET_DIR/release/powderkeg theirs=("${runner[@]}" "$CARGO_TARGET_DIR/$1/release/$2")
-    local seconds=${TWINSTEP_MATCH_SECONDS:-60} folder=$scratch/match n code=0
+    local seconds=${TWINSTEP_MATCH_SECONDS:-60} folder=$scratch/match-$leg n code=0
     mkdir -p "$folder/journals"
     (
         # Relative names mean the same to all of them.
