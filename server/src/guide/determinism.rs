@@ -57,8 +57,8 @@
 //!
 //! Of functions that a step must not use, the same program shows how they differ, all with Rust 1.96: from x86_64 Linux to
 //! aarch64 Linux `tan`, `asin`, `acos`, `atan`, `atan2`, `sinh`, `tanh`, `min` and `max` of two zeros, and the bits of a NaN; to
-//! wasm32 also `sin`, `cos`, `cosh`, `exp`, `ln`, `powf` and `hypot`. That two machines agree on a function proves nothing:
-//! both Linuxes had one version of one C library.
+//! wasm32 also `sin`, `cos`, `cosh`, `exp`, `ln`, `powf` and `hypot`; to Windows also `cbrt` and `mul_add`. That two machines
+//! agree on a function proves nothing: both Linuxes had one version of one C library.
 //!
 //! To hold your own game to this: keep the digests of a scripted match in a file, as `tests/tests/floats.rs` does, and run that
 //! test on every system that you ship for.
