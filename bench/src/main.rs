@@ -5,6 +5,9 @@
 //! cargo run --release -p twinstep-bench -- journal FOLDER
 //! cargo run --release -p twinstep-bench -- crowd [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- kit
+//! cargo run --release -p twinstep-bench -- host [--players 100] [--seconds 10]
+//! cargo run --release -p twinstep-bench -- serve --listen ADDR --matches 25 --key-file FILE
+//! cargo run --release -p twinstep-bench -- load --server ADDR --players 100 --key-file FILE [--seconds 10]
 //! ```
 //!
 //! | module | what is in it |
@@ -16,6 +19,7 @@
 //! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
+//! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
 //! | `kit` | how fast `twinstep-testing` checks a game |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
@@ -25,6 +29,7 @@
 mod allocations;
 mod crowd;
 mod frames;
+mod host;
 mod journal;
 mod kit;
 mod measure;
@@ -35,8 +40,10 @@ mod report;
 mod simulation;
 mod subjects;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -74,6 +81,43 @@ enum What {
     },
     /// Measures how fast the kit for authors checks the demo's largest wave; fails below 60 ticks a second.
     Kit,
+    /// Measures what a server process costs per player over real UDP: CPU time, memory, sleeps. Linux tells these.
+    Host {
+        /// Players, in matches of four.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=2_000))]
+        players: u16,
+        /// For how long is measured, after 4 s of warming up.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        seconds: u64,
+    },
+    /// Serves matches of four of the game that is measured, until its input ends; prints its address, then what it has used
+    /// up for each line that it reads.
+    Serve {
+        /// Where it listens; port 0 takes a free one.
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+        /// Matches, with the ids from 0 on.
+        #[arg(long)]
+        matches: u16,
+        /// The key of its tickets, made by `powderkeg key`.
+        #[arg(long)]
+        key_file: PathBuf,
+    },
+    /// Plays on such a server, four players in each match, from one thread.
+    Load {
+        /// Where it listens.
+        #[arg(long)]
+        server: SocketAddr,
+        /// Players.
+        #[arg(long)]
+        players: u16,
+        /// The key of its tickets.
+        #[arg(long)]
+        key_file: PathBuf,
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+    },
     /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
     Journal {
         /// Where a file is made and removed again.
@@ -87,6 +131,7 @@ fn main() -> ExitCode {
         eprintln!("this is a debug build: its numbers say nothing; run it with --release");
     }
     let mut text = String::new();
+    let mut failed: Option<Box<dyn std::error::Error>> = None;
     match what {
         What::Quick { markdown, date } => {
             quick::run(format(markdown), date.as_deref(), &mut text)
@@ -104,15 +149,36 @@ fn main() -> ExitCode {
                 false => ExitCode::FAILURE,
             };
         }
+        What::Host { players, seconds } => {
+            let time = Duration::from_secs(seconds);
+            failed = host::run(players.into(), time, &mut text).err();
+        }
+        What::Serve {
+            listen,
+            matches,
+            key_file,
+        } => failed = host::serve(listen, matches.into(), &key_file).err(),
+        What::Load {
+            server,
+            players,
+            key_file,
+            seconds,
+        } => {
+            let time = Duration::from_secs(seconds);
+            failed = host::load(players.into(), server, &key_file, time).err();
+        }
         What::Journal { folder } => {
-            if let Err(error) = journal::run(&folder, &mut text) {
-                eprintln!("error: {error}");
-                return ExitCode::from(2);
-            }
+            failed = journal::run(&folder, &mut text).err().map(Into::into);
         }
     }
     print!("{text}");
-    ExitCode::SUCCESS
+    match failed {
+        None => ExitCode::SUCCESS,
+        Some(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 fn format(markdown: bool) -> Format {

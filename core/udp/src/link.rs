@@ -1,13 +1,13 @@
-//! One session's packets through laminar. The only module that names laminar.
+//! Packets through laminar. The only module that names laminar.
 //!
 //! ```text
 //! packet ──▶ ConnectionManager ──▶ pipe ──▶ the cipher          (wrap)
 //! packet ◀── ConnectionManager ◀── pipe ◀── fence ◀── the cipher (unwrap)
 //! ```
 //!
-//! Each session has a manager of its own, over a pipe in memory that holds one datagram: one packet in is one
-//! datagram out and the reverse, at once, so nothing queues here. A manager holds 1.7 MB from its first
-//! packet on (congestion tables), so one is made only for a session that may speak.
+//! A client has one manager, and a server one for all its sessions, over a pipe in memory that holds one datagram: one
+//! packet in is one datagram out and the reverse, at once, so nothing queues here. A manager holds 1.7 MB from its first
+//! packet on (congestion tables), so a server makes it when the first session may speak.
 //!
 //! Invariant: only whole unreliable packets, and heartbeats, pass the fence. What laminar would keep for a peer
 //! (fragments, ordered streams, acknowledged packets) can grow without bound or break, and never enters.
@@ -31,7 +31,7 @@ pub const LINK_LOG_TARGET: &str = "laminar";
 const PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
 const HEADER_BYTES: usize = 5;
 
-/// One session's laminar.
+/// A laminar of our own.
 pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.

@@ -87,9 +87,9 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, Session>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     door: Door,
-    /// What carries the packets of all sessions without a seat: there may be hundreds, and 1.7 MB for each would be
-    /// too much. Whole unreliable packets leave nothing behind in it, so they cannot meet there.
-    spectators: Option<LaminarLink>,
+    /// What carries the packets of all sessions: laminar takes 1.7 MB for one that it knows. Whole unreliable packets
+    /// leave nothing behind in it, so those of two sessions cannot meet there. `None` until one may speak.
+    link: Option<LaminarLink>,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
@@ -115,9 +115,6 @@ struct Session {
     is_confirmed: bool,
     /// Whether it may speak.
     is_admitted: bool,
-    /// Its own link, once admitted; without a seat it shares one.
-    link: Option<LaminarLink>,
-    has_seats: bool,
 }
 
 impl ServerEndpoint {
@@ -155,7 +152,7 @@ impl ServerEndpoint {
             sessions: BTreeMap::new(),
             by_address: BTreeMap::new(),
             door: Door::default(),
-            spectators: None,
+            link: None,
             outbox: Ring::new(OUTBOX_MAX),
             events: VecDeque::new(),
             packets_waiting: 0,
@@ -240,11 +237,7 @@ impl ServerEndpoint {
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.is_admitted = true;
-            let link = match session.has_seats {
-                true => &mut session.link,
-                false => &mut self.spectators,
-            };
-            link.get_or_insert_with(LaminarLink::new);
+            self.link.get_or_insert_with(LaminarLink::new);
         }
     }
 
@@ -267,12 +260,9 @@ impl ServerEndpoint {
             .sessions
             .get_mut(&session)
             .ok_or(SendError::NotConnected)?;
-        let link = match session.has_seats {
-            true => session.link.as_mut(),
-            false => self.spectators.as_mut(),
-        };
         let speaks = session.is_admitted && session.is_confirmed;
-        let link = link.filter(|_| speaks).ok_or(SendError::NotConnected)?;
+        let link = self.link.as_mut().filter(|_| speaks);
+        let link = link.ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
         let gate = &mut self.gates[session.gate].gate;
         if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
@@ -324,12 +314,6 @@ impl ServerEndpoint {
         self.counters
     }
 
-    /// Whether a session has a link of its own.
-    #[cfg(test)]
-    pub(crate) fn has_own_link(&self, session: SessionId) -> bool {
-        self.sessions[&session].link.is_some()
-    }
-
     /// Addresses that something is kept for.
     #[cfg(test)]
     pub(crate) fn remembered_peers(&self) -> usize {
@@ -358,11 +342,7 @@ impl ServerEndpoint {
                     return;
                 };
                 session.is_confirmed = true;
-                let link = match session.has_seats {
-                    true => session.link.as_mut(),
-                    false => self.spectators.as_mut(),
-                };
-                let Some(link) = link.filter(|_| session.is_admitted) else {
+                let Some(link) = self.link.as_mut().filter(|_| session.is_admitted) else {
                     self.counters.unadmitted += 1;
                     return;
                 };
@@ -430,7 +410,6 @@ impl ServerEndpoint {
             return;
         }
         let ticket = ticket.expect("counted above if it is none");
-        let has_seats = ticket.seats > 0;
         let session = SessionId(id);
         self.by_address.insert(from, session);
         self.sessions.insert(
@@ -442,8 +421,6 @@ impl ServerEndpoint {
                 bucket: Bucket::full(now),
                 is_confirmed: false,
                 is_admitted: false,
-                link: None,
-                has_seats,
             },
         );
         self.events
