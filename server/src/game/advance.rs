@@ -48,9 +48,18 @@ impl<S: Simulation> Match<S> {
         let Some(due) = self.clock.due else {
             return self.clock.now;
         };
-        let waits = due <= self.clock.now && self.wait().is_some();
         let repeat = self.clock.told_at + self.repeat_every();
-        if waits { repeat } else { due.min(repeat) }
+        if self.waits() {
+            repeat
+        } else {
+            due.min(repeat)
+        }
+    }
+
+    /// Whether the next tick waits for a packet rather than for its time.
+    pub(crate) fn waits(&self) -> bool {
+        let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
+        is_late && self.wait().is_some()
     }
 
     /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.

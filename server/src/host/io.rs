@@ -7,6 +7,7 @@
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
 //! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
+//! Under load it looks at the socket once a millisecond (`host/load.rs`).
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
@@ -26,6 +28,7 @@ use twinstep_udp::{
 
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
+use super::load::{BEAT, Load, MOMENT};
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
 use crate::peer::PeerId;
@@ -34,8 +37,6 @@ use crate::peer::PeerId;
 pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// netcode's time moves on at least so often.
-const BEAT: Duration = Duration::from_millis(10);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
@@ -45,8 +46,8 @@ const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum FromIo {
     /// A ticket for this match was good.
     Connected(PeerId, TicketClaims),
-    /// A packet.
-    Packet(PeerId, Vec<u8>),
+    /// A packet, and when it came.
+    Packet(Duration, PeerId, Vec<u8>),
     /// The transport of a session ended.
     Gone(PeerId),
 }
@@ -59,14 +60,42 @@ pub(super) enum ToIo {
     Safe(SerialOf, u64),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
-    /// Send this.
-    Packet(PeerId, Box<[u8]>),
+    /// Send these.
+    Packets(Packets),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
+}
+
+/// What a match sends at one moment: the other thread is woken once for all of it.
+#[derive(Default)]
+pub(super) struct Packets {
+    /// To whom, and where its bytes end.
+    ends: Vec<(PeerId, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Packets {
+    pub(super) fn push(&mut self, peer: PeerId, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push((peer, self.bytes.len()));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (PeerId, &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(peer, end)| {
+            let bytes = &self.bytes[start..end];
+            start = end;
+            (peer, bytes)
+        })
+    }
 }
 
 struct Io {
@@ -82,6 +111,7 @@ struct Io {
     game: String,
     /// What this server asks others, lest it answers itself.
     own_knocks: OwnKnocks,
+    load: Load,
     is_shut: bool,
     draining: Option<CloseCode>,
     lost: Lost,
@@ -121,6 +151,7 @@ pub(super) fn start(
         beat,
         game,
         own_knocks,
+        load: Load::default(),
         is_shut: false,
         draining: None,
         lost: Lost::default(),
@@ -136,24 +167,30 @@ impl Io {
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut buffer = [0; DATAGRAM_MAX + 1];
         loop {
-            tokio::select! {
-                ready = self.socket.readable() => match ready {
-                    Ok(()) => self.receive(&mut buffer),
-                    Err(_) => self.lost.errors += 1,
-                },
-                order = orders.recv() => {
-                    let Some(order) = order else { return };
-                    self.obey(order);
-                    for _ in 1..BATCH {
-                        let Ok(order) = orders.try_recv() else { break };
-                        self.obey(order);
+            let first = if self.load.is_high() {
+                tokio::time::sleep(MOMENT).await;
+                None
+            } else {
+                tokio::select! {
+                    ready = self.socket.readable() => {
+                        self.lost.errors += u64::from(ready.is_err());
+                        None
                     }
+                    order = orders.recv() => match order {
+                        None => return,
+                        order => order,
+                    },
+                    _ = beat.tick() => None,
                 }
-                _ = beat.tick() => {
-                    // First what came, or a process that stood still would take its own silence for that of others.
-                    self.receive(&mut buffer);
-                    self.pass_time();
-                }
+            };
+            // First what came, or a process that stood still would take its own silence for that of others.
+            let came = self.receive(&mut buffer);
+            let Some(ordered) = self.obey_all(first, &mut orders) else {
+                return;
+            };
+            let now = self.clock.now();
+            if self.load.note(now, came + ordered) {
+                self.pass_time(now);
             }
             self.hear_events();
             self.transmit();
@@ -163,9 +200,29 @@ impl Io {
         }
     }
 
-    fn receive(&mut self, buffer: &mut [u8; DATAGRAM_MAX + 1]) {
+    /// Does what was ordered, and how much that was; `None`: nobody is there who could order anything.
+    fn obey_all(&mut self, first: Option<ToIo>, orders: &mut Receiver<ToIo>) -> Option<usize> {
+        let mut count = 0;
+        let mut next = first;
+        while count < BATCH {
+            let order = match next.take() {
+                Some(order) => order,
+                None => match orders.try_recv() {
+                    Ok(order) => order,
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return None,
+                },
+            };
+            self.obey(order);
+            count += 1;
+        }
+        Some(count)
+    }
+
+    /// Takes what waits in the socket; how many datagrams that were.
+    fn receive(&mut self, buffer: &mut [u8; DATAGRAM_MAX + 1]) -> usize {
         let now = self.clock.now();
-        for _ in 0..BATCH {
+        for count in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
                 Ok((bytes, from)) => match Knock::read(&buffer[..bytes], &self.game) {
                     // Who ends is there for nobody, and nobody is sent to where he is.
@@ -176,11 +233,12 @@ impl Io {
                     }
                     None => self.endpoint.handle(now, from, &buffer[..bytes]),
                 },
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return count,
                 // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
                 Err(_) => self.lost.errors += 1,
             }
         }
+        BATCH
     }
 
     fn transmit(&mut self) {
@@ -191,8 +249,7 @@ impl Io {
         }
     }
 
-    fn pass_time(&mut self) {
-        let now = self.clock.now();
+    fn pass_time(&mut self, now: Duration) {
         self.beat.beat(now);
         self.endpoint.advance(now, unix_now());
         self.lead_waiting();
@@ -288,7 +345,7 @@ impl Io {
                 };
                 let sent = game.capacity() > RESERVED
                     && game
-                        .try_send(FromIo::Packet(PeerId(session.0), bytes))
+                        .try_send(FromIo::Packet(self.clock.now(), PeerId(session.0), bytes))
                         .is_ok();
                 self.lost.match_full += u64::from(!sent);
             }
@@ -326,9 +383,11 @@ impl Io {
                     self.say_goodbye(session, code);
                 }
             }
-            ToIo::Packet(peer, bytes) => {
-                // Not sent is lost: the match says it again.
-                let _ = self.endpoint.send(SessionId(peer.0), &bytes);
+            ToIo::Packets(packets) => {
+                for (peer, bytes) in packets.iter() {
+                    // Not sent is lost: the match says it again.
+                    let _ = self.endpoint.send(SessionId(peer.0), bytes);
+                }
             }
             ToIo::Close(peer, code) => {
                 let session = SessionId(peer.0);
@@ -416,5 +475,22 @@ impl Io {
             );
             self.lost_before = now;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_out_as_they_went_in() {
+        let mut packets = Packets::default();
+        let told: [(PeerId, &[u8]); 3] =
+            [(PeerId(7), b"one"), (PeerId(3), b""), (PeerId(7), b"two")];
+        for (peer, bytes) in told {
+            packets.push(peer, bytes);
+        }
+        assert_eq!(packets.len(), 3);
+        assert!(packets.iter().eq(told));
     }
 }

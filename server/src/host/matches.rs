@@ -20,7 +20,7 @@ use super::admin;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 use super::clock::HostClock;
-use super::config::{HostConfig, HostError, bind, public_of};
+use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
 use super::io::{self, FromIo, ToIo};
@@ -142,6 +142,7 @@ impl Host {
         };
         let address = socket.local_addr().map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
+        make_room(&socket);
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = HostClock::start();
         let public = public_of(address, config.public.clone());

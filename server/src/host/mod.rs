@@ -31,6 +31,7 @@ mod journal_care;
 mod journal_file;
 mod journal_folder;
 mod knock;
+mod load;
 mod matches;
 mod moves;
 mod pulse;

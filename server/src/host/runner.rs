@@ -20,7 +20,7 @@ use twinstep_udp::{SerialOf, TicketClaims};
 
 use super::clock::{HostClock, unix_now};
 use super::incidents::IncidentFiles;
-use super::io::{FromIo, RESERVED, ToIo};
+use super::io::{FromIo, Packets, RESERVED, ToIo};
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::moves::{Move, MoveOrder, Moved};
@@ -46,6 +46,8 @@ const BATCH: usize = 256;
 const ERRANDS_MAX: usize = 16;
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
+/// A match looks for what came at least so often, also where its ticks are longer: who joins waits for it.
+const NAP: Duration = Duration::from_millis(20);
 /// That a match has no journal is said so often.
 const LAMENT_EVERY: Duration = Duration::from_secs(60);
 
@@ -134,13 +136,15 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf.
-    fn hear_all(&mut self) {
-        for _ in 0..BATCH {
-            let Ok(heard) = self.ends.heard.try_recv() else {
-                break;
-            };
-            self.hear(heard);
+    /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf. Whether there may
+    /// be more.
+    fn hear_all(&mut self) -> bool {
+        let mut heard = 0;
+        while heard < BATCH
+            && let Ok(next) = self.ends.heard.try_recv()
+        {
+            self.hear(next);
+            heard += 1;
         }
         for _ in 0..ERRANDS_MAX {
             let Ok(errand) = self.ends.errands.try_recv() else {
@@ -148,6 +152,7 @@ impl<S: Simulation> Runner<S> {
             };
             errand(&mut self.game);
         }
+        heard == BATCH
     }
 
     /// Whether it was declared over while it stood still. Then it does nothing any more: its players were told, and
@@ -159,12 +164,18 @@ impl<S: Simulation> Runner<S> {
     /// Runs the match to its end, and says why it ended; `None`: it is abandoned, and nobody hears of it.
     pub(super) async fn run(mut self) -> Option<CloseCode> {
         let mut reason = CloseCode::MatchOver;
+        // Whether more waits than a round hears.
+        let mut is_behind = false;
         self.game.advance(self.ends.clock.now());
         self.carry_out();
         // A shutdown that came while the match was made is a change too.
         self.ends.closing.mark_changed();
         while !self.game.is_closed() {
-            let due = self.ends.clock.instant(self.game.next_due());
+            // Packets are heard when a tick is due: they carry the time at which they came, and a thread that wakes for
+            // each of them costs more than all the rest. Only a match that waits for one is woken by it.
+            let listens = is_behind || self.game.waits();
+            let now = self.ends.clock.now();
+            let due = self.ends.clock.instant(self.game.next_due().min(now + NAP));
             tokio::select! {
                 // Time first: whoever floods a match with packets shall not hold up its ticks.
                 biased;
@@ -177,12 +188,12 @@ impl<S: Simulation> Runner<S> {
                     self.game.hand_evidence(peer, tick, folded);
                 }
                 Some(errand) = self.ends.errands.recv() => errand(&mut self.game),
-                Some(heard) = self.ends.heard.recv() => self.hear(heard),
+                Some(heard) = self.ends.heard.recv(), if listens => self.hear(heard),
             }
             if self.is_condemned() {
                 return Some(CloseCode::Fault);
             }
-            self.hear_all();
+            is_behind = self.hear_all();
             let now = self.ends.clock.now();
             let asked = *self.ends.closing.borrow();
             match asked {
@@ -287,13 +298,12 @@ impl<S: Simulation> Runner<S> {
     }
 
     fn hear(&mut self, heard: FromIo) {
-        let now = self.ends.clock.now();
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
-            FromIo::Packet(peer, _) if self.game.stage(peer).is_none() => {
+            FromIo::Packet(_, peer, _) if self.game.stage(peer).is_none() => {
                 self.tell(ToIo::Close(peer, CloseCode::MatchOver));
             }
-            FromIo::Packet(peer, bytes) => self.game.handle(now, peer, &bytes),
+            FromIo::Packet(came, peer, bytes) => self.game.handle(came, peer, &bytes),
             FromIo::Gone(peer) => self.game.disconnect(peer),
             FromIo::Connected(peer, ticket) => self.let_in(peer, &ticket),
         }
@@ -329,9 +339,14 @@ impl<S: Simulation> Runner<S> {
                         failed = journal.append(bytes).err();
                     }
                 }
-                Output::Packet { peer, bytes } => {
-                    self.orders.push(ToIo::Packet(peer, bytes.into()));
-                }
+                Output::Packet { peer, bytes } => match self.orders.last_mut() {
+                    Some(ToIo::Packets(batch)) => batch.push(peer, bytes),
+                    _ => {
+                        let mut batch = Packets::default();
+                        batch.push(peer, bytes);
+                        self.orders.push(ToIo::Packets(batch));
+                    }
+                },
                 Output::Job { id, work } => {
                     let now = self.ends.clock.now();
                     if let Some(refused) = self.jobs.start(now, id, work) {
@@ -382,12 +397,16 @@ impl<S: Simulation> Runner<S> {
     fn send(&mut self) {
         for order in self.orders.drain(..) {
             let room = match order {
-                ToIo::Packet(..) => self.ends.told.capacity() > RESERVED,
+                ToIo::Packets(_) => self.ends.told.capacity() > RESERVED,
                 // If it finds no room, the next packet of that session brings it up again.
                 _ => true,
             };
+            let packets = match &order {
+                ToIo::Packets(batch) => batch.len() as u64,
+                _ => 1,
+            };
             let sent = room && self.ends.told.try_send(order).is_ok();
-            self.lost += u64::from(!sent);
+            self.lost += if sent { 0 } else { packets };
         }
     }
 
@@ -410,7 +429,7 @@ impl<S: Simulation> Runner<S> {
             OnJournalFailure::End => {
                 // What is not in the journal must not be seen.
                 self.orders
-                    .retain(|order| !matches!(order, ToIo::Packet(..)));
+                    .retain(|order| !matches!(order, ToIo::Packets(_)));
                 self.game.close(CloseCode::Fault);
                 self.carry_out();
                 journal.discard_unbegun();

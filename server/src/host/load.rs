@@ -1,0 +1,95 @@
+//! [`Load`]: when the I/O task stops waking up for each datagram.
+//!
+//! A thread that sleeps is woken for each datagram that comes, and that costs more than the datagram does: at 200 players,
+//! half of what the process spends. So while much comes, the task looks at the socket at the next millisecond of its timer
+//! instead, and finds a handful at once. What comes waits for half a millisecond on average then, in each direction; while
+//! little comes, for nothing.
+
+use std::time::Duration;
+
+/// The transport's time moves on about so often, and the load is judged anew.
+pub(super) const BEAT: Duration = Duration::from_millis(10);
+/// Under load: until the next look. tokio's timers go by whole milliseconds and round up.
+pub(super) const MOMENT: Duration = Duration::from_micros(10);
+
+/// So many datagrams and orders in one [`BEAT`] are a high load, 2,000 a second: some eight matches of four.
+const HIGH: usize = 20;
+/// Below so many it is over.
+const LOW: usize = 10;
+
+/// How much came lately.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// When the last beat was.
+    beaten: Duration,
+    /// What came since.
+    count: usize,
+    is_high: bool,
+}
+
+impl Load {
+    /// Whether each datagram should no longer be waited for.
+    pub(super) fn is_high(&self) -> bool {
+        self.is_high
+    }
+
+    /// So much was done. Whether a beat is due.
+    pub(super) fn note(&mut self, now: Duration, count: usize) -> bool {
+        self.count += count;
+        let elapsed = now.saturating_sub(self.beaten);
+        if elapsed < BEAT {
+            return false;
+        }
+        // A process that stood still finds the work of many beats.
+        let beats = (elapsed.as_nanos() / BEAT.as_nanos()).max(1) as usize;
+        let a_beat = self.count / beats;
+        self.is_high = a_beat >= if self.is_high { LOW } else { HIGH };
+        self.beaten = now;
+        self.count = 0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays so many beats with so much in each, in ten parts.
+    fn play(load: &mut Load, now: &mut Duration, beats: usize, a_beat: usize) {
+        for _ in 0..beats * 10 {
+            *now += BEAT / 10;
+            load.note(*now, a_beat / 10);
+        }
+    }
+
+    #[test]
+    fn the_load_is_high_from_two_thousand_a_second_until_it_is_half_of_that() {
+        let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
+        play(&mut load, &mut now, 3, 10);
+        assert!(!load.is_high());
+        play(&mut load, &mut now, 3, 20);
+        assert!(load.is_high());
+        play(&mut load, &mut now, 3, 10);
+        assert!(load.is_high());
+        play(&mut load, &mut now, 3, 0);
+        assert!(!load.is_high());
+    }
+
+    #[test]
+    fn what_gathered_while_the_process_stood_still_is_no_high_load() {
+        let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
+        play(&mut load, &mut now, 3, 10);
+        now += BEAT * 100;
+        load.note(now, 200);
+        assert!(!load.is_high());
+    }
+
+    #[test]
+    fn a_beat_is_due_every_ten_milliseconds_whatever_comes() {
+        let mut load = Load::default();
+        let due = (1..=100)
+            .filter(|ms| load.note(Duration::from_millis(*ms), 7))
+            .count();
+        assert_eq!(due, 10);
+    }
+}
