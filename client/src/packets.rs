@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use twinstep_core::link::LinkHeader;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::refusal::OrderRefusal;
 use twinstep_core::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
@@ -13,7 +14,7 @@ use crate::orders::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
-use told::{Near, Refusal, Told};
+use told::{Near, Told};
 
 pub(crate) mod older;
 #[cfg(test)]
@@ -172,10 +173,15 @@ fn heed_pace<S: Simulation, V: Show<S>>(
 
 fn heed_refusal<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
-    refusal: Refusal,
+    refusal: OrderRefusal,
     events: &mut Events,
 ) {
-    let Refusal { seat, claim, seq } = refusal;
+    let OrderRefusal {
+        seat,
+        claim,
+        seq,
+        why,
+    } = refusal;
     let (orders, meter) = (playing.timeline.orders_mut(), &mut playing.meter);
     if claim {
         meter.claims_refused += u64::from(orders.refused_claim(seat, seq));
@@ -187,7 +193,7 @@ fn heed_refusal<S: Simulation, V: Show<S>>(
     }
     if news != RefusalNews::Known {
         meter.commands_refused += 1;
-        events.push(Event::CommandRefused { seat, seq });
+        events.push(Event::CommandRefused { seat, seq, why });
     }
 }
 

@@ -10,5 +10,6 @@ pub use crate::picture::{Hidden, Poses, Show, Smoothing};
 pub use crate::session::{Closed, CommandError, Event, Progress, Session, SessionConfig};
 pub use crate::smooth::Pose;
 pub use crate::timeline::Reconcile;
+pub use twinstep_core::packet::refusal::RefusalReason;
 #[cfg(feature = "udp")]
 pub use twinstep_udp::{Ticket, TicketError};

@@ -19,6 +19,7 @@ use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::packet::hello::{Basis, CloseCode, Holds, Welcome};
 use twinstep_core::packet::message;
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::world::World;
 
 use crate::picture::Show;
@@ -197,7 +198,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         for (seat, seq) in playing.restart_as(welcome, world) {
-            self.events.push(Event::CommandRefused { seat, seq });
+            let why = RefusalReason::Untold;
+            self.events.push(Event::CommandRefused { seat, seq, why });
         }
         self.events.push(Event::Joined(welcome.seats.to_vec()));
     }

@@ -22,6 +22,7 @@ use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::LinkState;
 use twinstep_core::packet::hello::{CloseCode, Hello, Holds, Welcome};
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{Simulation, Tick, codec, digest};
 
 use crate::contact::Contact;
@@ -215,7 +216,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 for (seat, seq) in playing.timeline.orders_mut().overtaken() {
                     playing.meter.commands_refused += 1;
-                    self.events.push(Event::CommandRefused { seat, seq });
+                    let why = RefusalReason::Untold;
+                    self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 match sampled {
                     Ok(sampled) => {

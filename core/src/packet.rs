@@ -26,6 +26,7 @@ pub mod gaps;
 pub mod head;
 pub mod hello;
 pub mod inputs;
+pub mod refusal;
 #[cfg(test)]
 mod tests;
 

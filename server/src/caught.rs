@@ -6,9 +6,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
 
-use crate::hooks::{Look, Referee};
+use crate::hooks::{Admission, Look, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 
 /// Panics of hooks that are to be told.
@@ -54,13 +55,16 @@ impl<S: Simulation> Caught<'_, S> {
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
-    ) -> bool {
+    ) -> Result<(), RefusalReason> {
         let referee = &mut *self.referee;
-        self.panics
-            .catch(look.tick(), Trouble::Referee, || {
-                referee.admit(look, by, command, claimed)
-            })
-            .unwrap_or(false)
+        let admission = self.panics.catch(look.tick(), Trouble::Referee, || {
+            referee.admit(look, by, command, claimed)
+        });
+        match admission {
+            Some(Admission::Admitted) => Ok(()),
+            Some(Admission::Refused(number)) => Err(RefusalReason::Referee(number)),
+            None => Err(RefusalReason::Fault),
+        }
     }
 
     /// See [`Referee::admit_answer`]; not, if it panics.

@@ -31,7 +31,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use crate::config::Announce;
 use crate::history::History;
 use crate::outbox::Outbox;
-use crate::peer::{Peer, Refusal, SessionStage};
+use crate::peer::{OpenRefusal, Peer, SessionStage};
 use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames.
@@ -504,13 +504,9 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
     behind.chain(before).filter(|(first, end)| first < end)
 }
 
-fn write_refusals(refusals: &[Refusal], out: &mut Writer<'_>) -> Result<(), WireError> {
+fn write_refusals(refusals: &[OpenRefusal], out: &mut Writer<'_>) -> Result<(), WireError> {
     out.u8(refusals.len() as u8)?;
-    for refusal in refusals {
-        out.u8(refusal.seat << 1 | u8::from(refusal.claim))?;
-        out.varint(refusal.seq)?;
-    }
-    Ok(())
+    refusals.iter().try_for_each(|open| open.refusal.write(out))
 }
 
 /// Sends the chunks of the session's lane that are due.

@@ -83,16 +83,35 @@ where
     }
 }
 
+/// What a [`Referee`] says of an order. A `bool` is one too, `false` for a refusal without a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may enter the coming frame.
+    Admitted,
+    /// It may not. The player's client is told of this number, in `Event::CommandRefused`: an index into reasons that
+    /// the game's two sides know. 0: no reason.
+    Refused(u16),
+}
+
+impl From<bool> for Admission {
+    fn from(admits: bool) -> Admission {
+        match admits {
+            true => Admission::Admitted,
+            false => Admission::Refused(0),
+        }
+    }
+}
+
 /// Admits what players order and claim. If one of these panics, the order is refused, and the match plays on.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Whether this command (or claim) of `by` may enter the coming frame.
+    /// Whether this command (or claim) of `by` may enter the coming frame; if not, its player hears why.
     fn admit(
         &mut self,
         look: &Look<'_, S>,
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
-    ) -> bool;
+    ) -> Admission;
 
     /// Under [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner): whether this answer of a player's own client
     /// to its own `query` may stand. If not, the server's resolver answers.
@@ -119,9 +138,10 @@ pub trait Referee<S: Simulation>: Send + 'static {
     }
 }
 
-impl<S: Simulation, F> Referee<S> for F
+impl<S: Simulation, F, A> Referee<S> for F
 where
-    F: FnMut(&Look<'_, S>, PlayerId, &S::Command, bool) -> bool + Send + 'static,
+    F: FnMut(&Look<'_, S>, PlayerId, &S::Command, bool) -> A + Send + 'static,
+    A: Into<Admission>,
 {
     fn admit(
         &mut self,
@@ -129,8 +149,8 @@ where
         by: PlayerId,
         command: &S::Command,
         claimed: bool,
-    ) -> bool {
-        self(look, by, command, claimed)
+    ) -> Admission {
+        self(look, by, command, claimed).into()
     }
 }
 
@@ -139,7 +159,7 @@ where
 pub struct AdmitAll;
 
 impl<S: Simulation> Referee<S> for AdmitAll {
-    fn admit(&mut self, _: &Look<'_, S>, _: PlayerId, _: &S::Command, _: bool) -> bool {
-        true
+    fn admit(&mut self, _: &Look<'_, S>, _: PlayerId, _: &S::Command, _: bool) -> Admission {
+        Admission::Admitted
     }
 }

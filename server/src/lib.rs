@@ -62,7 +62,7 @@ mod up;
 
 pub use config::MatchConfig;
 pub use game::{Match, MatchStats};
-pub use hooks::{Decision, Look, Referee, Resolver};
+pub use hooks::{Admission, Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 #[cfg(feature = "local")]
 pub use local::{Local, LocalGame};

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
     JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, WORLD_BYTES_MAX,
@@ -19,6 +20,7 @@ use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
 use twinstep_core::link::LinkState;
 use twinstep_core::packet::ByteCounts;
+use twinstep_core::packet::refusal::OrderRefusal;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::reach::Reach;
@@ -33,7 +35,7 @@ mod tickets;
 
 use acks::FrameAcks;
 use fates::Fates;
-pub(crate) use fates::Refusal;
+pub(crate) use fates::OpenRefusal;
 use inquiry::Inquiry;
 pub(crate) use inquiry::Verdict;
 use request::Request;
@@ -121,8 +123,8 @@ impl Peer {
             company_told: 0,
             standing,
         };
-        for (player, claim, seq) in untold {
-            peer.refuse(player, claim, seq);
+        for refused in untold {
+            peer.refuse(refused);
         }
         peer
     }
@@ -141,7 +143,12 @@ impl Peer {
         standing.bytes_down += bytes_down;
         standing.untold = fates
             .untold()
-            .map(|(seat, claim, seq)| (players[seat], claim, seq))
+            .map(|refusal| NotAdmitted {
+                player: players[refusal.seat],
+                claim: refusal.claim,
+                seq: refusal.seq,
+                why: refusal.why,
+            })
             .collect();
         Away {
             identity,
@@ -221,9 +228,15 @@ impl Peer {
     }
 
     /// Tells the owner of an order that it is refused, until it has heard it.
-    pub(crate) fn refuse(&mut self, player: PlayerId, claim: bool, seq: u32) {
-        if let Some(seat) = self.players.iter().position(|p| *p == player) {
-            self.fates.refuse(seat, claim, seq);
+    pub(crate) fn refuse(&mut self, refused: NotAdmitted) {
+        let seat = self.players.iter().position(|p| *p == refused.player);
+        if let Some(seat) = seat {
+            self.fates.refuse(OrderRefusal {
+                seat,
+                claim: refused.claim,
+                seq: refused.seq,
+                why: refused.why,
+            });
         }
     }
 

@@ -7,7 +7,7 @@ pub use crate::config::{
     TurnLength,
 };
 pub use crate::game::Match;
-pub use crate::hooks::{Decision, Look, Referee, Resolver};
+pub use crate::hooks::{Admission, Decision, Look, Referee, Resolver};
 #[cfg(feature = "host")]
 pub use crate::host::{Host, HostConfig, HostError, Running, Server};
 pub use crate::incident::{Incident, Trouble};

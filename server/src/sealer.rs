@@ -12,6 +12,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::codec;
 use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 
@@ -182,6 +183,7 @@ impl<S: Simulation> Sealer<S> {
                     player: order.player,
                     claim: true,
                     seq: order.seq,
+                    why: RefusalReason::Fault,
                 });
             }
         }
@@ -198,6 +200,7 @@ impl<S: Simulation> Sealer<S> {
                     player: order.player,
                     claim: false,
                     seq: order.seq,
+                    why: RefusalReason::Fault,
                 });
             }
         }

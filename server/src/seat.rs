@@ -12,6 +12,7 @@ use twinstep_core::bounds::{
     COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW,
 };
 use twinstep_core::frame::{Answer, Order};
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
 
 /// Commands of which a server may know nothing as their client comes back to it.
@@ -40,10 +41,12 @@ pub(crate) struct Held<C> {
 }
 
 /// An order that was not admitted.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct NotAdmitted {
     pub(crate) player: PlayerId,
     pub(crate) claim: bool,
     pub(crate) seq: u32,
+    pub(crate) why: RefusalReason,
 }
 
 /// Counters of one player.
@@ -125,7 +128,7 @@ pub(crate) enum Arrival {
     /// Of a claim: it was here before, or a later one was.
     Known,
     /// It is refused, and its owner must hear of it.
-    Refused,
+    Refused(RefusalReason),
 }
 
 impl<S: Simulation> Seat<S> {
@@ -214,6 +217,7 @@ impl<S: Simulation> Seat<S> {
                 player: held.order.player,
                 claim,
                 seq: held.order.seq,
+                why: RefusalReason::TooLate,
             }
         };
         let commands = self.commands.drain(..).map(refused(false));
@@ -346,7 +350,7 @@ impl<S: Simulation> Seat<S> {
         let held = self.early.swap_remove(next);
         if seq >= COUNT_MAX {
             // No world takes a later one; nobody who plays comes so far.
-            return Some((seq, Arrival::Refused));
+            return Some((seq, Arrival::Refused(RefusalReason::Bounds)));
         }
         self.next_seq = seq + 1;
         if self.commands.len() >= COMMANDS_OPEN_MAX
@@ -354,7 +358,7 @@ impl<S: Simulation> Seat<S> {
             || !self.is_sealable(&held.order.command)
         {
             self.stats.refused += 1;
-            return Some((seq, Arrival::Refused));
+            return Some((seq, Arrival::Refused(RefusalReason::Bounds)));
         }
         self.commands.push_back(held);
         Some((seq, Arrival::Held))
@@ -371,7 +375,7 @@ impl<S: Simulation> Seat<S> {
     ) -> Arrival {
         // Of claims from before a restart nobody knows which were sealed; of very old ones, nobody cares.
         if seq < self.claims_from || next - Tick(seq) > CLAIM_AGE_MAX {
-            return Arrival::Refused;
+            return Arrival::Refused(RefusalReason::TooLate);
         }
         if seq < self.next_claim {
             return Arrival::Known;
@@ -381,7 +385,7 @@ impl<S: Simulation> Seat<S> {
             || !self.claim_rate.take(now)
             || !self.is_sealable(&command)
         {
-            return Arrival::Refused;
+            return Arrival::Refused(RefusalReason::Bounds);
         }
         self.claims.push_back(Held {
             stamp: Tick(seq) + 1,

@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_core::PlayerId;
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, STRIKE_WINDOW, STRIKES_MAX};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
@@ -49,8 +48,8 @@ pub(crate) struct Standing {
     pub(crate) slowed: Cost,
     /// Until when it may not return, and why.
     barred: Option<(Duration, CloseCode)>,
-    /// Refused orders of which it has not heard: player, whether a claim, sequence.
-    pub(crate) untold: Vec<(PlayerId, bool, u32)>,
+    /// Refused orders of which it has not heard.
+    pub(crate) untold: Vec<NotAdmitted>,
     /// What was sent to its earlier sessions.
     pub(crate) bytes_down: ByteCounts,
 }
@@ -232,11 +231,10 @@ impl Standings {
     }
 
     /// An order of a player without a session is refused: it hears of it when it is back.
-    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: &NotAdmitted) {
+    pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
         let mut standing = self.take(identity, false);
         if standing.untold.len() < 2 * COMMANDS_OPEN_MAX {
-            let told = (refused.player, refused.claim, refused.seq);
-            standing.untold.push(told);
+            standing.untold.push(refused);
         }
         self.keep(now, Away::new(identity, standing));
     }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::seat::NotAdmitted;
 use twinstep_core::bounds::ANSWERS_MAX;
 use twinstep_core::lane::LaneAck;
 use twinstep_core::link::LinkState;
@@ -195,8 +196,14 @@ fn heed<S: Simulation>(
         let seat = &mut seats[player.index()];
         seat.offer_command(given);
         while let Some((seq, arrival)) = seat.take_command(now) {
-            if arrival == Arrival::Refused {
-                peer.refuse(player, false, seq);
+            if let Arrival::Refused(why) = arrival {
+                let claim = false;
+                peer.refuse(NotAdmitted {
+                    player,
+                    claim,
+                    seq,
+                    why,
+                });
             }
         }
         // Said again even if nothing is new: the telling may have been lost.
@@ -205,8 +212,15 @@ fn heed<S: Simulation>(
     for given in said.claims.drain(..) {
         let (player, seq) = (given.player, given.seq);
         let seat = &mut seats[player.index()];
-        if seat.offer_claim(now, player, next, seq, given.command) == Arrival::Refused {
-            peer.refuse(player, true, seq);
+        let arrival = seat.offer_claim(now, player, next, seq, given.command);
+        if let Arrival::Refused(why) = arrival {
+            let claim = true;
+            peer.refuse(NotAdmitted {
+                player,
+                claim,
+                seq,
+                why,
+            });
         }
     }
     heed_batches(peer, seats, position, said);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Simulation};
+use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Decision, Look, MatchConfig, PeerId, Referee, Trouble};
 
@@ -231,9 +232,9 @@ fn what_no_order_is_to_blame_for_ends_the_match_with_an_incident() {
 struct Puzzled;
 
 impl Referee<Fragile> for Puzzled {
-    fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, order: &Order, _: bool) -> bool {
+    fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, order: &Order, _: bool) -> Admission {
         assert_ne!(*order, Order::Puzzle, "planted: admit");
-        true
+        Admission::Admitted
     }
 
     fn owed(&mut self, look: &Look<'_, Fragile>, player: PlayerId, _: u32) -> Option<Order> {
@@ -275,8 +276,8 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
 fn a_referee_that_panics_on_an_answer_is_told_of() {
     struct Doubts;
     impl Referee<Fragile> for Doubts {
-        fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, _: &Order, _: bool) -> bool {
-            true
+        fn admit(&mut self, _: &Look<'_, Fragile>, _: PlayerId, _: &Order, _: bool) -> Admission {
+            Admission::Admitted
         }
         fn admit_answer(
             &mut self,

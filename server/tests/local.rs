@@ -8,6 +8,7 @@ use twinstep_client::cues::CueKind;
 use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Effects, Frame, Key, Mwc, Phase, PlayerId, Simulation, Tick};
 use twinstep_server::local::{Local, LocalEnded, LocalGame, LocalStartError};
@@ -433,7 +434,8 @@ fn a_referee_judges_as_on_a_server() {
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 20, 0);
     assert_eq!(game.server().world().sim().orders, [3]);
-    let refused = Event::CommandRefused { seat: 0, seq };
+    let why = RefusalReason::Referee(0);
+    let refused = Event::CommandRefused { seat: 0, seq, why };
     assert_eq!(game.session_mut(0).poll_event(), Some(refused));
 }
 

@@ -16,6 +16,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, codec};
+use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
 use twinstep_tests::direct::Direct;
@@ -205,7 +206,13 @@ struct Hidden {
 }
 
 impl Referee<Game> for Hidden {
-    fn admit(&mut self, look: &Look<'_, Game>, by: PlayerId, what: &Command, claim: bool) -> bool {
+    fn admit(
+        &mut self,
+        look: &Look<'_, Game>,
+        by: PlayerId,
+        what: &Command,
+        claim: bool,
+    ) -> Admission {
         Judge.admit(look, by, what, claim)
     }
 
@@ -295,12 +302,14 @@ struct Probe {
 }
 
 impl Referee<Game> for Probe {
-    fn admit(&mut self, _: &Look<'_, Game>, _: PlayerId, _: &Command, _: bool) -> bool {
-        false
+    fn admit(&mut self, _: &Look<'_, Game>, _: PlayerId, _: &Command, _: bool) -> Admission {
+        Admission::Refused(0)
     }
 
     fn owed(&mut self, look: &Look<'_, Game>, player: PlayerId, _: u32) -> Option<Command> {
-        let admits = |by: &Key| Judge.admit(look, player, &Command::Died { by: *by }, true);
+        let admits = |by: &Key| {
+            Judge.admit(look, player, &Command::Died { by: *by }, true) == Admission::Admitted
+        };
         let verdicts = self.names.iter().map(admits).collect();
         self.verdicts.send(verdicts).expect("the test listens");
         None

@@ -6,8 +6,10 @@ use std::time::Duration;
 use twinstep_client::Event;
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::Presence;
+use twinstep_server::Admission;
 use twinstep_server::config::SealWhen;
 use twinstep_server::{Look, Referee};
 use twinstep_tests::history::{Command, History};
@@ -41,8 +43,8 @@ fn commands_survive_many_returns_in_order_and_once() {
 struct Never;
 
 impl Referee<History> for Never {
-    fn admit(&mut self, _: &Look<'_, History>, _: PlayerId, _: &Command, _: bool) -> bool {
-        false
+    fn admit(&mut self, _: &Look<'_, History>, _: PlayerId, _: &Command, _: bool) -> Admission {
+        Admission::Refused(7)
     }
 }
 
@@ -75,6 +77,12 @@ fn a_refusal_that_came_while_its_owner_was_away_is_told_when_it_is_back() {
         );
     }
     assert!(away > 2, "only {away} were refused without a session");
+    let why = |event: &Event| match event {
+        Event::CommandRefused { why, .. } => Some(*why),
+        _ => None,
+    };
+    let whys: Vec<_> = rig.clients[0].events.iter().filter_map(why).collect();
+    assert_eq!(whys, [RefusalReason::Referee(7); 12]);
 }
 
 /// What was refused is in no journal, so the server that takes a killed one's place does not know of it. Its owner sees
@@ -147,7 +155,8 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
         rig.until_it_plays(1);
         rig.run(SECOND);
         assert_eq!(rig.clients[1].session.seats(), [player]);
-        let refused = Event::CommandRefused { seat: 0, seq };
+        let why = RefusalReason::TooLate;
+        let refused = Event::CommandRefused { seat: 0, seq, why };
         let told = rig.clients[1].events.iter().filter(|e| **e == refused);
         assert_eq!(told.count(), 1, "hung up: {hung_up}");
         assert!(rig.game.world().sim().log.is_empty(), "it ran");

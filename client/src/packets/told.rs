@@ -9,6 +9,7 @@ use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::company::{self, CompanyTold};
 use twinstep_core::packet::frames::RunReader;
+use twinstep_core::packet::refusal::OrderRefusal;
 use twinstep_core::packet::{DownPart, Parts, RareDown};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
@@ -19,14 +20,6 @@ use crate::orders::LocalActions;
 const FRAMES: usize = 64;
 /// Announced inputs and commands that there is room for without allocating.
 const ANNOUNCED: usize = 128;
-
-/// An order that the server refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) seat: usize,
-    pub(crate) claim: bool,
-    pub(crate) seq: u32,
-}
 
 /// What a packet is read with: numbers near its own shortened ones, and what this client knows of itself.
 pub(crate) struct Near<'a, S: Simulation> {
@@ -50,7 +43,7 @@ pub(crate) struct Told<S: Simulation> {
     pub(crate) lane_ack: Option<LaneAck>,
     /// Per seat; empty: not told.
     pub(crate) command_acks: ArrayVec<u32, SEATS_MAX>,
-    pub(crate) refusals: ArrayVec<Refusal, REFUSALS_PER_PACKET>,
+    pub(crate) refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
     /// The first `news` are the frames from the wanted one on.
     frames: Vec<FrameData<S>>,
     news: usize,
@@ -181,12 +174,7 @@ impl<S: Simulation> Told<S> {
                 return Err(WireError::Malformed("more refusals than a packet tells"));
             }
             for _ in 0..count {
-                let (head, seq) = (packet.u8()?, packet.varint()?);
-                self.refusals.push(Refusal {
-                    seat: usize::from(head >> 1),
-                    claim: head & 1 != 0,
-                    seq,
-                });
+                self.refusals.push(OrderRefusal::read(packet)?);
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick, diff};
 
@@ -71,6 +72,8 @@ pub enum Event {
         seat: usize,
         /// Its sequence.
         seq: u32,
+        /// Why.
+        why: RefusalReason,
     },
     /// The game's step is at fault: it left a NaN, differed by phase without
     /// [`withhold`](twinstep_core::Effects::withhold), or gave two results for the same frame. As text, with the tick and

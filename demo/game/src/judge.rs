@@ -19,6 +19,7 @@ use core::ops::Range;
 use glam::Vec2;
 use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
 use twinstep_core::{Key, PlayerId};
+use twinstep_server::Admission;
 use twinstep_server::{Look, Referee};
 
 use super::guess::speculate;
@@ -53,14 +54,20 @@ impl Referee<Game> for Judge {
         by: PlayerId,
         command: &Command,
         claimed: bool,
-    ) -> bool {
+    ) -> Admission {
         let is_sound = match *command {
             Command::Hurt { by: what } | Command::Died { by: what } => {
                 claimed && could_harm(look, by, what)
             }
             Command::Light { .. } | Command::Dash | Command::Ready => !claimed,
         };
-        is_sound && admit(look.sim(), look.rules(), by, command).is_ok()
+        if !is_sound {
+            return Admission::Refused(0);
+        }
+        match admit(look.sim(), look.rules(), by, command) {
+            Ok(()) => Admission::Admitted,
+            Err(why) => Admission::Refused(why.number()),
+        }
     }
 
     /// Where the client of who lit a barrel answers: of a blast, admits what the cheap estimate agrees with to

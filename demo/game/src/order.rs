@@ -58,6 +58,31 @@ pub enum Refusal {
     TooFar(u8),
 }
 
+impl Refusal {
+    /// What the server tells a client of it, from 1 on.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        match self {
+            Refusal::NotAlive(_) => 1,
+            Refusal::NotAsked => 2,
+            Refusal::NoBarrel(_) => 3,
+            Refusal::TooFar(_) => 4,
+        }
+    }
+
+    /// What a player reads for such a number; `None`: there is no such refusal.
+    #[must_use]
+    pub fn words(number: u16) -> Option<&'static str> {
+        Some(match number {
+            1 => "refused: you are not alive",
+            2 => "refused: the round is on",
+            3 => "refused: that barrel is lit or gone",
+            4 => "refused: that barrel is out of reach",
+            _ => return None,
+        })
+    }
+}
+
 /// How far a player may have moved between its own picture and the server's, in units.
 const LAG_REACH: f32 = 6.0;
 

@@ -91,11 +91,11 @@ impl People {
     }
 
     /// An order of a player will not run: its owner hears of it, now or when it is back.
-    pub(super) fn refuse(&mut self, now: Duration, refused: &NotAdmitted) {
+    pub(super) fn refuse(&mut self, now: Duration, refused: NotAdmitted) {
         let player = refused.player;
         let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
         if let Some(peer) = owner {
-            peer.refuse(player, refused.claim, refused.seq);
+            peer.refuse(refused);
         } else if let Some((identity, _)) = self.identities.iter().find(|(_, p)| *p == player)
             && !self.peers.iter().any(|p| p.plays_as(identity))
         {

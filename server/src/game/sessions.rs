@@ -250,7 +250,7 @@ impl<S: Simulation> Match<S> {
         let (identity, _) = self.people.identities.remove(at);
         // Who plays on without this seat has nobody there who could hear of it.
         if !self.people.peers.iter().any(|p| p.plays_as(&identity)) {
-            for refused in &refused {
+            for refused in refused {
                 self.people
                     .standings
                     .refuse(self.clock.now, &identity, refused);
@@ -265,7 +265,7 @@ impl<S: Simulation> Match<S> {
         self.dismiss_callers_of(&identity, code);
         for player in self.people.peers[at].players.clone() {
             for refused in self.seats[player.index()].purge() {
-                self.people.peers[at].refuse(refused.player, refused.claim, refused.seq);
+                self.people.peers[at].refuse(refused);
             }
             self.sealing.sealer.change(player, RosterChange::Left);
             self.people.identities.retain(|(_, p)| *p != player);

@@ -68,7 +68,7 @@ impl<S: Simulation> Match<S> {
     /// Owners hear of their orders that will not run.
     fn tell_refused(&mut self) {
         for refused in self.sealing.sealer.refused.drain(..) {
-            self.people.refuse(self.clock.now, &refused);
+            self.people.refuse(self.clock.now, refused);
         }
     }
 

@@ -69,7 +69,9 @@
 //!
 //! Give one by [`client.session.command(seat, order)`](twinstep_client::Session::command). At most 20 a second and 64 on their
 //! way for each player, 128 bytes each; more is an error at once, and nothing is lost. The server's
-//! [`Referee`](crate::Referee) may refuse one (`Event::CommandRefused`); whatever is admitted runs.
+//! [`Referee`](crate::Referee) may refuse one; whatever is admitted runs. Its player hears of a refusal by
+//! `Event::CommandRefused`, with the number that [`Admission::Refused`](crate::Admission::Refused) gave: an index into reasons
+//! that both sides of your game know.
 //!
 //! # Lockstep
 //!

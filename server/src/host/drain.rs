@@ -55,7 +55,7 @@ struct Plan {
 }
 
 /// Why nothing is handed over.
-type Refusal = (StatusCode, String);
+type OrderRefusal = (StatusCode, String);
 
 /// Says what a hand-over would come to.
 pub(super) async fn ready(
@@ -128,7 +128,7 @@ pub(super) async fn drain(
 }
 
 /// Asks all that can be asked before anything is stopped.
-async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, Refusal> {
+async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, OrderRefusal> {
     let to = addresses(&to.to)?;
     let taker = match body {
         // An operator who asks says nothing of what that server is; a server does.
@@ -182,7 +182,7 @@ async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, Refusal> {
     Ok(Plan { to, ready, stays })
 }
 
-fn addresses(text: &str) -> Result<Vec<SocketAddr>, Refusal> {
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, OrderRefusal> {
     let to: Result<Vec<SocketAddr>, _> = text.split(',').map(str::parse).collect();
     match to {
         Ok(to) if (1..=twinstep_udp::SERVERS_MAX).contains(&to.len()) => Ok(to),
@@ -194,7 +194,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Refusal> {
     }
 }
 
-fn stays_here(id: u64, why: &str) -> Refusal {
+fn stays_here(id: u64, why: &str) -> OrderRefusal {
     tracing::warn!(id, %why, "not handed over");
     let said = format!("match {id} stays here: {why}\n");
     (StatusCode::CONFLICT, said)

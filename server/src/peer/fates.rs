@@ -9,16 +9,15 @@
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_core::link::LinkState;
+use twinstep_core::packet::refusal::OrderRefusal;
 
 /// Packets of which it is remembered whether they told fates.
 const TELLINGS: usize = 256;
 
 /// An order that will not be executed, to be told until the client has heard it.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) seat: u8,
-    pub(crate) claim: bool,
-    pub(crate) seq: u32,
+pub(crate) struct OpenRefusal {
+    pub(crate) refusal: OrderRefusal,
     /// The first packet that told it; 0: none yet.
     told_in: u32,
 }
@@ -26,7 +25,7 @@ pub(crate) struct Refusal {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Fates {
-    refusals: Vec<Refusal>,
+    refusals: Vec<OpenRefusal>,
     /// Command acks are told while the client may not know them: the first packet that did; 0: none yet.
     acks_told_in: Option<u32>,
     /// Which of the last packets told fates (those of the lane do not), by sequence.
@@ -47,13 +46,12 @@ impl Fates {
     }
 
     /// An order of a seat is refused.
-    pub(crate) fn refuse(&mut self, seat: usize, claim: bool, seq: u32) {
-        let same = |r: &Refusal| (usize::from(r.seat), r.claim, r.seq) == (seat, claim, seq);
+    pub(crate) fn refuse(&mut self, refusal: OrderRefusal) {
+        let order = |r: &OrderRefusal| (r.seat, r.claim, r.seq);
+        let same = |open: &OpenRefusal| order(&open.refusal) == order(&refusal);
         if !self.refusals.iter().any(same) && self.refusals.len() < 2 * COMMANDS_OPEN_MAX {
-            self.refusals.push(Refusal {
-                seat: seat as u8,
-                claim,
-                seq,
+            self.refusals.push(OpenRefusal {
+                refusal,
                 told_in: 0,
             });
         }
@@ -70,7 +68,7 @@ impl Fates {
     }
 
     /// The refusals of the next packet, oldest first.
-    pub(crate) fn refusals(&self) -> &[Refusal] {
+    pub(crate) fn refusals(&self) -> &[OpenRefusal] {
         &self.refusals[..self.refusals.len().min(REFUSALS_PER_PACKET)]
     }
 
@@ -108,9 +106,8 @@ impl Fates {
         }
     }
 
-    /// The refusals that the client may not have heard of: seat, whether a claim, sequence.
-    pub(crate) fn untold(&self) -> impl Iterator<Item = (usize, bool, u32)> + '_ {
-        let refusals = self.refusals.iter();
-        refusals.map(|told| (usize::from(told.seat), told.claim, told.seq))
+    /// The refusals that the client may not have heard of.
+    pub(crate) fn untold(&self) -> impl Iterator<Item = OrderRefusal> + '_ {
+        self.refusals.iter().map(|open| open.refusal)
     }
 }

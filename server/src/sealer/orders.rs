@@ -2,6 +2,7 @@
 
 use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Order};
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -91,22 +92,26 @@ impl<S: Simulation> Sealer<S> {
                     break;
                 }
                 // The referee said itself what is owed.
-                let admitted = self.owed.contains(player)
-                    || seated && referee.admit(look, player, &held.order.command, true);
+                let admitted = match seated {
+                    _ if self.owed.contains(player) => Ok(()),
+                    true => referee.admit(look, player, &held.order.command, true),
+                    false => Err(RefusalReason::TooLate),
+                };
                 let Some(held) = seat.claims.pop_front() else {
                     break;
                 };
-                if admitted {
-                    room.take(Kind::Claims, bytes);
-                    served.claimed[player.index()] = true;
-                    seat.stats.claims += 1;
-                    frame.claims.push(held.order);
-                } else {
+                if let Err(why) = admitted {
                     self.refused.push(NotAdmitted {
                         player,
                         claim: true,
                         seq: held.order.seq,
+                        why,
                     });
+                } else {
+                    room.take(Kind::Claims, bytes);
+                    served.claimed[player.index()] = true;
+                    seat.stats.claims += 1;
+                    frame.claims.push(held.order);
                 }
             }
         }
@@ -157,16 +162,20 @@ impl<S: Simulation> Sealer<S> {
         if seated && !(share.has_room(bytes) && room.has(Kind::Commands, bytes)) {
             return Next::Waits;
         }
-        let admitted = seated && referee.admit(look, player, &held.order.command, false);
+        let admitted = match seated {
+            true => referee.admit(look, player, &held.order.command, false),
+            false => Err(RefusalReason::TooLate),
+        };
         let Some(held) = seat.commands.pop_front() else {
             return Next::Waits;
         };
-        if !admitted {
+        if let Err(why) = admitted {
             seat.stats.refused += 1;
             self.refused.push(NotAdmitted {
                 player,
                 claim: false,
                 seq: held.order.seq,
+                why,
             });
             return Next::Refused;
         }
@@ -203,6 +212,7 @@ impl<S: Simulation> Sealer<S> {
                 player: held.order.player,
                 claim: false,
                 seq: held.order.seq,
+                why: RefusalReason::Bounds,
             });
         }
     }

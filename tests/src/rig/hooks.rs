@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_core::{Key, PlayerId};
+use twinstep_server::Admission;
 use twinstep_server::{Look, Referee, Resolver};
 
 use super::asked::Asked;
@@ -19,8 +20,14 @@ thread_local! {
 pub(super) struct Judge;
 
 impl<S: Play> Referee<S> for Judge {
-    fn admit(&mut self, look: &Look<'_, S>, by: PlayerId, command: &S::Command, _: bool) -> bool {
-        look.sim().admit(look.rules(), by, command)
+    fn admit(
+        &mut self,
+        look: &Look<'_, S>,
+        by: PlayerId,
+        command: &S::Command,
+        _: bool,
+    ) -> Admission {
+        look.sim().admit(look.rules(), by, command).into()
     }
 
     fn admit_answer(

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use powderkeg_game::Refusal;
 use powderkeg_game::{Game, GameShow};
 use twinstep_client::{Event, Progress, Session};
+use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::{PlayerId, Tick};
 
 /// A silence of the server that is longer is told.
@@ -144,7 +146,11 @@ pub struct Note {
 /// What a player wants to hear of.
 pub(super) fn words(event: &Event) -> Option<&'static str> {
     Some(match event {
-        Event::CommandRefused { .. } => "the order was refused",
+        Event::CommandRefused { why, .. } => match why {
+            RefusalReason::Referee(number) => Refusal::words(*number)?,
+            RefusalReason::Bounds => "refused: too many orders at once",
+            _ => "the order was refused",
+        },
         Event::Healed { .. } => "healed by the server",
         Event::Reconnecting => "the server is lost",
         Event::Recovered => "the server is heard again",
