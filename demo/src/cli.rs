@@ -16,8 +16,8 @@ use tracing_subscriber::EnvFilter;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::args::{
-    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ServeArgs, ShotsArgs,
-    SticksArg, TicketArgs, ViewArgs, link,
+    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ServeArgs,
+    ShotsArgs, SticksArg, TicketArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
@@ -36,6 +36,15 @@ struct Cli {
     /// RUST_LOG, else `info` for serve and `warn` for all else]
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
+    /// How a line of the log is written
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -109,7 +118,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     if let Some((task, _)) = matches.subcommand() {
         let is_given = |id: &&clap::Id| {
             matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
-                && !["log", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
+                && !["log", "log_format", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
@@ -231,9 +240,17 @@ fn log(cli: &Cli) -> Result<(), Failure> {
             },
         }
     })?;
-    let log = log::plain_rows(filter, std::io::stderr, std::io::stderr().is_terminal());
     // This is the first and only one.
-    let _ = tracing::subscriber::set_global_default(log);
+    let _ = match cli.log_format {
+        LogFormat::Text => {
+            let is_colored = std::io::stderr().is_terminal();
+            let log = log::plain_rows(filter, std::io::stderr, is_colored);
+            tracing::subscriber::set_global_default(log)
+        }
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
+        }
+    };
     Ok(())
 }
 

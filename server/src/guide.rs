@@ -12,6 +12,7 @@
 //! | [8. Sizes and costs](costs) | what fits, what it takes, what to measure |
 //! | [9. Other genres and engines](choices) | what a fighting game or a Bevy game would choose |
 //! | [10. Playing alone](alone) | no server process: single-player and tutorials, with pause and slow motion |
+//! | [11. Operating a server](operating) | what it tells, what each alert means, what an operator can do |
 //!
 //! | to look up | |
 //! |---|---|
@@ -204,6 +205,7 @@ pub mod costs;
 pub mod desync;
 pub mod determinism;
 pub mod first_game;
+pub mod operating;
 pub mod shooting;
 pub mod strategy;
 pub mod testing;

@@ -1,5 +1,6 @@
 //! Hosts with sockets, threads and files, in this process.
 
+mod asking;
 mod drain;
 mod ends;
 mod handover;
@@ -7,3 +8,4 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod telling;

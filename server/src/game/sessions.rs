@@ -25,6 +25,7 @@ use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
 use crate::peer::{Peer, PeerId, SessionStage, Verdict};
+use crate::tally::JoinResult;
 use crate::up;
 use crate::up::Asked;
 
@@ -161,9 +162,11 @@ impl<S: Simulation> Match<S> {
     pub fn disconnect(&mut self, peer: PeerId) {
         self.forget_caller(peer);
         if let Some(at) = self.people.position(peer) {
-            self.people
-                .standings
-                .keep(self.clock.now, self.people.peers.remove(at).end());
+            let gone = self.people.peers.remove(at);
+            if gone.stage != SessionStage::Playing {
+                self.noted.tally.join(JoinResult::Gone);
+            }
+            self.people.standings.keep(self.clock.now, gone.end());
         }
     }
 
@@ -233,6 +236,7 @@ impl<S: Simulation> Match<S> {
         if let Some(identity) = self.free(player)
             && !plays_on
         {
+            self.noted.tally.removal(code);
             self.people.standings.bar(self.clock.now, &identity, code);
         }
     }
@@ -275,6 +279,10 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
         let peer = self.people.peers.remove(at);
+        if peer.stage != SessionStage::Playing {
+            self.noted.tally.join(JoinResult::of(code));
+        }
+        self.noted.tally.removal(code);
         self.say_closed(peer.id, code);
         self.people.standings.keep(self.clock.now, peer.end());
     }

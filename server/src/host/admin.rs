@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats, else 503
+//!  GET  /readyz          200 while newcomers find a place here, else 503 and why not
+//!  GET  /metrics         what was counted, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
 //!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
@@ -12,13 +14,8 @@
 
 use std::net::SocketAddr;
 
-use axum::Json;
 use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::admin_error::AdminError;
@@ -26,14 +23,7 @@ use super::admin_port::{self, AdminToken};
 use super::drain;
 use super::register::Admin;
 
-#[derive(Serialize)]
-struct MatchLine {
-    id: u64,
-    players: u32,
-    spectators: u32,
-    tick: u32,
-    lateness_ms: f64,
-}
+mod look;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -56,8 +46,10 @@ pub(super) fn start(
     let listener = TcpListener::from_std(listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let router = Router::new()
-        .route("/livez", get(livez))
-        .route("/matches", get(list))
+        .route("/livez", get(look::livez))
+        .route("/readyz", get(look::readyz))
+        .route("/metrics", get(look::metrics))
+        .route("/matches", get(look::list))
         .route("/ready", post(drain::ready))
         .route("/drain", post(drain::drain))
         .with_state(admin);
@@ -66,31 +58,4 @@ pub(super) fn start(
         bound,
         tokio::spawn(admin_port::serve(listener, router, token)),
     ))
-}
-
-async fn livez(State(admin): State<Admin>) -> Response {
-    if admin.beat.is_alive(admin.clock.now()) {
-        (StatusCode::OK, "alive\n").into_response()
-    } else {
-        let said = "the I/O loop stands still\n";
-        (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
-    }
-}
-
-async fn list(State(admin): State<Admin>) -> Response {
-    let lines: Vec<MatchLine> = admin
-        .known()
-        .into_iter()
-        .map(|(id, known)| {
-            let shown = known.pulse.shown();
-            MatchLine {
-                id,
-                players: shown.players,
-                spectators: shown.spectators,
-                tick: shown.tick.0,
-                lateness_ms: shown.lateness.as_secs_f64() * 1e3,
-            }
-        })
-        .collect();
-    Json(lines).into_response()
 }

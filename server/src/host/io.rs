@@ -14,6 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::MissedTickBehavior;
@@ -26,6 +27,7 @@ use twinstep_udp::{
 
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
+use super::metrics::{IoCounts, Traffic};
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
 use crate::peer::PeerId;
@@ -61,6 +63,8 @@ pub(super) enum ToIo {
     Over(u64, CloseCode),
     /// Send this.
     Packet(PeerId, Box<[u8]>),
+    /// All packets of a turn that was sealed then are before this.
+    Sealed(Duration),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
@@ -84,20 +88,12 @@ struct Io {
     own_knocks: OwnKnocks,
     is_shut: bool,
     draining: Option<CloseCode>,
-    lost: Lost,
-    lost_before: (Lost, TransportCounters),
+    traffic: Traffic,
+    counts: Arc<IoCounts>,
+    /// Turns whose packets leave with the next datagrams: when they were sealed.
+    sealed: ArrayVec<Duration, BATCH>,
+    lost_before: (Traffic, TransportCounters),
     lost_told: Duration,
-}
-
-/// What this task itself dropped.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Lost {
-    /// Packets for a match whose channel was full.
-    match_full: u64,
-    /// Datagrams that the socket did not take.
-    unsent: u64,
-    /// Errors of the socket.
-    errors: u64,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
@@ -109,6 +105,7 @@ pub(super) fn start(
     beat: Arc<Beat>,
     game: String,
     own_knocks: OwnKnocks,
+    counts: Arc<IoCounts>,
 ) -> impl Future<Output = ()> {
     let counters = endpoint.counters();
     let io = Io {
@@ -123,8 +120,10 @@ pub(super) fn start(
         own_knocks,
         is_shut: false,
         draining: None,
-        lost: Lost::default(),
-        lost_before: (Lost::default(), counters),
+        traffic: Traffic::default(),
+        counts,
+        sealed: ArrayVec::new(),
+        lost_before: (Traffic::default(), counters),
         lost_told: Duration::ZERO,
     };
     io.run(orders)
@@ -139,7 +138,7 @@ impl Io {
             tokio::select! {
                 ready = self.socket.readable() => match ready {
                     Ok(()) => self.receive(&mut buffer),
-                    Err(_) => self.lost.errors += 1,
+                    Err(_) => self.traffic.errors += 1,
                 },
                 order = orders.recv() => {
                     let Some(order) = order else { return };
@@ -167,7 +166,7 @@ impl Io {
         let now = self.clock.now();
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => match Knock::read(&buffer[..bytes], &self.game) {
+                Ok((bytes, from)) => match self.heard(&buffer[..bytes]) {
                     // Who ends is there for nobody, and nobody is sent to where he is.
                     Some(knock) => {
                         if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
@@ -178,15 +177,33 @@ impl Io {
                 },
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
-                Err(_) => self.lost.errors += 1,
+                Err(_) => self.traffic.errors += 1,
             }
         }
     }
 
+    /// A datagram came: whether somebody knocks by it.
+    fn heard(&mut self, datagram: &[u8]) -> Option<Knock> {
+        self.traffic.datagrams_in += 1;
+        self.traffic.bytes_in += datagram.len() as u64;
+        Knock::read(datagram, &self.game)
+    }
+
     fn transmit(&mut self) {
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
-            if self.socket.try_send_to(datagram, to).is_err() {
-                self.lost.unsent += 1;
+            match self.socket.try_send_to(datagram, to) {
+                Ok(bytes) => {
+                    self.traffic.datagrams_out += 1;
+                    self.traffic.bytes_out += bytes as u64;
+                }
+                Err(_) => self.traffic.unsent += 1,
+            }
+        }
+        if !self.sealed.is_empty() {
+            let now = self.clock.now();
+            for sealed in self.sealed.drain(..) {
+                let took = now.saturating_sub(sealed);
+                self.counts.seal_to_send.note(took);
             }
         }
     }
@@ -195,6 +212,9 @@ impl Io {
         let now = self.clock.now();
         self.beat.beat(now);
         self.endpoint.advance(now, unix_now());
+        let counters = self.endpoint.counters();
+        let sessions = self.endpoint.sessions();
+        self.counts.show(&self.traffic, &counters, sessions);
         self.lead_waiting();
         let is_over =
             |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
@@ -290,7 +310,7 @@ impl Io {
                     && game
                         .try_send(FromIo::Packet(PeerId(session.0), bytes))
                         .is_ok();
-                self.lost.match_full += u64::from(!sent);
+                self.traffic.match_full += u64::from(!sent);
             }
             Route::Leaving(code, _) => self.tell_why(session, code),
             Route::Waiting(_) => {}
@@ -328,7 +348,12 @@ impl Io {
             }
             ToIo::Packet(peer, bytes) => {
                 // Not sent is lost: the match says it again.
-                let _ = self.endpoint.send(SessionId(peer.0), &bytes);
+                let sent = self.endpoint.send(SessionId(peer.0), &bytes).is_ok();
+                self.traffic.packets_out += u64::from(sent);
+            }
+            ToIo::Sealed(at) => {
+                // There are no more of them than orders between two transmissions.
+                let _ = self.sealed.try_push(at);
             }
             ToIo::Close(peer, code) => {
                 let session = SessionId(peer.0);
@@ -379,8 +404,9 @@ impl Io {
 
     /// One line a second at most, whatever the network does.
     fn tell_losses(&mut self) {
-        let now = (self.lost, self.endpoint.counters());
-        let (lost, counters) = self.lost_before;
+        let now = (self.traffic, self.endpoint.counters());
+        let (before, counters) = self.lost_before;
+        let own = |it: &Traffic| [it.match_full, it.unsent, it.errors];
         let sum = |c: &TransportCounters| {
             [
                 c.junk,
@@ -396,7 +422,7 @@ impl Io {
                 c.queue_full,
             ]
         };
-        if now.0 != lost || sum(&now.1) != sum(&counters) {
+        if own(&now.0) != own(&before) || sum(&now.1) != sum(&counters) {
             tracing::warn!(
                 junk = now.1.junk - counters.junk,
                 oversize = now.1.oversize - counters.oversize,
@@ -409,9 +435,9 @@ impl Io {
                 rate_limited = now.1.rate_limited - counters.rate_limited,
                 fenced = now.1.fenced - counters.fenced,
                 queue_full = now.1.queue_full - counters.queue_full,
-                match_full = now.0.match_full - lost.match_full,
-                unsent = now.0.unsent - lost.unsent,
-                socket_errors = now.0.errors - lost.errors,
+                match_full = now.0.match_full - before.match_full,
+                unsent = now.0.unsent - before.unsent,
+                socket_errors = now.0.errors - before.errors,
                 "datagrams dropped within the last second"
             );
             self.lost_before = now;

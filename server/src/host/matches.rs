@@ -27,8 +27,9 @@ use super::io::{self, FromIo, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
+use super::metrics::{IoCounts, Ledger};
 use super::pulse::{Beat, Pulse};
-use super::register::{Admin, ListedMatch, Register};
+use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
@@ -98,6 +99,9 @@ pub struct Host {
     /// The matches as the admin port sees them.
     register: Register,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
+    /// What all matches have counted.
+    ledger: Ledger,
+    drains: Drains,
     io: JoinHandle<()>,
 }
 
@@ -151,6 +155,8 @@ impl Host {
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let own_knocks = OwnKnocks::default();
+        let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
+        let drains = Drains::default();
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -162,6 +168,10 @@ impl Host {
                     game: config.game.clone(),
                     public: public.clone(),
                     own_knocks: own_knocks.clone(),
+                    ledger: ledger.clone(),
+                    io: counts.clone(),
+                    sessions_max: config.sessions_max,
+                    drains: drains.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -171,7 +181,9 @@ impl Host {
             }
         };
         let game = config.game.clone();
-        let io = io::start(socket, endpoint, clock, orders, beat, game, own_knocks);
+        let io = io::start(
+            socket, endpoint, clock, orders, beat, game, own_knocks, counts,
+        );
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -187,6 +199,8 @@ impl Host {
             matches: Arc::default(),
             register,
             admin,
+            ledger,
+            drains,
             io: tokio::spawn(io),
         })
     }
@@ -238,6 +252,7 @@ impl Host {
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
         let pulse = Arc::new(Pulse::default());
+        let entry = self.ledger.enter();
         let config = game.config();
         let listed = ListedMatch {
             pulse: pulse.clone(),
@@ -251,6 +266,7 @@ impl Host {
             told: self.told.clone(),
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
+            counts: entry.counts.clone(),
             moves,
             back_after: self.back_after,
         };
@@ -272,7 +288,7 @@ impl Host {
             .insert(id, listed);
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
-        let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
+        let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
         taken.runs(Hosted::Runs {
             watching: tokio::spawn(watching),
             thread,
@@ -295,6 +311,7 @@ impl Host {
             journal: path,
             about: format!("{} version {}", S::NAME, S::VERSION),
             told: Arc::default(),
+            ledger: self.ledger.clone(),
         }
     }
 
@@ -326,6 +343,7 @@ impl Host {
     /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
     pub async fn shutdown(mut self, code: CloseCode) {
+        self.drains.begin();
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
         let _ = self.told.send(ToIo::Shut).await;
         self.closing.send_replace(Some(Ending::Told(code)));

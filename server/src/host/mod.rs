@@ -32,6 +32,7 @@ mod journal_file;
 mod journal_folder;
 mod knock;
 mod matches;
+mod metrics;
 mod moves;
 mod pulse;
 mod register;
