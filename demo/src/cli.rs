@@ -15,6 +15,7 @@ use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
+use crate::admin::AdminArgs;
 use crate::args::{
     BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ServeArgs,
     ShotsArgs, SticksArg, TicketArgs, ViewArgs, link,
@@ -22,7 +23,7 @@ use crate::args::{
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
 use crate::view::{self, ViewChoice};
-use crate::{host, journal, log, play, replay, serve};
+use crate::{admin, host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -55,6 +56,8 @@ enum Task {
     Host(HostArgs),
     /// Run a server
     Serve(ServeArgs),
+    /// Ask a server on this machine, or tell it whom to put out
+    Admin(AdminArgs),
     /// Make a key file, which a server and its tickets need
     Key {
         /// The new file
@@ -136,6 +139,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Play(args) => play::play(&args),
         Task::Host(args) => host::host(&args),
         Task::Serve(args) => serve::serve(&args),
+        Task::Admin(args) => admin::admin(&args),
         Task::Key { file } => serve::key(&file),
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),

@@ -67,6 +67,9 @@ mod costs;
 mod evidence;
 mod healing;
 mod joining;
+#[cfg(feature = "host")]
+mod overview;
+mod removal;
 mod resume;
 mod sessions;
 mod spectators;
@@ -86,6 +89,8 @@ use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use origin::{Origin, Start};
+#[cfg(feature = "host")]
+pub(crate) use overview::{Present, Whereabouts};
 use people::People;
 use sealing::SealingDesk;
 use snapshots::Snapshots;

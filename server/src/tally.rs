@@ -49,9 +49,11 @@ impl JoinResult {
             | CloseCode::WrongRules => JoinResult::WrongGame,
             CloseCode::Superseded => JoinResult::Superseded,
             CloseCode::TakenOver => JoinResult::TakenOver,
-            CloseCode::Kicked | CloseCode::Strikes | CloseCode::TooSlow | CloseCode::Desync => {
-                JoinResult::Barred
-            }
+            CloseCode::Kicked
+            | CloseCode::Banned { .. }
+            | CloseCode::Strikes
+            | CloseCode::TooSlow
+            | CloseCode::Desync => JoinResult::Barred,
             CloseCode::JoinTooSlow | CloseCode::NoAcks => JoinResult::TooSlow,
             CloseCode::WorldTooLarge => JoinResult::WorldTooLarge,
             CloseCode::Left => JoinResult::Left,
@@ -64,6 +66,7 @@ impl JoinResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KickReason {
     Operator,
+    Banned,
     TooSlow,
     Strikes,
     Desync,
@@ -76,6 +79,7 @@ impl KickReason {
     #[cfg(feature = "host")]
     pub(crate) const NAMES: [&str; Self::COUNT] = [
         "operator",
+        "banned",
         "too_slow",
         "strikes",
         "desync",
@@ -88,6 +92,7 @@ impl KickReason {
     pub(crate) fn of(code: CloseCode) -> Option<KickReason> {
         match code {
             CloseCode::Kicked => Some(KickReason::Operator),
+            CloseCode::Banned { .. } => Some(KickReason::Banned),
             CloseCode::TooSlow => Some(KickReason::TooSlow),
             CloseCode::Strikes => Some(KickReason::Strikes),
             CloseCode::Desync => Some(KickReason::Desync),

@@ -1,5 +1,6 @@
 //! Hosts with sockets, threads and files, in this process.
 
+mod acting;
 mod asking;
 mod drain;
 mod ends;

@@ -121,6 +121,13 @@ impl<S: Simulation> Match<S> {
         Some((&peer.identity, peer.players.len()))
     }
 
+    /// The sessions of an identity, playing or watching.
+    #[cfg(feature = "host")]
+    pub(crate) fn sessions_of(&self, identity: &str) -> Vec<PeerId> {
+        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        own.map(|p| p.id).collect()
+    }
+
     /// The players of an identity: those it has, those it had, or free ones.
     fn assign(
         &self,
@@ -203,7 +210,12 @@ impl<S: Simulation> Match<S> {
             CloseCode::Draining | CloseCode::Restarting { .. } => KEPT.to_owned(),
             code => code.to_string(),
         };
-        if is_resumable(&reason) {
+        self.end_journal_saying(&reason);
+    }
+
+    /// As [`end_journal`](Self::end_journal), for this reason in words.
+    pub(crate) fn end_journal_saying(&mut self, reason: &str) {
+        if is_resumable(reason) {
             // Without it the last seconds are stepped again.
             let world = &self.truth.world;
             self.journal.write(&mut self.outbox, |recorder, out| {
@@ -211,7 +223,7 @@ impl<S: Simulation> Match<S> {
             });
         }
         self.journal
-            .write(&mut self.outbox, |recorder, out| recorder.end(&reason, out));
+            .write(&mut self.outbox, |recorder, out| recorder.end(reason, out));
         self.journal = JournalOut::none();
     }
 

@@ -16,6 +16,52 @@
 //! newcomers elsewhere and leave it running. A match whose seats are all taken is full, and so is a server of full
 //! matches. A server without a match is ready for one.
 //!
+//! What names people or changes something needs the token: the last line of the server's
+//! [token file](crate::host::Server::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
+//! header `Authorization: Bearer TOKEN`.
+//!
+//! | request | fields | what it does | `powderkeg admin` |
+//! |---|---|---|---|
+//! | `GET /matches/ID` | | lists who is there: seat, identity, name, state and for how long, margin, round trip | `players ID` |
+//! | `POST /kick` | `match`, `identity` | out of that match, and kept out of it | `kick NAME` |
+//! | `POST /ban` | `identity`; `for_s` or `until_unix_s`; `reason` | out of all matches, and kept out whatever ticket it shows | `ban NAME --for 7d` |
+//! | `POST /unban` | `identity` | lets in again who was banned or kicked | `unban NAME` |
+//! | `GET /bans` | | lists the bans that hold | `bans` |
+//! | `POST /revoke` | `identity`; `match` | its tickets so far are worthless | `revoke NAME` |
+//! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
+//! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
+//!
+//! Fields stand in the query, or in a JSON object as the body. A field that is not known is an error, so a misspelt `for_s` is
+//! no ban for good. An answer is JSON with status 200, or words: 400 says what was expected and what came, 401 or 403 that the
+//! token is missing, 404 who or what is not here, 503 that a match does not answer. From a program of your own,
+//! [`AdminClient`](crate::host::AdminClient) asks.
+//!
+//! ```sh
+//! powderkeg admin --to 127.0.0.1:7700 --token-file match.key.admin players
+//! powderkeg admin --to 127.0.0.1:7700 --token-file match.key.admin ban anna --for 7d --reason "an aimbot"
+//! ```
+//!
+//! # Kick, ban or revoke?
+//!
+//! An *identity* is the name on a ticket. It is what your own login knows of a player, not what the player is called in the
+//! game: `players` lists both.
+//!
+//! - **Kick** somebody who spoils this match. It is told
+//!   [`Kicked`](twinstep_core::packet::hello::CloseCode::Kicked), its seat is free at once, and it stays out of this match, also
+//!   as a spectator, until the match ends or `unban` forgives it. A server that restarts has forgotten kicks.
+//! - **Ban** somebody whom you do not want on the server. It is told
+//!   [`Banned`](twinstep_core::packet::hello::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
+//!   has and by those that you make later. Bans stand in a [file](crate::host::Server::bans_file) (`KEYFILE.bans`) that is
+//!   replaced whole, and are there after a restart and after a hand-over. Servers that share the file read it when they start
+//!   and when they change it. If the disk takes no more, the answer says so, and the ban holds until the server ends. A server
+//!   does not start with a damaged file: mend it, it is JSON.
+//! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
+//!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
+//! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
+//!   it is not taken up again. `powderkeg serve` has one match, and ends with it.
+//!
+//! There is no message to all players: the protocol has none.
+//!
 //! # Metrics
 //!
 //! No label names a player or a match. Counters belong to the process: they never go down while it lives, also when a match
@@ -50,7 +96,7 @@
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
-//! | `twinstep_kicks_total` | by `reason`: who was removed |
+//! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |
 //! | `twinstep_incidents_total` | by `kind`: what was written down as an [`Incident`](crate::Incident) |
 //! | `twinstep_datagrams_received_total` | datagrams through the socket |
 //! | `twinstep_received_bytes_total` | bytes of these, without headers of UDP and IP |

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
-//!                    └ not yet ─▶ Waiting ──10 s──────▲
+//!      │ banned     └ not yet ─▶ Waiting ──10 s──────▲
+//!      └──────────────────────────────────────────────┘
 //! ```
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
@@ -25,6 +26,7 @@ use twinstep_udp::{
     DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
+use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
 use super::metrics::{IoCounts, Traffic};
@@ -51,6 +53,8 @@ pub(super) enum FromIo {
     Packet(PeerId, Vec<u8>),
     /// The transport of a session ended.
     Gone(PeerId),
+    /// This identity is to go, for this reason; a match where it was says so.
+    PutOut(String, CloseCode, Sender<u64>),
 }
 
 /// What the I/O task is told.
@@ -67,10 +71,23 @@ pub(super) enum ToIo {
     Sealed(Duration),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
+    /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
+    PutOut(String, CloseCode, Sender<u64>),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
+}
+
+/// What the task shares with the rest of its host.
+pub(super) struct Around {
+    pub(super) beat: Arc<Beat>,
+    /// The game that is served: who knocks for it hears that it is here.
+    pub(super) game: String,
+    /// What this server asks others, lest it answers itself.
+    pub(super) own_knocks: OwnKnocks,
+    pub(super) counts: Arc<IoCounts>,
+    pub(super) bans: Bans,
 }
 
 struct Io {
@@ -81,15 +98,10 @@ struct Io {
     routes: Routes,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
-    beat: Arc<Beat>,
-    /// The game that is served: who knocks for it hears that it is here.
-    game: String,
-    /// What this server asks others, lest it answers itself.
-    own_knocks: OwnKnocks,
+    around: Around,
     is_shut: bool,
     draining: Option<CloseCode>,
     traffic: Traffic,
-    counts: Arc<IoCounts>,
     /// Turns whose packets leave with the next datagrams: when they were sealed.
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
@@ -102,10 +114,7 @@ pub(super) fn start(
     endpoint: ServerEndpoint,
     clock: HostClock,
     orders: Receiver<ToIo>,
-    beat: Arc<Beat>,
-    game: String,
-    own_knocks: OwnKnocks,
-    counts: Arc<IoCounts>,
+    around: Around,
 ) -> impl Future<Output = ()> {
     let counters = endpoint.counters();
     let io = Io {
@@ -115,13 +124,10 @@ pub(super) fn start(
         matches: BTreeMap::new(),
         routes: Routes::default(),
         moved: BTreeSet::new(),
-        beat,
-        game,
-        own_knocks,
+        around,
         is_shut: false,
         draining: None,
         traffic: Traffic::default(),
-        counts,
         sealed: ArrayVec::new(),
         lost_before: (Traffic::default(), counters),
         lost_told: Duration::ZERO,
@@ -169,7 +175,7 @@ impl Io {
                 Ok((bytes, from)) => match self.heard(&buffer[..bytes]) {
                     // Who ends is there for nobody, and nobody is sent to where he is.
                     Some(knock) => {
-                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
+                        if !knock.is_one_of(&self.around.own_knocks) && !self.is_shut {
                             let _ = self.socket.try_send_to(&knock.answer(), from);
                         }
                     }
@@ -186,7 +192,7 @@ impl Io {
     fn heard(&mut self, datagram: &[u8]) -> Option<Knock> {
         self.traffic.datagrams_in += 1;
         self.traffic.bytes_in += datagram.len() as u64;
-        Knock::read(datagram, &self.game)
+        Knock::read(datagram, &self.around.game)
     }
 
     fn transmit(&mut self) {
@@ -203,18 +209,18 @@ impl Io {
             let now = self.clock.now();
             for sealed in self.sealed.drain(..) {
                 let took = now.saturating_sub(sealed);
-                self.counts.seal_to_send.note(took);
+                self.around.counts.seal_to_send.note(took);
             }
         }
     }
 
     fn pass_time(&mut self) {
         let now = self.clock.now();
-        self.beat.beat(now);
+        self.around.beat.beat(now);
         self.endpoint.advance(now, unix_now());
         let counters = self.endpoint.counters();
         let sessions = self.endpoint.sessions();
-        self.counts.show(&self.traffic, &counters, sessions);
+        self.around.counts.show(&self.traffic, &counters, sessions);
         self.lead_waiting();
         let is_over =
             |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
@@ -248,8 +254,15 @@ impl Io {
 
     fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
         let until = self.clock.now() + MATCH_PATIENCE;
+        let banned = self.around.bans.refusal(&ticket.identity, unix_now());
         self.routes.come(session, ticket, until);
-        self.lead(session);
+        match banned {
+            Some(code) => {
+                self.traffic.banned += 1;
+                self.say_goodbye(session, code);
+            }
+            None => self.lead(session),
+        }
         // Each dial takes one of all identities' places, also where its match never comes.
         while let Some(one) = self.routes.one_too_many(session) {
             tracing::info!(session = one.0, "its identity waits too often");
@@ -359,6 +372,19 @@ impl Io {
                 let session = SessionId(peer.0);
                 let guest = self.routes.get(session);
                 if guest.is_some_and(|guest| guest.route == Route::Playing) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::PutOut(identity, code, done) => {
+                for game in self.matches.values() {
+                    // Behind whoever was led there before it was banned. Packets leave room for it.
+                    let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
+                    let _ = game.try_send(put_out);
+                }
+                let waits = |guest: &Guest| {
+                    matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity
+                };
+                for session in self.routes.those(waits) {
                     self.say_goodbye(session, code);
                 }
             }

@@ -19,11 +19,12 @@ use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint, TicketKey};
 use super::admin;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
+use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, public_of};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
-use super::io::{self, FromIo, ToIo};
+use super::io::{self, Around, FromIo, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
@@ -44,6 +45,8 @@ const TOLD_MAX: usize = 16_384;
 const ERRANDS_MAX: usize = 16;
 /// Questions and orders of the admin port that may wait for one match.
 const MOVES_MAX: usize = 4;
+/// Orders of operators that may wait for one match.
+const WISHES_MAX: usize = 64;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -155,6 +158,7 @@ impl Host {
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let own_knocks = OwnKnocks::default();
+        let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let drains = Drains::default();
         let admin = match config.admin.zip(admin) {
@@ -172,6 +176,8 @@ impl Host {
                     io: counts.clone(),
                     sessions_max: config.sessions_max,
                     drains: drains.clone(),
+                    bans: bans.clone(),
+                    told: told.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -180,10 +186,14 @@ impl Host {
                 Some(admin::start(listener, at, about, token)?)
             }
         };
-        let game = config.game.clone();
-        let io = io::start(
-            socket, endpoint, clock, orders, beat, game, own_knocks, counts,
-        );
+        let around = Around {
+            beat,
+            game: config.game.clone(),
+            own_knocks,
+            counts,
+            bans,
+        };
+        let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -251,12 +261,14 @@ impl Host {
         let heard = self.open_line(id, serials_of(id, &game)).await?;
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
+        let (orders, wishes) = mpsc::channel(WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
         let entry = self.ledger.enter();
         let config = game.config();
         let listed = ListedMatch {
             pulse: pulse.clone(),
             moves: move_to,
+            orders,
             needs: Taker::new(&game.origin().1, config).with_delay(config.command_delay),
         };
         let ends = Ends {
@@ -268,6 +280,7 @@ impl Host {
             pulse: pulse.clone(),
             counts: entry.counts.clone(),
             moves,
+            wishes,
             back_after: self.back_after,
         };
         let tick = game.world().tick().0;

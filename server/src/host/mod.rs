@@ -16,8 +16,10 @@
 //! them.
 
 mod admin;
+mod admin_client;
 mod admin_error;
 mod admin_port;
+mod bans;
 mod clock;
 mod config;
 mod drain;
@@ -34,6 +36,7 @@ mod knock;
 mod matches;
 mod metrics;
 mod moves;
+mod orders;
 mod pulse;
 mod register;
 mod rejoin;
@@ -43,7 +46,9 @@ mod serials;
 mod signal;
 mod taker;
 
+pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;
+pub use bans::BansError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped, TicketIssuer};
 pub use handle::{MatchEnded, MatchHandle};

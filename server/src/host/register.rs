@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
+use super::bans::Bans;
 use super::clock::HostClock;
+use super::io::ToIo;
 use super::knock::OwnKnocks;
 use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
+use super::orders::Order;
 use super::pulse::{Beat, Pulse};
 use super::taker::Taker;
 
@@ -19,6 +22,7 @@ use super::taker::Taker;
 pub(super) struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: mpsc::Sender<Move>,
+    pub(super) orders: mpsc::Sender<Order>,
     /// What another server must be able to run to take it over.
     pub(super) needs: Taker,
 }
@@ -42,6 +46,9 @@ pub(super) struct Admin {
     pub(super) io: Arc<IoCounts>,
     pub(super) sessions_max: usize,
     pub(super) drains: Drains,
+    pub(super) bans: Bans,
+    /// The I/O task.
+    pub(super) told: mpsc::Sender<ToIo>,
 }
 
 /// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
@@ -124,6 +131,8 @@ mod tests {
             io: Arc::default(),
             sessions_max,
             drains: Drains::default(),
+            bans: Bans::default(),
+            told: mpsc::channel(1).0,
         }
     }
 

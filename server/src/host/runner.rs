@@ -25,6 +25,7 @@ use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
+use super::orders::Order;
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
@@ -34,6 +35,7 @@ use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
 mod moving;
+mod ordering;
 
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
@@ -72,6 +74,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) pulse: Arc<Pulse>,
     pub(super) counts: Arc<MatchCounts>,
     pub(super) moves: Receiver<Move>,
+    pub(super) wishes: Receiver<Order>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
 }
@@ -197,6 +200,7 @@ impl<S: Simulation> Runner<S> {
                 () = tokio::time::sleep_until(due) => {}
                 Ok(()) = self.ends.closing.changed() => {}
                 Some(asked) = self.ends.moves.recv() => self.hear_of_move(asked),
+                Some(order) = self.ends.wishes.recv() => self.obey(order),
                 Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
                 Some((peer, tick, folded)) = self.folds.1.recv() => {
                     self.folding = false;
@@ -327,6 +331,12 @@ impl<S: Simulation> Runner<S> {
             }
             FromIo::Packet(peer, bytes) => self.game.handle(now, peer, &bytes),
             FromIo::Gone(peer) => self.game.disconnect(peer),
+            FromIo::PutOut(identity, code, done) => {
+                if self.game.remove_identity(&identity, code) {
+                    tracing::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
+                    let _ = done.try_send(self.id);
+                }
+            }
             FromIo::Connected(peer, ticket) => self.let_in(peer, &ticket),
         }
     }
