@@ -139,7 +139,7 @@
 //! | a [`Resolver`](crate::Resolver) | the outcome of a query: now, by a job on another thread, or not at all |
 //! | a [`Referee`](crate::Referee) | whether a command, a claim or a client's answer is admitted |
 //! | a journal file | the match is written turn by turn; after a crash it can be [resumed](crate::host::Server::resume) |
-//! | an admin port | operators see the matches, kick and ban, and hand a running match over to another process: see [operating](operating) |
+//! | an admin port | operators see the matches, kick and ban, and hand a running match over to another process: see [the chapter](operating) |
 //!
 //! A query without an answer gets `None` after 2 s or 120 ticks, whichever is longer. A resolver that must look at
 //! positions can ask [`physics`](crate::physics): areas, rays and casts over positions that the simulation owns.
