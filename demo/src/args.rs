@@ -108,7 +108,7 @@ fn dialled(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Where a server on this machine may be asked.
-fn here(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn here(text: &str) -> Result<SocketAddr, String> {
     let here = dialled(text)?;
     match here.ip().is_loopback() {
         true => Ok(here),
@@ -220,7 +220,8 @@ pub(crate) struct ServeArgs {
     /// How many seconds behind the match they are: 0, or 3 to 15
     #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
     pub(crate) spectator_delay: u32,
-    /// Where this machine's operators may ask, such as 127.0.0.1:7700: GET /livez, GET /matches, POST /drain?to=ADDR
+    /// Where this machine's operators may ask, such as 127.0.0.1:7700: see `powderkeg admin`; also GET /livez, GET
+    /// /metrics, POST /drain?to=ADDR
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) admin: Option<SocketAddr>,
     /// Take over the match of the server on this machine whose --admin address this is; its players follow
@@ -383,6 +384,14 @@ pub(crate) enum Format {
     Json,
     /// A table
     Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A row for a reader
+    Text,
+    /// An object, for a program that collects them
+    Json,
 }
 
 #[derive(Clone, Debug, Args)]

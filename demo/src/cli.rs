@@ -15,14 +15,15 @@ use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
+use crate::admin::AdminArgs;
 use crate::args::{
-    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ServeArgs, ShotsArgs,
-    SticksArg, TicketArgs, ViewArgs, link,
+    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ServeArgs,
+    ShotsArgs, SticksArg, TicketArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
 use crate::view::{self, ViewChoice};
-use crate::{host, journal, log, play, replay, serve};
+use crate::{admin, host, journal, log, play, replay, serve};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -36,6 +37,15 @@ struct Cli {
     /// RUST_LOG, else `info` for serve and `warn` for all else]
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
+    /// How a line of the log is written
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +56,8 @@ enum Task {
     Host(HostArgs),
     /// Run a server
     Serve(ServeArgs),
+    /// Ask a server on this machine, or tell it whom to put out
+    Admin(AdminArgs),
     /// Make a key file, which a server and its tickets need
     Key {
         /// The new file
@@ -109,7 +121,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     if let Some((task, _)) = matches.subcommand() {
         let is_given = |id: &&clap::Id| {
             matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
-                && !["log", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
+                && !["log", "log_format", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
@@ -127,6 +139,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Play(args) => play::play(&args),
         Task::Host(args) => host::host(&args),
         Task::Serve(args) => serve::serve(&args),
+        Task::Admin(args) => admin::admin(&args),
         Task::Key { file } => serve::key(&file),
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),
@@ -231,9 +244,17 @@ fn log(cli: &Cli) -> Result<(), Failure> {
             },
         }
     })?;
-    let log = log::plain_rows(filter, std::io::stderr, std::io::stderr().is_terminal());
     // This is the first and only one.
-    let _ = tracing::subscriber::set_global_default(log);
+    let _ = match cli.log_format {
+        LogFormat::Text => {
+            let is_colored = std::io::stderr().is_terminal();
+            let log = log::plain_rows(filter, std::io::stderr, is_colored);
+            tracing::subscriber::set_global_default(log)
+        }
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
+        }
+    };
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
-use twinstep_server::host::{HostError, JournalFileError, MatchEnded};
+use twinstep_server::host::{AdminError, HostError, JournalFileError, MatchEnded};
 use twinstep_udp::{SerialsError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.
@@ -44,6 +44,9 @@ pub enum Failure {
     /// A server that cannot start.
     #[error("{}{}", .0, host_hint(.0))]
     Host(#[from] HostError),
+    /// The admin port of a server.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// A journal.
     #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
@@ -193,6 +196,7 @@ impl Failure {
             | Failure::Rules { .. }
             | Failure::Match(_)
             | Failure::Died
+            | Failure::Admin(AdminError::Ask { .. })
             | Failure::Terminal(TerminalError::Io(_))
             | Failure::Unsaid(_)
             | Failure::System { .. } => 1,

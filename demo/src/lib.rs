@@ -14,6 +14,7 @@
 //! | `view` | where a match is shown |
 //! | `signals` | what asks the process to end |
 
+mod admin;
 mod args;
 pub mod bots;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! The program's log: a line for each event. Nothing that is logged can control the terminal.
+//! The program's log: a line for each event, for a reader or as JSON. Nothing that is logged can control the terminal.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
@@ -31,6 +31,20 @@ where
         .finish()
 }
 
+/// A log whose every line is an object: time, level, message, fields.
+pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl tracing::Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .log_internal_errors(false)
+        .finish()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{self, Write};
@@ -49,6 +63,27 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn what_is_logged_as_an_object_is_one_line_of_json_whatever_it_says() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let log = objects(EnvFilter::new("info"), move || writer.clone());
+        let evil = "\u{1b}]0;owned\u{7}\n\"two\"";
+        tracing::subscriber::with_default(log, || {
+            tracing::info!(shown = %evil, players = 3, "a message: {evil}");
+            tracing::debug!("not asked for");
+        });
+        let logged = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(logged.lines().count(), 1, "{logged}");
+        let said: serde_json::Value = serde_json::from_str(&logged).unwrap();
+        assert_eq!(said["level"], "INFO");
+        assert_eq!(said["players"], 3);
+        assert_eq!(said["shown"], evil);
+        assert_eq!(said["message"], format!("a message: {evil}"));
+        assert!(said["timestamp"].is_string());
+        assert!(!logged.contains('\u{1b}'), "nothing steers a terminal");
     }
 
     /// Finding C6: whatever is logged, by whichever part of the program.

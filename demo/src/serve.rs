@@ -45,7 +45,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         )
         .key(key)
         .serials_file(beside(&args.key_file))
-        .admin_token(token_beside(&args.key_file))
+        .bans_file(named_after(&args.key_file, ".bans"))
+        .admin_token(named_after(&args.key_file, ".admin"))
         .durability(match args.durability {
             DurabilityArg::Process => Durability::Process,
             DurabilityArg::Power => Durability::Power,
@@ -177,15 +178,14 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
 
 /// Where it is written down which tickets are out of date: the key file's name and `.serials`.
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
-    let mut path = key_file.as_os_str().to_owned();
-    path.push(".serials");
-    path.into()
+    named_after(key_file, ".serials")
 }
 
-/// Where the token of the admin port is: the key file's name and `.admin`. Who takes over has the same key.
-fn token_beside(key_file: &Path) -> PathBuf {
+/// A file that belongs to a key: also who is banned (`.bans`) and the token of the admin port (`.admin`). Who takes over
+/// has the same key.
+fn named_after(key_file: &Path, end: &str) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
-    path.push(".admin");
+    path.push(end);
     path.into()
 }
 

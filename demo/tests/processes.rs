@@ -6,3 +6,4 @@ mod common;
 mod ends;
 mod host;
 mod kill;
+mod operating;

@@ -32,6 +32,10 @@ use crate::incident::Notices;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, PeerId, SessionStage};
 use crate::seat::{Seat, SeatStats};
+#[cfg(feature = "host")]
+use crate::stopwatch::{Stopwatch, Timing};
+#[cfg(feature = "host")]
+use crate::tally::Tally;
 use crate::up::Said;
 
 // Parts, which own their fields: none of them knows the match.
@@ -63,6 +67,9 @@ mod costs;
 mod evidence;
 mod healing;
 mod joining;
+#[cfg(feature = "host")]
+mod overview;
+mod removal;
 mod resume;
 mod sessions;
 mod spectators;
@@ -82,6 +89,8 @@ use journal::JournalOut;
 use noted::Noted;
 pub use noted::{MatchStats, Report};
 use origin::{Origin, Start};
+#[cfg(feature = "host")]
+pub(crate) use overview::{Present, Whereabouts};
 use people::People;
 use sealing::SealingDesk;
 use snapshots::Snapshots;
@@ -302,6 +311,18 @@ impl<S: Simulation> Match<S> {
         self.people.peers.len()
     }
 
+    /// Seats that newcomers could take now; none if it is [closed to them](Match::set_open).
+    #[must_use]
+    pub fn free_seats(&self) -> usize {
+        let taken = self.people.identities.len();
+        let free = self.seats.len().saturating_sub(taken);
+        if self.config.open && self.closed.is_none() {
+            free
+        } else {
+            0
+        }
+    }
+
     /// Whether the match is over.
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -335,6 +356,18 @@ impl<S: Simulation> Match<S> {
     #[cfg(feature = "host")]
     pub(crate) fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (&mut self.noted.reports, &mut self.noted.incidents)
+    }
+
+    /// How sessions came in, and why they were removed.
+    #[cfg(feature = "host")]
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.noted.tally
+    }
+
+    /// Has what an author's code takes measured from here on.
+    #[cfg(feature = "host")]
+    pub(crate) fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
+        self.noted.timing = Timing::by(stopwatch);
     }
 
     /// Something went wrong outside of the match's own calls.

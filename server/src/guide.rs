@@ -12,6 +12,7 @@
 //! | [8. Sizes and costs](costs) | what fits, what it takes, what to measure |
 //! | [9. Other genres and engines](choices) | what a fighting game or a Bevy game would choose |
 //! | [10. Playing alone](alone) | no server process: single-player and tutorials, with pause and slow motion |
+//! | [11. Operating a server](operating) | what it tells, what each alert means, what an operator can do |
 //!
 //! | to look up | |
 //! |---|---|
@@ -138,7 +139,7 @@
 //! | a [`Resolver`](crate::Resolver) | the outcome of a query: now, by a job on another thread, or not at all |
 //! | a [`Referee`](crate::Referee) | whether a command, a claim or a client's answer is admitted |
 //! | a journal file | the match is written turn by turn; after a crash it can be [resumed](crate::host::Server::resume) |
-//! | an admin port | operators see the matches, and hand a running match over to another process |
+//! | an admin port | operators see the matches, kick and ban, and hand a running match over to another process: see [the chapter](operating) |
 //!
 //! A query without an answer gets `None` after 2 s or 120 ticks, whichever is longer. A resolver that must look at
 //! positions can ask [`physics`](crate::physics): areas, rays and casts over positions that the simulation owns.
@@ -204,6 +205,7 @@ pub mod costs;
 pub mod desync;
 pub mod determinism;
 pub mod first_game;
+pub mod operating;
 pub mod shooting;
 pub mod strategy;
 pub mod testing;

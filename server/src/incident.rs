@@ -85,6 +85,31 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// How many kinds there are.
+    #[cfg(feature = "host")]
+    pub(crate) const COUNT: usize = Trouble::Impure as usize + 1;
+    /// What metrics call each kind, in the order of the kinds.
+    #[cfg(feature = "host")]
+    pub(crate) const NAMES: [&str; Self::COUNT] = [
+        "step",
+        "step_again",
+        "nan",
+        "digest",
+        "referee",
+        "repeat",
+        "outcome",
+        "world_large",
+        "world_too_large",
+        "resolver",
+        "job",
+        "job_hangs",
+        "match",
+        "match_hangs",
+        "journal",
+        "server_differs",
+        "impure",
+    ];
+
     /// Whether the match is over because of it.
     #[must_use]
     pub fn is_fatal(self) -> bool {
@@ -297,6 +322,24 @@ fn clip(text: &impl fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "host")]
+    #[test]
+    fn metrics_call_each_kind_by_its_own_name() {
+        for (trouble, name) in [
+            (Trouble::Step, "step"),
+            (Trouble::Nan, "nan"),
+            (Trouble::Outcome, "outcome"),
+            (Trouble::WorldTooLarge, "world_too_large"),
+            (Trouble::JobHangs, "job_hangs"),
+            (Trouble::MatchHangs, "match_hangs"),
+            (Trouble::Journal, "journal"),
+            (Trouble::ServerDiffers, "server_differs"),
+            (Trouble::Impure, "impure"),
+        ] {
+            assert_eq!(Trouble::NAMES[trouble as usize], name);
+        }
+    }
 
     #[test]
     fn texts_are_clipped_wherever_a_character_ends() {

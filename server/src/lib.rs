@@ -57,6 +57,8 @@ mod sealer;
 pub mod seat;
 mod serials;
 mod standing;
+mod stopwatch;
+mod tally;
 mod tempo;
 mod up;
 

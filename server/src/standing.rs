@@ -83,6 +83,15 @@ impl Standing {
         (now < until).then_some(code)
     }
 
+    /// A kick is forgiven; whether there was one.
+    fn pardon(&mut self) -> bool {
+        let was_kicked = matches!(self.barred, Some((_, CloseCode::Kicked)));
+        if was_kicked {
+            self.barred = None;
+        }
+        was_kicked
+    }
+
     /// Whether this identity may get a world to join with now; if so, that counts.
     pub(crate) fn may_join(&mut self, now: Duration) -> bool {
         let may = self.could_join(now);
@@ -228,6 +237,15 @@ impl Standings {
         let mut standing = self.take(identity, false);
         standing.bar(now, code);
         self.keep(now, Away::new(identity, standing));
+    }
+
+    /// An identity that is away is forgiven that it was kicked; whether it was.
+    pub(crate) fn pardon(&mut self, identity: &str) -> bool {
+        let own = self
+            .away
+            .iter_mut()
+            .filter(|away| away.identity == identity);
+        own.fold(false, |was, away| away.standing.pardon() | was)
     }
 
     /// An order of a player without a session is refused: it hears of it when it is back.

@@ -1,5 +1,7 @@
 //! Hosts with sockets, threads and files, in this process.
 
+mod acting;
+mod asking;
 mod drain;
 mod ends;
 mod handover;
@@ -7,3 +9,4 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod telling;

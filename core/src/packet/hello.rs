@@ -1,6 +1,7 @@
 //! The handshake: what is compared before anything else, what a welcome says, and why sessions end.
 
 use alloc::string::String;
+use core::fmt;
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -276,6 +277,31 @@ pub enum CloseCode {
         "the ticket is out of date: a newer one of yours was used or stored since; use that one"
     )]
     Superseded,
+    /// An operator banned the identity from the server.
+    #[error("you are banned from this server{}", Lasting(*for_s))]
+    Banned {
+        /// For so many seconds more; [`BANNED_FOR_GOOD`]: without an end.
+        for_s: u32,
+    },
+}
+
+/// What [`CloseCode::Banned`] says of a ban without an end.
+pub const BANNED_FOR_GOOD: u32 = u32::MAX;
+
+/// For how long, in the largest unit that says it without a fraction worth a word.
+struct Lasting(u32);
+
+impl fmt::Display for Lasting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |unit_s: u32| self.0.div_ceil(unit_s);
+        match self.0 {
+            BANNED_FOR_GOOD => Ok(()),
+            0..=119 => write!(f, " for {} s more", self.0),
+            120..=7_199 => write!(f, " for {} minutes more", whole(60)),
+            7_200..=172_799 => write!(f, " for {} hours more", whole(3_600)),
+            _ => write!(f, " for {} days more", whole(86_400)),
+        }
+    }
 }
 
 #[cfg(test)]

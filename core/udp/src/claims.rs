@@ -209,7 +209,8 @@ pub(crate) fn address_from_bytes(bytes: &[u8; ADDRESS_BYTES]) -> Option<SocketAd
 }
 
 /// Whether a text can be a player's name: something, short, in one line, and nothing in it that cannot be seen.
-pub(crate) fn is_identity(text: &str) -> bool {
+#[must_use]
+pub fn is_identity(text: &str) -> bool {
     (1..=IDENTITY_MAX_BYTES).contains(&text.len()) && text::is_plain(text)
 }
 

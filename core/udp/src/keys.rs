@@ -260,7 +260,7 @@ mod tests {
         TicketKey::generate().save(&path).unwrap();
         let whole = std::fs::read_to_string(&path).unwrap();
         for bytes in [0, 5, FIRST_LINE.len() + 3, whole.len() - 10] {
-            secrets::write_over(&path, &whole[..bytes]).unwrap();
+            secrets::replace_file(&path, &whole[..bytes]).unwrap();
             let error = TicketKey::load(&path).unwrap_err();
             assert!(matches!(error, TicketKeyError::NotAKey { .. }), "{error}");
             let said = error.to_string();

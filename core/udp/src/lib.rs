@@ -86,12 +86,13 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims};
+pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{TicketKey, TicketKeyError};
 pub use link::LINK_LOG_TARGET;
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
+pub use secrets::replace_file;
 pub use serials::{SafeSerials, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,

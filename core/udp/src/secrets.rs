@@ -26,8 +26,12 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     )
 }
 
-/// Makes or replaces a file: readers see the old text or the new one, never a part, also after a loss of power.
-pub(crate) fn write_over(path: &Path, text: &str) -> io::Result<()> {
+/// Makes or replaces a file that is its owner's alone: readers see the old text or the new one, never a part, also after
+/// a loss of power. Waits until the disk has it.
+///
+/// # Errors
+/// The operating system refused; then the old file is as it was.
+pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     put(
         path,
         |file| file.write_all(text.as_bytes()),
@@ -241,8 +245,8 @@ pub(crate) mod tests {
     fn replacing_a_file_leaves_no_other_file_behind() {
         let folder = Folder::new();
         let path = folder.file("secret");
-        write_over(&path, "one").unwrap();
-        write_over(&path, "two").unwrap();
+        replace_file(&path, "one").unwrap();
+        replace_file(&path, "two").unwrap();
         assert_eq!(read(&path, 100).unwrap(), ("two".to_string(), None));
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
@@ -263,7 +267,7 @@ pub(crate) mod tests {
         make("anna.rejoin.fedcba9876543210.new", None);
         make("anna.rejoin.notes.new", Some(old));
         make("bob.rejoin.0123456789abcdef.new", Some(old));
-        write_over(&path, "one").unwrap();
+        replace_file(&path, "one").unwrap();
         let mut names: Vec<_> = fs::read_dir(&folder.0)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

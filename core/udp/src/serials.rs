@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::claims::{SerialOf, is_identity};
-use crate::secrets::{self, owner_only, write_over};
+use crate::secrets::{self, owner_only, replace_file};
 use crate::tickets::{CLOCK_SLACK, TICKET_LIFE_MAX};
 
 /// The largest file that is read: a million identities.
@@ -100,7 +100,7 @@ impl SafeSerials {
             let (id, identity) = (of.match_id, &of.identity);
             let _ = writeln!(text, "{serial:016x} {id:016x} {kind} {identity}");
         }
-        write_over(&self.path, &text).map_err(|source| SerialsError::Io {
+        replace_file(&self.path, &text).map_err(|source| SerialsError::Io {
             path: self.path.clone(),
             source,
         })

@@ -8,6 +8,7 @@ use crate::hooks::{Decision, Look, Resolver};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{Item, Outbox};
 use crate::sealer::Queries;
+use crate::stopwatch::Timed;
 
 /// See the [module](self).
 pub(super) struct Asking<S: Simulation> {
@@ -45,9 +46,14 @@ impl<S: Simulation> Asking<S> {
             return;
         };
         let resolver = &mut self.resolver;
+        let began = noted.timing.begin();
         let resolved = noted.panics.catch(asked, Trouble::Resolver, || {
             resolver.resolve(look, key, &open.query)
         });
+        // What goes on elsewhere is measured there.
+        if !matches!(resolved, Some(Decision::Later(_))) {
+            noted.timing.end(Timed::Resolver, began);
+        }
         match resolved {
             Some(Decision::Now(outcome)) => self.answer((asked, key), Some(outcome), noted),
             Some(Decision::Later(work)) => {

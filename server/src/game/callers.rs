@@ -21,6 +21,7 @@ use twinstep_core::packet::hello::CloseCode;
 use super::Match;
 use super::caller::Caller;
 use crate::peer::PeerId;
+use crate::tally::JoinResult;
 use crate::up;
 
 /// Callers of one identity: a client dials by at most so many paths at once. One more replaces the oldest.
@@ -57,7 +58,11 @@ impl<S: Simulation> Match<S> {
             return Err(code);
         }
         if self.people.session_of(identity, seats == 0).is_none() {
-            return self.enter(now, peer, (identity, came_by), seats);
+            let entered = self.enter(now, peer, (identity, came_by), seats);
+            if let Err(code) = entered {
+                self.noted.tally.join(JoinResult::of(code));
+            }
+            return entered;
         }
         let own = |caller: &Caller| caller.identity == identity;
         if self
@@ -126,6 +131,7 @@ impl<S: Simulation> Match<S> {
             ..
         } = self.people.callers.remove(at);
         if let Err(code) = self.enter(now, peer, (&identity, came_by), seats) {
+            self.noted.tally.join(JoinResult::of(code));
             self.say_closed(peer, code);
             return None;
         }
@@ -147,7 +153,10 @@ impl<S: Simulation> Match<S> {
 
     /// Forgets a caller whose transport is gone.
     pub(super) fn forget_caller(&mut self, peer: PeerId) {
-        self.people.callers.retain(|caller| caller.id != peer);
+        if let Some(at) = self.people.callers.iter().position(|c| c.id == peer) {
+            self.people.callers.remove(at);
+            self.noted.tally.join(JoinResult::Gone);
+        }
     }
 
     /// Closes all callers of an identity, which is removed.
@@ -191,6 +200,7 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn dismiss(&mut self, at: usize, code: CloseCode) {
         let caller = self.people.callers.remove(at);
+        self.noted.tally.join(JoinResult::of(code));
         self.say_closed(caller.id, code);
     }
 }

@@ -14,6 +14,7 @@ use super::Match;
 use crate::config::SealWhen;
 use crate::outbox::Item;
 use crate::peer::SessionStage;
+use crate::tally::JoinResult;
 
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
@@ -114,6 +115,7 @@ impl<S: Simulation> Match<S> {
                 SessionStage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
                 SessionStage::CatchingUp if next - has_come_to <= near => {
                     peer.enter(SessionStage::Playing, now);
+                    self.noted.tally.join(JoinResult::Playing);
                     self.note_used(at);
                     let peer = &self.people.peers[at];
                     for player in &peer.players {

@@ -115,6 +115,13 @@ impl Company {
         self.names_told.at(shown)
     }
 
+    /// What a player was last named; empty if it was not yet.
+    #[cfg(feature = "host")]
+    pub(super) fn name_of(&self, player: PlayerId) -> String {
+        let named = self.names.iter().find(|(named, _)| *named == player);
+        named.map_or_else(String::new, |(_, name)| name.as_str().to_owned())
+    }
+
     /// Whether who is there is to be looked at now; if so, the next time is set.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         let is_due = now >= self.due;

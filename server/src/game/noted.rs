@@ -7,6 +7,8 @@ use twinstep_core::Tick;
 use crate::caught::Panics;
 use crate::incident::{INCIDENTS_MAX, Incident, Notices};
 use crate::peer::PeerId;
+use crate::stopwatch::Timing;
+use crate::tally::Tally;
 
 /// Desync reports that wait to be taken.
 const REPORTS_MAX: usize = 16;
@@ -14,8 +16,12 @@ const REPORTS_MAX: usize = 16;
 /// What a match has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchStats {
+    /// Ticks sealed.
+    pub ticks: u64,
     /// Turns sent.
     pub turns: u64,
+    /// Inputs that did not come in time and were filled, over all players.
+    pub fills: u64,
     /// Queries asked.
     pub queries: u64,
     /// Outcomes decided (`None`s not counted).
@@ -77,6 +83,10 @@ pub struct Report {
 /// See the [module](self).
 pub(super) struct Noted {
     pub(super) stats: MatchStats,
+    /// How sessions came in, and why they were removed.
+    pub(super) tally: Tally,
+    /// What an author's code takes, if somebody wants to know.
+    pub(super) timing: Timing,
     /// Panics that hooks were saved from, and that are not told yet.
     pub(super) panics: Panics,
     pub(super) reports: Notices<Report>,
@@ -87,6 +97,8 @@ impl Default for Noted {
     fn default() -> Self {
         Noted {
             stats: MatchStats::default(),
+            tally: Tally::default(),
+            timing: Timing::default(),
             panics: Panics::default(),
             reports: Notices::new(REPORTS_MAX),
             incidents: Notices::new(INCIDENTS_MAX),

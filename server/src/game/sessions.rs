@@ -25,6 +25,7 @@ use super::journal::JournalOut;
 use super::noted::Report;
 use crate::outbox::Item;
 use crate::peer::{Peer, PeerId, SessionStage, Verdict};
+use crate::tally::JoinResult;
 use crate::up;
 use crate::up::Asked;
 
@@ -120,6 +121,13 @@ impl<S: Simulation> Match<S> {
         Some((&peer.identity, peer.players.len()))
     }
 
+    /// The sessions of an identity, playing or watching.
+    #[cfg(feature = "host")]
+    pub(crate) fn sessions_of(&self, identity: &str) -> Vec<PeerId> {
+        let own = self.people.peers.iter().filter(|p| p.identity == identity);
+        own.map(|p| p.id).collect()
+    }
+
     /// The players of an identity: those it has, those it had, or free ones.
     fn assign(
         &self,
@@ -161,9 +169,11 @@ impl<S: Simulation> Match<S> {
     pub fn disconnect(&mut self, peer: PeerId) {
         self.forget_caller(peer);
         if let Some(at) = self.people.position(peer) {
-            self.people
-                .standings
-                .keep(self.clock.now, self.people.peers.remove(at).end());
+            let gone = self.people.peers.remove(at);
+            if gone.stage != SessionStage::Playing {
+                self.noted.tally.join(JoinResult::Gone);
+            }
+            self.people.standings.keep(self.clock.now, gone.end());
         }
     }
 
@@ -200,7 +210,12 @@ impl<S: Simulation> Match<S> {
             CloseCode::Draining | CloseCode::Restarting { .. } => KEPT.to_owned(),
             code => code.to_string(),
         };
-        if is_resumable(&reason) {
+        self.end_journal_saying(&reason);
+    }
+
+    /// As [`end_journal`](Self::end_journal), for this reason in words.
+    pub(crate) fn end_journal_saying(&mut self, reason: &str) {
+        if is_resumable(reason) {
             // Without it the last seconds are stepped again.
             let world = &self.truth.world;
             self.journal.write(&mut self.outbox, |recorder, out| {
@@ -208,7 +223,7 @@ impl<S: Simulation> Match<S> {
             });
         }
         self.journal
-            .write(&mut self.outbox, |recorder, out| recorder.end(&reason, out));
+            .write(&mut self.outbox, |recorder, out| recorder.end(reason, out));
         self.journal = JournalOut::none();
     }
 
@@ -233,6 +248,7 @@ impl<S: Simulation> Match<S> {
         if let Some(identity) = self.free(player)
             && !plays_on
         {
+            self.noted.tally.removal(code);
             self.people.standings.bar(self.clock.now, &identity, code);
         }
     }
@@ -275,6 +291,10 @@ impl<S: Simulation> Match<S> {
 
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
         let peer = self.people.peers.remove(at);
+        if peer.stage != SessionStage::Playing {
+            self.noted.tally.join(JoinResult::of(code));
+        }
+        self.noted.tally.removal(code);
         self.say_closed(peer.id, code);
         self.people.standings.keep(self.clock.now, peer.end());
     }

@@ -13,6 +13,7 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
+use crate::stopwatch::Timed;
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, resolves what it asked, and at a turn's end journals and sends.
@@ -29,7 +30,9 @@ impl<S: Simulation> Match<S> {
             &mut self.noted.panics,
             &self.config,
         );
+        let began = self.noted.timing.begin();
         let stepped = self.step();
+        self.noted.timing.end(Timed::Step, began);
         self.tell_refused();
         self.noted.note_panics();
         let Some(stepped) = stepped else {
@@ -82,8 +85,10 @@ impl<S: Simulation> Match<S> {
     }
 
     fn count_frame(&mut self) {
+        self.noted.stats.ticks += 1;
         for player in self.sealing.frame.filled.iter() {
             self.seats[player.index()].stats.fills += 1;
+            self.noted.stats.fills += 1;
         }
         for answer in &self.sealing.frame.outcomes {
             let count = if answer.outcome.is_some() {

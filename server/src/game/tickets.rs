@@ -9,6 +9,7 @@ use twinstep_core::packet::message;
 use super::Match;
 use crate::outbox::Item;
 use crate::peer::PeerId;
+use crate::tally::JoinResult;
 
 impl<S: Simulation> Match<S> {
     /// As [`connect`](Match::connect), by a ticket with this serial. It is safe once the session plays: a join that is
@@ -25,6 +26,7 @@ impl<S: Simulation> Match<S> {
         serial: u64,
     ) -> Result<(), CloseCode> {
         if self.people.is_superseded(identity, seats == 0, serial) {
+            self.noted.tally.join(JoinResult::Superseded);
             return Err(CloseCode::Superseded);
         }
         self.call(now, peer, (identity, Some(serial)), seats)

@@ -2,23 +2,32 @@
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats, else 503
+//!  GET  /readyz          200 while newcomers find a place here, else 503 and why not
+//!  GET  /metrics         what was counted, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
+//!
+//!  with the token (`host/admin/act.rs`); fields in the query, or in a JSON object as the body:
+//!  GET  /matches/ID      { id, people: [{ seat, identity, name, state, connected, since_s, margin_ticks, round_trip_ms }] }
+//!  POST /kick            match, identity                       out of that match, until it ends
+//!  POST /ban             identity, for_s | until_unix_s, reason   out of all, whatever ticket; without an end: for good
+//!  POST /unban           identity                              lets in again who was banned or kicked
+//!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
+//!  POST /revoke          identity, match?                      its tickets so far are worthless
+//!  POST /end             match, words                          ends a match, for good; the words stand in its journal
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
 //!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
 //! ```
 //!
+//! 400 says what was expected and what came, 401 and 403 that the token is missing, 404 who or what is not here, 503 that a
+//! match does not answer.
+//!
 //! Invariant: whoever is not on this machine reaches nothing of this (`host/admin_port.rs`), and who has not the token
-//! changes nothing.
+//! changes nothing, and learns of nobody by name.
 
 use std::net::SocketAddr;
 
-use axum::Json;
 use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::admin_error::AdminError;
@@ -26,14 +35,9 @@ use super::admin_port::{self, AdminToken};
 use super::drain;
 use super::register::Admin;
 
-#[derive(Serialize)]
-struct MatchLine {
-    id: u64,
-    players: u32,
-    spectators: u32,
-    tick: u32,
-    lateness_ms: f64,
-}
+mod act;
+mod fields;
+mod look;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -55,42 +59,24 @@ pub(super) fn start(
     let failed = |source| AdminError::Listen { address, source };
     let listener = TcpListener::from_std(listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    let router = Router::new()
-        .route("/livez", get(livez))
-        .route("/matches", get(list))
+    let open = Router::new()
+        .route("/livez", get(look::livez))
+        .route("/readyz", get(look::readyz))
+        .route("/metrics", get(look::metrics))
+        .route("/matches", get(look::list))
+        .with_state(admin.clone());
+    let guarded = Router::new()
+        .route("/matches/{id}", get(act::people))
+        .route("/bans", get(act::bans))
+        .route("/kick", post(act::kick))
+        .route("/ban", post(act::ban))
+        .route("/unban", post(act::unban))
+        .route("/revoke", post(act::revoke))
+        .route("/end", post(act::end))
         .route("/ready", post(drain::ready))
         .route("/drain", post(drain::drain))
         .with_state(admin);
+    let router = open.merge(admin_port::guard(guarded, token));
     tracing::info!(address = %bound, "admin port");
-    Ok((
-        bound,
-        tokio::spawn(admin_port::serve(listener, router, token)),
-    ))
-}
-
-async fn livez(State(admin): State<Admin>) -> Response {
-    if admin.beat.is_alive(admin.clock.now()) {
-        (StatusCode::OK, "alive\n").into_response()
-    } else {
-        let said = "the I/O loop stands still\n";
-        (StatusCode::SERVICE_UNAVAILABLE, said).into_response()
-    }
-}
-
-async fn list(State(admin): State<Admin>) -> Response {
-    let lines: Vec<MatchLine> = admin
-        .known()
-        .into_iter()
-        .map(|(id, known)| {
-            let shown = known.pulse.shown();
-            MatchLine {
-                id,
-                players: shown.players,
-                spectators: shown.spectators,
-                tick: shown.tick.0,
-                lateness_ms: shown.lateness.as_secs_f64() * 1e3,
-            }
-        })
-        .collect();
-    Json(lines).into_response()
+    Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
 }

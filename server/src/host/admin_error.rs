@@ -38,7 +38,7 @@ pub enum AdminError {
         source: std::io::Error,
     },
     /// The other process cannot be asked.
-    #[error("cannot ask the server at {address} to hand over: {source}; give its --admin address")]
+    #[error("cannot ask the server at {address}: {source}; give its --admin address")]
     Ask {
         /// Whom.
         address: SocketAddr,

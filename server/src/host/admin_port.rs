@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
@@ -48,6 +48,11 @@ impl AdminToken {
                 Err(error) => return Err(error),
             }
         }
+        AdminToken::load(path)
+    }
+
+    /// Reads the token's file, which must be there.
+    pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
         // Its own rules say whether it is sound, and nobody else's.
         TicketKey::load(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
@@ -86,11 +91,15 @@ impl Drop for Connection {
     }
 }
 
+/// Routes for whoever has the token.
+pub(super) fn guard(router: Router, token: Option<AdminToken>) -> Router {
+    router.route_layer(middleware::from_fn_with_state(token, only_who_may))
+}
+
 /// Answers requests until it is dropped.
-pub(super) async fn serve(listener: TcpListener, router: Router, token: Option<AdminToken>) {
+pub(super) async fn serve(listener: TcpListener, router: Router) {
     let router = router
         .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .layer(middleware::from_fn_with_state(token, only_who_may))
         .layer(middleware::from_fn(only_this_machine));
     let mut open: VecDeque<Connection> = VecDeque::new();
     loop {
@@ -159,15 +168,12 @@ fn is_local(host: &str) -> bool {
     is_loopback || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Who only looks needs no token.
+/// Who changes something, or asks who is there, needs the token.
 async fn only_who_may(
     State(token): State<Option<AdminToken>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if [Method::GET, Method::HEAD].contains(request.method()) {
-        return next.run(request).await;
-    }
     match token {
         Some(token) if token.is_in(request.headers()) => next.run(request).await,
         Some(_) => {
@@ -175,7 +181,7 @@ async fn only_who_may(
             (StatusCode::UNAUTHORIZED, said).into_response()
         }
         None => {
-            let said = "this server has no admin token file, so nothing can be changed here; start it with one\n";
+            let said = "this server has no admin token file, so nothing can be changed here, and nobody is named; start it with one\n";
             (StatusCode::FORBIDDEN, said).into_response()
         }
     }

@@ -10,6 +10,7 @@ use twinstep_udp::{
 };
 
 use super::admin_error::AdminError;
+use super::bans::{Bans, BansError};
 use super::clock::unix_now;
 use super::journal_file::JournalFileError;
 use crate::game::MatchStartError;
@@ -30,6 +31,9 @@ pub struct HostConfig {
     pub keys: Vec<TicketKey>,
     /// Where safe serials are written down, beside the key file. Needed wherever a key outlives a match's journal.
     pub serials_file: Option<PathBuf>,
+    /// Where it is written down who is banned, made if it is not there; processes that hand over to each other have the
+    /// same. Without one, bans end with the process.
+    pub bans_file: Option<PathBuf>,
     /// Where incident files go; without it, beside each match's journal.
     pub incidents: Option<PathBuf>,
     /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
@@ -54,6 +58,7 @@ impl HostConfig {
             public: Vec::new(),
             keys: vec![key],
             serials_file: None,
+            bans_file: None,
             incidents: None,
             back_after: BACK_AFTER,
             sessions_max: 64,
@@ -67,6 +72,7 @@ impl HostConfig {
         if let Some(path) = &self.serials_file {
             SafeSerials::open(path)?;
         }
+        Bans::open(self.bans_file.as_deref())?;
         ServerEndpoint::new(self.endpoint(public), Duration::ZERO)?;
         Ok(())
     }
@@ -118,6 +124,9 @@ pub enum HostError {
     /// The file of safe serials.
     #[error(transparent)]
     Serials(#[from] SerialsError),
+    /// The file of who is banned.
+    #[error(transparent)]
+    Bans(#[from] BansError),
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalFileError),

@@ -33,7 +33,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::knock::{self, Found};
 use super::moves::{Move, MoveOrder};
-use super::register::{Admin, ListedMatch};
+use super::register::{Admin, Drains, ListedMatch};
 use super::taker::{Drained, HandedOver, Kept, Ready, ReadyMatch, Taker};
 
 /// A match says within so long whether it can move. One that does not stands still.
@@ -88,6 +88,7 @@ pub(super) async fn drain(
         Err(refusal) => return refusal.into_response(),
     };
     tracing::info!(to = ?plan.to, "asked to hand over");
+    let drains = Draining::begin(&admin.drains);
     let mut drained = Drained {
         moved: Vec::new(),
         stays: plan.stays,
@@ -124,7 +125,32 @@ pub(super) async fn drain(
             Err(_) => drained.stays.push(stands_still(id)),
         }
     }
+    if !drained.moved.is_empty() {
+        drains.went_through();
+    }
     Json(drained).into_response()
+}
+
+/// A hand-over that is under way: newcomers are not sent here. Dropped, it is called off.
+struct Draining<'d>(Option<&'d Drains>);
+
+impl<'d> Draining<'d> {
+    fn begin(drains: &'d Drains) -> Draining<'d> {
+        drains.begin();
+        Draining(Some(drains))
+    }
+
+    fn went_through(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        if let Some(drains) = self.0 {
+            drains.call_off();
+        }
+    }
 }
 
 /// Asks all that can be asked before anything is stopped.

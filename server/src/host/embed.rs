@@ -55,6 +55,7 @@ pub struct Server<S: Simulation> {
     public: Vec<SocketAddr>,
     key: Option<TicketKey>,
     serials_file: Option<PathBuf>,
+    bans_file: Option<PathBuf>,
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
@@ -106,6 +107,7 @@ impl<S: Simulation> Server<S> {
             public: Vec::new(),
             key: None,
             serials_file: None,
+            bans_file: None,
             journal: None,
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
@@ -182,6 +184,13 @@ impl<S: Simulation> Server<S> {
     #[must_use]
     pub fn serials_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.serials_file = Some(path.into());
+        self
+    }
+
+    /// Where it is written down who is banned: see [`HostConfig::bans_file`]. Without one, bans end with the process.
+    #[must_use]
+    pub fn bans_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.bans_file = Some(path.into());
         self
     }
 
@@ -269,6 +278,7 @@ impl<S: Simulation> Server<S> {
         let mut host = HostConfig {
             public: self.public,
             serials_file: self.serials_file,
+            bans_file: self.bans_file,
             incidents: self.incidents,
             sessions_max,
             admin: self.admin,

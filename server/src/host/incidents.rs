@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use twinstep_core::text::line;
 
+use super::metrics::Ledger;
 use crate::incident::Incident;
 
 /// Files of one match.
@@ -31,6 +32,8 @@ pub(super) struct IncidentFiles {
     pub(super) about: String,
     /// For whoever asks the match's handle.
     pub(super) told: Arc<Mutex<VecDeque<Incident>>>,
+    /// Where they are counted.
+    pub(super) ledger: Ledger,
 }
 
 /// Incidents that wait for whoever asks; the newest are kept.
@@ -40,6 +43,7 @@ impl IncidentFiles {
     /// Logs an incident and writes its file.
     pub(super) fn write(&self, incident: &Incident) {
         let id = self.id;
+        self.ledger.note_incident(incident.trouble);
         {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() == TOLD_MAX {
@@ -117,6 +121,7 @@ mod tests {
             journal: None,
             about: "a game".to_owned(),
             told: Arc::default(),
+            ledger: Ledger::default(),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
-//!                    └ not yet ─▶ Waiting ──10 s──────▲
+//!      │ banned     └ not yet ─▶ Waiting ──10 s──────▲
+//!      └──────────────────────────────────────────────┘
 //! ```
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
@@ -15,6 +16,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -26,9 +28,12 @@ use twinstep_udp::{
     DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
 };
 
+use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
 use super::load::{BEAT, Load, MOMENT};
+use super::metrics::{IoCounts, Traffic};
+use super::packets::Packets;
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
 use crate::peer::PeerId;
@@ -50,6 +55,8 @@ pub(super) enum FromIo {
     Packet(Duration, PeerId, Vec<u8>),
     /// The transport of a session ended.
     Gone(PeerId),
+    /// This identity is to go, for this reason; a match where it was says so.
+    PutOut(String, CloseCode, Sender<u64>),
 }
 
 /// What the I/O task is told.
@@ -62,40 +69,27 @@ pub(super) enum ToIo {
     Over(u64, CloseCode),
     /// Send these.
     Packets(Packets),
+    /// All packets of a turn that was sealed then are before this.
+    Sealed(Duration),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
+    /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
+    PutOut(String, CloseCode, Sender<u64>),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
     Drain(CloseCode),
 }
 
-/// What a match sends at one moment: the other thread is woken once for all of it.
-#[derive(Default)]
-pub(super) struct Packets {
-    /// To whom, and where its bytes end.
-    ends: Vec<(PeerId, usize)>,
-    bytes: Vec<u8>,
-}
-
-impl Packets {
-    pub(super) fn push(&mut self, peer: PeerId, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        self.ends.push((peer, self.bytes.len()));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (PeerId, &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(peer, end)| {
-            let bytes = &self.bytes[start..end];
-            start = end;
-            (peer, bytes)
-        })
-    }
+/// What the task shares with the rest of its host.
+pub(super) struct Around {
+    pub(super) beat: Arc<Beat>,
+    /// The game that is served: who knocks for it hears that it is here.
+    pub(super) game: String,
+    /// What this server asks others, lest it answers itself.
+    pub(super) own_knocks: OwnKnocks,
+    pub(super) counts: Arc<IoCounts>,
+    pub(super) bans: Bans,
 }
 
 struct Io {
@@ -106,28 +100,15 @@ struct Io {
     routes: Routes,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
-    beat: Arc<Beat>,
-    /// The game that is served: who knocks for it hears that it is here.
-    game: String,
-    /// What this server asks others, lest it answers itself.
-    own_knocks: OwnKnocks,
+    around: Around,
     load: Load,
     is_shut: bool,
     draining: Option<CloseCode>,
-    lost: Lost,
-    lost_before: (Lost, TransportCounters),
+    traffic: Traffic,
+    /// Turns whose packets leave with the next datagrams: when they were sealed.
+    sealed: ArrayVec<Duration, BATCH>,
+    lost_before: (Traffic, TransportCounters),
     lost_told: Duration,
-}
-
-/// What this task itself dropped.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Lost {
-    /// Packets for a match whose channel was full.
-    match_full: u64,
-    /// Datagrams that the socket did not take.
-    unsent: u64,
-    /// Errors of the socket.
-    errors: u64,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
@@ -136,9 +117,7 @@ pub(super) fn start(
     endpoint: ServerEndpoint,
     clock: HostClock,
     orders: Receiver<ToIo>,
-    beat: Arc<Beat>,
-    game: String,
-    own_knocks: OwnKnocks,
+    around: Around,
 ) -> impl Future<Output = ()> {
     let counters = endpoint.counters();
     let io = Io {
@@ -148,14 +127,13 @@ pub(super) fn start(
         matches: BTreeMap::new(),
         routes: Routes::default(),
         moved: BTreeSet::new(),
-        beat,
-        game,
-        own_knocks,
+        around,
         load: Load::default(),
         is_shut: false,
         draining: None,
-        lost: Lost::default(),
-        lost_before: (Lost::default(), counters),
+        traffic: Traffic::default(),
+        sealed: ArrayVec::new(),
+        lost_before: (Traffic::default(), counters),
         lost_told: Duration::ZERO,
     };
     io.run(orders)
@@ -173,7 +151,7 @@ impl Io {
             } else {
                 tokio::select! {
                     ready = self.socket.readable() => {
-                        self.lost.errors += u64::from(ready.is_err());
+                        self.traffic.errors += u64::from(ready.is_err());
                         None
                     }
                     order = orders.recv() => match order {
@@ -224,10 +202,10 @@ impl Io {
         let now = self.clock.now();
         for count in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => match Knock::read(&buffer[..bytes], &self.game) {
+                Ok((bytes, from)) => match self.heard(&buffer[..bytes]) {
                     // Who ends is there for nobody, and nobody is sent to where he is.
                     Some(knock) => {
-                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
+                        if !knock.is_one_of(&self.around.own_knocks) && !self.is_shut {
                             let _ = self.socket.try_send_to(&knock.answer(), from);
                         }
                     }
@@ -235,23 +213,44 @@ impl Io {
                 },
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return count,
                 // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
-                Err(_) => self.lost.errors += 1,
+                Err(_) => self.traffic.errors += 1,
             }
         }
         BATCH
     }
 
+    /// A datagram came: whether somebody knocks by it.
+    fn heard(&mut self, datagram: &[u8]) -> Option<Knock> {
+        self.traffic.datagrams_in += 1;
+        self.traffic.bytes_in += datagram.len() as u64;
+        Knock::read(datagram, &self.around.game)
+    }
+
     fn transmit(&mut self) {
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
-            if self.socket.try_send_to(datagram, to).is_err() {
-                self.lost.unsent += 1;
+            match self.socket.try_send_to(datagram, to) {
+                Ok(bytes) => {
+                    self.traffic.datagrams_out += 1;
+                    self.traffic.bytes_out += bytes as u64;
+                }
+                Err(_) => self.traffic.unsent += 1,
+            }
+        }
+        if !self.sealed.is_empty() {
+            let now = self.clock.now();
+            for sealed in self.sealed.drain(..) {
+                let took = now.saturating_sub(sealed);
+                self.around.counts.seal_to_send.note(took);
             }
         }
     }
 
     fn pass_time(&mut self, now: Duration) {
-        self.beat.beat(now);
+        self.around.beat.beat(now);
         self.endpoint.advance(now, unix_now());
+        let counters = self.endpoint.counters();
+        let sessions = self.endpoint.sessions();
+        self.around.counts.show(&self.traffic, &counters, sessions);
         self.lead_waiting();
         let is_over =
             |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
@@ -285,8 +284,15 @@ impl Io {
 
     fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
         let until = self.clock.now() + MATCH_PATIENCE;
+        let banned = self.around.bans.refusal(&ticket.identity, unix_now());
         self.routes.come(session, ticket, until);
-        self.lead(session);
+        match banned {
+            Some(code) => {
+                self.traffic.banned += 1;
+                self.say_goodbye(session, code);
+            }
+            None => self.lead(session),
+        }
         // Each dial takes one of all identities' places, also where its match never comes.
         while let Some(one) = self.routes.one_too_many(session) {
             tracing::info!(session = one.0, "its identity waits too often");
@@ -347,7 +353,7 @@ impl Io {
                     && game
                         .try_send(FromIo::Packet(self.clock.now(), PeerId(session.0), bytes))
                         .is_ok();
-                self.lost.match_full += u64::from(!sent);
+                self.traffic.match_full += u64::from(!sent);
             }
             Route::Leaving(code, _) => self.tell_why(session, code),
             Route::Waiting(_) => {}
@@ -386,13 +392,31 @@ impl Io {
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
                     // Not sent is lost: the match says it again.
-                    let _ = self.endpoint.send(SessionId(peer.0), bytes);
+                    let sent = self.endpoint.send(SessionId(peer.0), bytes).is_ok();
+                    self.traffic.packets_out += u64::from(sent);
                 }
+            }
+            ToIo::Sealed(at) => {
+                // There are no more of them than orders between two transmissions.
+                let _ = self.sealed.try_push(at);
             }
             ToIo::Close(peer, code) => {
                 let session = SessionId(peer.0);
                 let guest = self.routes.get(session);
                 if guest.is_some_and(|guest| guest.route == Route::Playing) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::PutOut(identity, code, done) => {
+                for game in self.matches.values() {
+                    // Behind whoever was led there before it was banned. Packets leave room for it.
+                    let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
+                    let _ = game.try_send(put_out);
+                }
+                let waits = |guest: &Guest| {
+                    matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity
+                };
+                for session in self.routes.those(waits) {
                     self.say_goodbye(session, code);
                 }
             }
@@ -438,8 +462,9 @@ impl Io {
 
     /// One line a second at most, whatever the network does.
     fn tell_losses(&mut self) {
-        let now = (self.lost, self.endpoint.counters());
-        let (lost, counters) = self.lost_before;
+        let now = (self.traffic, self.endpoint.counters());
+        let (before, counters) = self.lost_before;
+        let own = |it: &Traffic| [it.match_full, it.unsent, it.errors];
         let sum = |c: &TransportCounters| {
             [
                 c.junk,
@@ -455,7 +480,7 @@ impl Io {
                 c.queue_full,
             ]
         };
-        if now.0 != lost || sum(&now.1) != sum(&counters) {
+        if own(&now.0) != own(&before) || sum(&now.1) != sum(&counters) {
             tracing::warn!(
                 junk = now.1.junk - counters.junk,
                 oversize = now.1.oversize - counters.oversize,
@@ -468,29 +493,12 @@ impl Io {
                 rate_limited = now.1.rate_limited - counters.rate_limited,
                 fenced = now.1.fenced - counters.fenced,
                 queue_full = now.1.queue_full - counters.queue_full,
-                match_full = now.0.match_full - lost.match_full,
-                unsent = now.0.unsent - lost.unsent,
-                socket_errors = now.0.errors - lost.errors,
+                match_full = now.0.match_full - before.match_full,
+                unsent = now.0.unsent - before.unsent,
+                socket_errors = now.0.errors - before.errors,
                 "datagrams dropped within the last second"
             );
             self.lost_before = now;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_come_out_as_they_went_in() {
-        let mut packets = Packets::default();
-        let told: [(PeerId, &[u8]); 3] =
-            [(PeerId(7), b"one"), (PeerId(3), b""), (PeerId(7), b"two")];
-        for (peer, bytes) in told {
-            packets.push(peer, bytes);
-        }
-        assert_eq!(packets.len(), 3);
-        assert!(packets.iter().eq(told));
     }
 }

@@ -21,6 +21,7 @@ use twinstep_core::packet::hello::CloseCode;
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs;
+use super::metrics::Entry;
 use super::pulse::Pulse;
 use super::runner::Runner;
 use crate::incident::{Incident, Trouble, panic_message};
@@ -66,7 +67,7 @@ pub(super) fn start<S: Simulation>(
 pub(super) async fn watch(
     id: u64,
     mut end: oneshot::Receiver<Ended>,
-    pulse: Arc<Pulse>,
+    (pulse, entry): (Arc<Pulse>, Entry),
     files: IncidentFiles,
     told: mpsc::Sender<ToIo>,
     over: watch::Sender<Option<CloseCode>>,
@@ -78,7 +79,10 @@ pub(super) async fn watch(
         tokio::select! {
             ended = &mut end => match ended {
                 Ok(Ok(code)) => break Ok(code),
-                Ok(Err(panic)) => break Err((Trouble::Match, panic)),
+                Ok(Err(panic)) => {
+                    entry.counts.note_panic();
+                    break Err((Trouble::Match, panic));
+                }
                 Err(_) => break Err((Trouble::Match, "its thread is gone".to_owned())),
             },
             _ = looks.tick() => {
@@ -93,6 +97,8 @@ pub(super) async fn watch(
             }
         }
     };
+    // What it counted is the process's from now on.
+    drop(entry);
     let code = match trouble {
         Ok(Some(code)) => {
             tracing::info!(id, reason = %code, "match ended");
@@ -113,6 +119,7 @@ pub(super) async fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::metrics::Ledger;
 
     /// Finding H11: a fold of the journal waited for ever behind jobs that hang.
     #[test]
@@ -145,9 +152,11 @@ mod tests {
                 journal: None,
                 about: String::new(),
                 told: Arc::default(),
+                ledger: Ledger::default(),
             };
             end.send(Ok(ended)).unwrap();
-            super::watch(1, ends, Arc::default(), files, told, over).await;
+            let entry = Ledger::default().enter();
+            super::watch(1, ends, (Arc::default(), entry), files, told, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
             assert_eq!(*shown.borrow(), ended);
         }

@@ -12,7 +12,7 @@ pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// Under load: until the next look. tokio's timers go by whole milliseconds and round up.
 pub(super) const MOMENT: Duration = Duration::from_micros(10);
 
-/// So many datagrams and orders in one [`BEAT`] are a high load, 2,000 a second: some eight matches of four.
+/// So many datagrams and orders in one [`BEAT`] are a high load, 2,000 a second: some six matches of four.
 const HIGH: usize = 20;
 /// Below so many it is over.
 const LOW: usize = 10;

@@ -19,16 +19,18 @@ use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint, TicketKey};
 use super::admin;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
+use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
-use super::io::{self, FromIo, ToIo};
+use super::io::{self, Around, FromIo, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
+use super::metrics::{IoCounts, Ledger};
 use super::pulse::{Beat, Pulse};
-use super::register::{Admin, ListedMatch, Register};
+use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
@@ -43,6 +45,8 @@ const TOLD_MAX: usize = 16_384;
 const ERRANDS_MAX: usize = 16;
 /// Questions and orders of the admin port that may wait for one match.
 const MOVES_MAX: usize = 4;
+/// Orders of operators that may wait for one match.
+const WISHES_MAX: usize = 64;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -98,6 +102,9 @@ pub struct Host {
     /// The matches as the admin port sees them.
     register: Register,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
+    /// What all matches have counted.
+    ledger: Ledger,
+    drains: Drains,
     io: JoinHandle<()>,
 }
 
@@ -152,6 +159,9 @@ impl Host {
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let own_knocks = OwnKnocks::default();
+        let bans = Bans::open(config.bans_file.as_deref())?;
+        let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
+        let drains = Drains::default();
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -163,6 +173,12 @@ impl Host {
                     game: config.game.clone(),
                     public: public.clone(),
                     own_knocks: own_knocks.clone(),
+                    ledger: ledger.clone(),
+                    io: counts.clone(),
+                    sessions_max: config.sessions_max,
+                    drains: drains.clone(),
+                    bans: bans.clone(),
+                    told: told.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -171,8 +187,14 @@ impl Host {
                 Some(admin::start(listener, at, about, token)?)
             }
         };
-        let game = config.game.clone();
-        let io = io::start(socket, endpoint, clock, orders, beat, game, own_knocks);
+        let around = Around {
+            beat,
+            game: config.game.clone(),
+            own_knocks,
+            counts,
+            bans,
+        };
+        let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         Ok(Host {
             address,
@@ -188,6 +210,8 @@ impl Host {
             matches: Arc::default(),
             register,
             admin,
+            ledger,
+            drains,
             io: tokio::spawn(io),
         })
     }
@@ -238,11 +262,14 @@ impl Host {
         let heard = self.open_line(id, serials_of(id, &game)).await?;
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
+        let (orders, wishes) = mpsc::channel(WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
+        let entry = self.ledger.enter();
         let config = game.config();
         let listed = ListedMatch {
             pulse: pulse.clone(),
             moves: move_to,
+            orders,
             needs: Taker::new(&game.origin().1, config).with_delay(config.command_delay),
         };
         let ends = Ends {
@@ -252,7 +279,9 @@ impl Host {
             told: self.told.clone(),
             closing: self.closing.subscribe(),
             pulse: pulse.clone(),
+            counts: entry.counts.clone(),
             moves,
+            wishes,
             back_after: self.back_after,
         };
         let tick = game.world().tick().0;
@@ -273,7 +302,7 @@ impl Host {
             .insert(id, listed);
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
-        let watching = isolation::watch(id, end, pulse, files, self.told.clone(), over);
+        let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
         taken.runs(Hosted::Runs {
             watching: tokio::spawn(watching),
             thread,
@@ -296,6 +325,7 @@ impl Host {
             journal: path,
             about: format!("{} version {}", S::NAME, S::VERSION),
             told: Arc::default(),
+            ledger: self.ledger.clone(),
         }
     }
 
@@ -327,6 +357,7 @@ impl Host {
     /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
     pub async fn shutdown(mut self, code: CloseCode) {
+        self.drains.begin();
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
         let _ = self.told.send(ToIo::Shut).await;
         self.closing.send_replace(Some(Ending::Told(code)));

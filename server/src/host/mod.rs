@@ -16,8 +16,10 @@
 //! them.
 
 mod admin;
+mod admin_client;
 mod admin_error;
 mod admin_port;
+mod bans;
 mod clock;
 mod config;
 mod drain;
@@ -33,7 +35,10 @@ mod journal_folder;
 mod knock;
 mod load;
 mod matches;
+mod metrics;
 mod moves;
+mod orders;
+mod packets;
 mod pulse;
 mod register;
 mod rejoin;
@@ -43,7 +48,9 @@ mod serials;
 mod signal;
 mod taker;
 
+pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;
+pub use bans::BansError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped, TicketIssuer};
 pub use handle::{MatchEnded, MatchHandle};

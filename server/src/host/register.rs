@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
+use super::bans::Bans;
 use super::clock::HostClock;
+use super::io::ToIo;
 use super::knock::OwnKnocks;
+use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
+use super::orders::Order;
 use super::pulse::{Beat, Pulse};
 use super::taker::Taker;
 
@@ -17,6 +22,7 @@ use super::taker::Taker;
 pub(super) struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
     pub(super) moves: mpsc::Sender<Move>,
+    pub(super) orders: mpsc::Sender<Order>,
     /// What another server must be able to run to take it over.
     pub(super) needs: Taker,
 }
@@ -35,13 +41,130 @@ pub(super) struct Admin {
     /// What players of this server dial.
     pub(super) public: Vec<SocketAddr>,
     pub(super) own_knocks: OwnKnocks,
+    /// What all matches have counted, and the I/O task.
+    pub(super) ledger: Ledger,
+    pub(super) io: Arc<IoCounts>,
+    pub(super) sessions_max: usize,
+    pub(super) drains: Drains,
+    pub(super) bans: Bans,
+    /// The I/O task.
+    pub(super) told: mpsc::Sender<ToIo>,
+}
+
+/// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drains(Arc<AtomicUsize>);
+
+impl Drains {
+    pub(super) fn begin(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn call_off(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Why newcomers should not be sent here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unready {
+    #[error("the I/O loop stands still")]
+    Still,
+    #[error("draining: the server ends, or its matches go to another one")]
+    Draining,
+    #[error("full: {0} connections, and more are not let in")]
+    Connections(u64),
+    #[error("full: no seat is free in {0} matches")]
+    Seats(u64),
 }
 
 impl Admin {
+    /// Why newcomers should not be sent here, if they should not. A server without matches may get some, so it is ready.
+    pub(super) fn unready(&self) -> Option<Unready> {
+        if !self.beat.is_alive(self.clock.now()) {
+            return Some(Unready::Still);
+        }
+        if self.drains.has_begun() {
+            return Some(Unready::Draining);
+        }
+        let sessions = self.io.sessions();
+        if sessions >= self.sessions_max as u64 {
+            return Some(Unready::Connections(sessions));
+        }
+        match self.ledger.gauges() {
+            Gauges {
+                matches: matches @ 1..,
+                seats_free: 0,
+                ..
+            } => Some(Unready::Seats(matches)),
+            _ => None,
+        }
+    }
+
     /// The matches that run.
     pub(super) fn known(&self) -> BTreeMap<u64, ListedMatch> {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
         matches.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
         matches.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn admin(sessions_max: usize) -> Admin {
+        Admin {
+            clock: HostClock::start(),
+            beat: Arc::default(),
+            matches: Register::default(),
+            game: "a game".to_owned(),
+            public: Vec::new(),
+            own_knocks: OwnKnocks::default(),
+            ledger: Ledger::default(),
+            io: Arc::default(),
+            sessions_max,
+            drains: Drains::default(),
+            bans: Bans::default(),
+            told: mpsc::channel(1).0,
+        }
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_server_that_drains_for_as_long_as_there_is_a_reason() {
+        let admin = admin(1);
+        assert_eq!(admin.unready(), None);
+        // A hand-over begins, the server is asked to end, the hand-over is called off.
+        admin.drains.begin();
+        admin.drains.begin();
+        admin.drains.call_off();
+        assert_eq!(admin.unready(), Some(Unready::Draining));
+        admin.drains.call_off();
+        assert_eq!(admin.unready(), None);
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_server_whose_connections_are_all_taken_or_whose_io_stands_still() {
+        let admin = admin(2);
+        let show = |sessions| {
+            admin
+                .io
+                .show(&Default::default(), &Default::default(), sessions)
+        };
+        show(1);
+        assert_eq!(admin.unready(), None);
+        show(2);
+        assert_eq!(admin.unready(), Some(Unready::Connections(2)));
+        // Its last beat was when it started.
+        std::thread::sleep(Duration::from_millis(2_050));
+        assert_eq!(admin.unready(), Some(Unready::Still));
+        admin.beat.beat(admin.clock.now());
+        assert_eq!(admin.unready(), Some(Unready::Connections(2)));
     }
 }

@@ -20,10 +20,13 @@ use twinstep_udp::{SerialOf, TicketClaims};
 
 use super::clock::{HostClock, unix_now};
 use super::incidents::IncidentFiles;
-use super::io::{FromIo, Packets, RESERVED, ToIo};
+use super::io::{FromIo, RESERVED, ToIo};
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
+use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
+use super::orders::Order;
+use super::packets::Packets;
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
@@ -33,6 +36,7 @@ use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
 mod moving;
+mod ordering;
 
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
@@ -71,9 +75,27 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) told: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
     pub(super) pulse: Arc<Pulse>,
+    pub(super) counts: Arc<MatchCounts>,
     pub(super) moves: Receiver<Move>,
+    pub(super) wishes: Receiver<Order>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
+}
+
+impl<S: Simulation> Ends<S> {
+    /// A job of the resolver, measured.
+    fn timed<O: 'static>(
+        &self,
+        work: Box<dyn FnOnce() -> O + Send>,
+    ) -> Box<dyn FnOnce() -> O + Send> {
+        let (clock, counts) = (self.clock, self.counts.clone());
+        Box::new(move || {
+            let began = clock.now();
+            let outcome = work();
+            counts.resolver.note(clock.now().saturating_sub(began));
+            outcome
+        })
+    }
 }
 
 /// A match and all that it is connected to.
@@ -98,6 +120,8 @@ pub(super) struct Runner<S: Simulation> {
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
     orders: Vec<ToIo>,
+    /// A turn is among it that was sealed then.
+    has_sealed: Option<Duration>,
     /// When it was last said that the match goes on without a journal.
     lamented: Option<Duration>,
     /// When a client's report was logged last.
@@ -108,13 +132,17 @@ pub(super) struct Runner<S: Simulation> {
 impl<S: Simulation> Runner<S> {
     pub(super) fn new(
         id: u64,
-        game: Match<S>,
+        mut game: Match<S>,
         journal: Option<Journal>,
         tickets: RejoinTickets,
         serials: SerialKeeper,
         files: IncidentFiles,
         ends: Ends<S>,
     ) -> Self {
+        game.time_by(HostStopwatch {
+            clock: ends.clock,
+            counts: ends.counts.clone(),
+        });
         Runner {
             id,
             game,
@@ -130,6 +158,7 @@ impl<S: Simulation> Runner<S> {
             home: Vec::new(),
             stop_by: None,
             orders: Vec::new(),
+            has_sealed: None,
             lamented: None,
             reported: None,
             lost: 0,
@@ -168,6 +197,7 @@ impl<S: Simulation> Runner<S> {
         let mut is_behind = false;
         self.game.advance(self.ends.clock.now());
         self.carry_out();
+        self.ends.counts.show(&self.game);
         // A shutdown that came while the match was made is a change too.
         self.ends.closing.mark_changed();
         while !self.game.is_closed() {
@@ -182,6 +212,7 @@ impl<S: Simulation> Runner<S> {
                 () = tokio::time::sleep_until(due) => {}
                 Ok(()) = self.ends.closing.changed() => {}
                 Some(asked) = self.ends.moves.recv() => self.hear_of_move(asked),
+                Some(order) = self.ends.wishes.recv() => self.obey(order),
                 Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
                 Some((peer, tick, folded)) = self.folds.1.recv() => {
                     self.folding = false;
@@ -210,7 +241,10 @@ impl<S: Simulation> Runner<S> {
             if now >= self.game.next_due() {
                 let lateness = now.saturating_sub(self.game.next_due());
                 self.ends.pulse.note_lateness(lateness);
+                self.ends.counts.lateness.note(lateness);
+                let turns = self.game.stats().turns;
                 self.game.advance(now);
+                self.has_sealed = (self.game.stats().turns > turns).then_some(now);
                 self.tell_reports(now);
                 self.give_up_jobs(now);
             }
@@ -228,7 +262,9 @@ impl<S: Simulation> Runner<S> {
             }
             self.carry_out();
             self.ends.pulse.beat(&self.game);
+            self.ends.counts.show(&self.game);
         }
+        self.ends.counts.show(&self.game);
         let stopped = unix_now();
         self.write_incidents();
         let journal = self.journal.take();
@@ -274,6 +310,7 @@ impl<S: Simulation> Runner<S> {
     fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
         self.jobs.retire(self.ends.clock.now(), job);
         if let Err(panic) = &outcome {
+            self.ends.counts.note_panic();
             let tick = self.game.world().tick();
             self.game
                 .note_incident(Incident::new(tick, Trouble::Job, panic));
@@ -305,6 +342,12 @@ impl<S: Simulation> Runner<S> {
             }
             FromIo::Packet(came, peer, bytes) => self.game.handle(came, peer, &bytes),
             FromIo::Gone(peer) => self.game.disconnect(peer),
+            FromIo::PutOut(identity, code, done) => {
+                if self.game.remove_identity(&identity, code) {
+                    tracing::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
+                    let _ = done.try_send(self.id);
+                }
+            }
             FromIo::Connected(peer, ticket) => self.let_in(peer, &ticket),
         }
     }
@@ -337,6 +380,9 @@ impl<S: Simulation> Runner<S> {
                 Output::Journal(bytes) => {
                     if let (Some(journal), None) = (&mut self.journal, &failed) {
                         failed = journal.append(bytes).err();
+                        if failed.is_none() {
+                            self.ends.counts.note_journal(bytes.len());
+                        }
                     }
                 }
                 Output::Packet { peer, bytes } => match self.orders.last_mut() {
@@ -348,7 +394,7 @@ impl<S: Simulation> Runner<S> {
                     }
                 },
                 Output::Job { id, work } => {
-                    let now = self.ends.clock.now();
+                    let (now, work) = (self.ends.clock.now(), self.ends.timed(work));
                     if let Some(refused) = self.jobs.start(now, id, work) {
                         self.game.complete(refused, None);
                     }
@@ -395,6 +441,9 @@ impl<S: Simulation> Runner<S> {
 
     /// Hands on what waited for the journal.
     fn send(&mut self) {
+        if let Some(sealed) = self.has_sealed.take() {
+            self.orders.push(ToIo::Sealed(sealed));
+        }
         for order in self.orders.drain(..) {
             let room = match order {
                 ToIo::Packets(_) => self.ends.told.capacity() > RESERVED,
@@ -417,6 +466,7 @@ impl<S: Simulation> Runner<S> {
         };
         let tick = self.game.world().tick();
         let message = error.to_string();
+        self.ends.counts.note_journal_error();
         self.files
             .write(&Incident::new(tick, Trouble::Journal, &message));
         match journal.failure_policy() {

@@ -1,23 +1,17 @@
 //! What one server process says to another one that hands its matches over: see `host/drain.rs`.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::bounds::COMMAND_DELAY_MAX;
 use twinstep_core::packet::hello::Hello;
 
+use super::admin_client::{AdminAnswer, AdminClient};
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 use crate::config::MatchConfig;
-
-/// How long the next process waits for an answer: clients get their tickets, and the journal its end, meanwhile.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
-/// An answer is at most so large.
-const ANSWER_BYTES_MAX: u64 = 64 * 1_024;
 
 /// A match that another process has handed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +172,7 @@ pub fn take_over(
     token: &Path,
 ) -> Result<Drained, AdminError> {
     let token = AdminToken::load_or_make(token)?;
+    let client = AdminClient::with(admin, token);
     let failed = |source| AdminError::Ask {
         address: admin,
         source,
@@ -186,9 +181,9 @@ pub fn take_over(
     let said = serde_json::to_string(taker).map_err(|error| failed(error.into()))?;
     let answer = |what: &str| {
         let path = format!("/{what}?to={}", to.join(","));
-        match ask(admin, &path, &said, &token).map_err(failed)? {
-            (200, body) => Ok(body),
-            (_, body) => Err(AdminError::Refused {
+        match client.post(&path, &said)? {
+            AdminAnswer { status: 200, body } => Ok(body),
+            AdminAnswer { body, .. } => Err(AdminError::Refused {
                 address: admin,
                 said: body.trim().to_owned(),
             }),
@@ -206,31 +201,6 @@ pub fn take_over(
     }
     let drained = answer("drain")?;
     serde_json::from_str(&drained).map_err(|error| failed(error.into()))
-}
-
-/// One request, as small as HTTP can be; its answer's status and body.
-fn ask(
-    address: SocketAddr,
-    path: &str,
-    body: &str,
-    token: &AdminToken,
-) -> std::io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect_timeout(&address, ANSWER_PATIENCE)?;
-    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-    stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        token.header(),
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-    let parsed = answer.split_once("\r\n\r\n").and_then(|(head, body)| {
-        let status = head.split(' ').nth(1)?.parse().ok()?;
-        Some((status, body.to_owned()))
-    });
-    parsed.ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

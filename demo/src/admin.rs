@@ -1,0 +1,388 @@
+//! `powderkeg admin`: asks the admin port of a server on this machine, for a human or, with `--json`, for a program.
+//!
+//! What comes back is the server's own answer; text in it that players chose is made harmless where it is printed.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use powderkeg_view::say;
+use powderkeg_view::time::unix_now;
+use serde_json::{Value, json};
+use twinstep_core::text::line;
+use twinstep_server::host::AdminClient;
+
+use crate::args::here;
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// The --admin address of the server, such as 127.0.0.1:7700
+    #[arg(long, value_name = "ADDR", value_parser = here)]
+    to: SocketAddr,
+    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are answered
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print the server's answer as it came
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    task: AdminTask,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum AdminTask {
+    /// Say whether newcomers find a place there, and why not; exits with 1 if they do not
+    Ready,
+    /// List the matches that run there
+    Matches,
+    /// Print what was counted, as Prometheus reads it
+    Metrics,
+    /// List who is in a match
+    Players {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+    },
+    /// Put somebody out of a match, and keep it out until the match or the server ends
+    Kick {
+        /// The name on the ticket
+        identity: String,
+        /// The match
+        #[arg(long = "match", value_name = "ID", default_value_t = 1)]
+        id: u64,
+    },
+    /// Put somebody out of all matches, and let it in by no ticket any more
+    Ban {
+        /// The name on the ticket
+        identity: String,
+        /// For how long, such as 90s, 30m, 12h or 7d [default: for good]
+        #[arg(long = "for", value_name = "TIME", value_parser = length)]
+        length: Option<Duration>,
+        /// Why: for other operators
+        #[arg(long, default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// Let somebody in again who was banned or kicked
+    Unban {
+        /// The name on the ticket
+        identity: String,
+    },
+    /// List who is banned
+    Bans,
+    /// Make all tickets worthless that somebody has; who is connected plays on, with a new one
+    Revoke {
+        /// The name on the ticket
+        identity: String,
+        /// Only tickets for this match [default: for all that run there]
+        #[arg(long = "match", value_name = "ID")]
+        id: Option<u64>,
+    },
+    /// End a match for good
+    End {
+        /// The match
+        id: u64,
+        /// Why: it stands in the journal and in the log
+        #[arg(long, default_value = "", hide_default_value = true)]
+        words: String,
+    },
+}
+
+/// Reads `90s`, `30m`, `12h` or `7d`.
+fn length(text: &str) -> Result<Duration, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
+    let seconds = unit.and_then(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+        number.checked_mul(*seconds).filter(|seconds| *seconds > 0)
+    });
+    let expected = "expected a number and s, m, h or d, such as 90s, 30m, 12h or 7d";
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| expected.to_owned())
+}
+
+/// Asks, and prints what is answered; exits with 1 if it was not done.
+pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
+    let mut client = AdminClient::new(args.to);
+    if let Some(file) = &args.token_file {
+        client = client.with_token(file)?;
+    }
+    let answer = match request(&args.task) {
+        (path, None) => client.get(&path),
+        (path, Some(body)) => client.post(&path, &body.to_string()),
+    }?;
+    if answer.status != 200 {
+        // The words of the server say what was wrong.
+        let said = match (answer.status, &args.token_file) {
+            (401 | 403, None) => "it needs --token-file: the key file's name and .admin".to_owned(),
+            _ => answer.body.trim_end().to_owned(),
+        };
+        say::err(format_args!("error: {said}"));
+        return Ok(ExitCode::FAILURE);
+    }
+    let raw = args.json || matches!(args.task, AdminTask::Metrics | AdminTask::Ready);
+    let told = (!raw).then(|| serde_json::from_str(&answer.body).ok());
+    match told.flatten() {
+        Some(told) => say::out(words(&args.task, &told))?,
+        None => say::out(answer.body)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The path, and the body if something is to be done.
+fn request(task: &AdminTask) -> (String, Option<Value>) {
+    let (path, body) = match task {
+        AdminTask::Ready => ("/readyz", None),
+        AdminTask::Matches => ("/matches", None),
+        AdminTask::Metrics => ("/metrics", None),
+        AdminTask::Bans => ("/bans", None),
+        AdminTask::Players { id } => return (format!("/matches/{id}"), None),
+        AdminTask::Kick { identity, id } => {
+            let body = json!({ "match": id, "identity": identity });
+            ("/kick", Some(body))
+        }
+        AdminTask::Ban {
+            identity,
+            length,
+            reason,
+        } => {
+            let mut body = json!({ "identity": identity, "reason": reason });
+            if let Some(length) = length {
+                body["for_s"] = length.as_secs().into();
+            }
+            ("/ban", Some(body))
+        }
+        AdminTask::Unban { identity } => ("/unban", Some(json!({ "identity": identity }))),
+        AdminTask::Revoke { identity, id } => {
+            let mut body = json!({ "identity": identity });
+            if let Some(id) = id {
+                body["match"] = (*id).into();
+            }
+            ("/revoke", Some(body))
+        }
+        AdminTask::End { id, words } => {
+            let body = json!({ "match": id, "words": words });
+            ("/end", Some(body))
+        }
+    };
+    (path.to_owned(), body)
+}
+
+/// The answer for a human.
+fn words(task: &AdminTask, told: &Value) -> String {
+    match task {
+        AdminTask::Matches => table(
+            "no match runs there",
+            &["match", "players", "spectators", "tick", "late, ms"],
+            rows(told, |one| {
+                let late = one["lateness_ms"].as_f64().unwrap_or_default();
+                vec![
+                    cell(&one["id"]),
+                    cell(&one["players"]),
+                    cell(&one["spectators"]),
+                    cell(&one["tick"]),
+                    format!("{late:.1}"),
+                ]
+            }),
+        ),
+        AdminTask::Players { .. } => table(
+            "nobody is in that match",
+            &[
+                "seat",
+                "identity",
+                "name",
+                "state",
+                "for",
+                "margin, ticks",
+                "round trip, ms",
+            ],
+            rows(&told["people"], |one| {
+                let since = one["since_s"].as_f64().unwrap_or_default();
+                let seat = match &one["seat"] {
+                    Value::Null => "watches".to_owned(),
+                    seat => cell(seat),
+                };
+                vec![
+                    seat,
+                    cell(&one["identity"]),
+                    cell(&one["name"]),
+                    cell(&one["state"]),
+                    span(since as u64),
+                    cell(&one["margin_ticks"]),
+                    cell(&one["round_trip_ms"]),
+                ]
+            }),
+        ),
+        AdminTask::Bans => {
+            let now = unix_now().as_secs();
+            table(
+                "nobody is banned",
+                &["identity", "since", "still for", "reason"],
+                rows(told, |one| {
+                    let since = one["since_unix_s"].as_u64().unwrap_or(now);
+                    let until = one["until_unix_s"].as_u64();
+                    vec![
+                        cell(&one["identity"]),
+                        format!("{} ago", span(now.saturating_sub(since))),
+                        until.map_or("good".to_owned(), |until| span(until.saturating_sub(now))),
+                        cell(&one["reason"]),
+                    ]
+                }),
+            )
+        }
+        AdminTask::Kick { identity, id } => {
+            format!("{:?} is out of match {id}, until that ends", line(identity))
+        }
+        AdminTask::Ban {
+            identity, length, ..
+        } => {
+            let long = length.map_or("good".to_owned(), |length| span(length.as_secs()));
+            let here = match told["put_out_of"].as_array().map(Vec::as_slice) {
+                None | Some([]) => "it was in no match".to_owned(),
+                Some(ids) => format!("it was put out of match {}", list(ids)),
+            };
+            format!("{:?} is banned for {long}; {here}", line(identity))
+        }
+        AdminTask::Unban { identity } => format!("{:?} may come in again", line(identity)),
+        AdminTask::Revoke { identity, .. } => {
+            let all = told["revoked"].as_array().cloned().unwrap_or_default();
+            let ids: Vec<Value> = all.into_iter().map(|one| one["match"].clone()).collect();
+            format!(
+                "tickets of {:?} for match {} are worthless, but those that are made from now on",
+                line(identity),
+                list(&ids)
+            )
+        }
+        AdminTask::End { id, .. } => format!("match {id} is over"),
+        AdminTask::Ready | AdminTask::Metrics => told.to_string(),
+    }
+}
+
+fn rows(told: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    let all = told.as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().map(row).collect()
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        // One row, whatever a player calls itself.
+        Value::String(text) => line(text).to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn list(ids: &[Value]) -> String {
+    ids.iter().map(cell).collect::<Vec<_>>().join(", ")
+}
+
+/// A length of time, in the largest unit of which there are two.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Columns as wide as what is in them.
+fn table(if_empty: &str, head: &[&str], rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() {
+        return if_empty.to_owned();
+    }
+    let head = head.iter().map(|title| (*title).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let wide = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or_default()
+    };
+    let mut out = String::new();
+    for row in &rows {
+        let mut text = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let _ = write!(text, "{cell:<width$}  ", width = wide(column));
+        }
+        let _ = writeln!(out, "{}", text.trim_end());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_a_number_and_a_unit() {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("30m", 1_800),
+            ("12h", 43_200),
+            ("7d", 604_800),
+        ] {
+            assert_eq!(length(text), Ok(Duration::from_secs(seconds)));
+        }
+        for text in [
+            "",
+            "7",
+            "d",
+            "0s",
+            "-1h",
+            "1.5h",
+            "99999999999999999999d",
+            "7w",
+            "1 h",
+        ] {
+            assert!(length(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn players_are_listed_in_rows_whatever_they_call_themselves() {
+        let told = json!({ "people": [
+            { "seat": 0, "identity": "anna", "name": "A\u{1b}]0;x\nB", "state": "playing", "since_s": 130.2,
+              "margin_ticks": 3, "round_trip_ms": 20.5 },
+            { "seat": null, "identity": "eve", "name": "", "state": "away", "since_s": 1.0,
+              "margin_ticks": null, "round_trip_ms": null },
+        ] });
+        let said = words(&AdminTask::Players { id: 1 }, &told);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        assert!(
+            lines[1].starts_with("0        anna      A\\u{1b}]0;x"),
+            "{said}"
+        );
+        assert!(lines[1].contains("2 min"), "{said}");
+        assert!(lines[2].starts_with("watches  eve"), "{said}");
+        assert!(lines[2].ends_with('-'), "{said}");
+        let nobody = words(&AdminTask::Players { id: 1 }, &json!({ "people": [] }));
+        assert_eq!(nobody, "nobody is in that match");
+    }
+
+    /// A server of another version may say anything.
+    #[test]
+    fn an_answer_that_was_not_expected_is_no_panic() {
+        for told in [
+            json!(null),
+            json!([1, null, []]),
+            json!({ "people": 7 }),
+            json!("x"),
+        ] {
+            for task in [
+                AdminTask::Matches,
+                AdminTask::Players { id: 1 },
+                AdminTask::Bans,
+                AdminTask::Revoke {
+                    identity: "a".to_owned(),
+                    id: None,
+                },
+            ] {
+                let _ = words(&task, &told);
+            }
+        }
+    }
+}

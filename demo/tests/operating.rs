@@ -1,0 +1,195 @@
+//! `powderkeg serve` and `powderkeg admin` as an operator types them, against each other.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::common::{Folder, Process, address, powderkeg, refused, run, within};
+
+/// A server with an admin port, and where both are.
+struct Served {
+    process: Process,
+    address: String,
+    admin: String,
+}
+
+fn serve(folder: &Folder, log_format: &str) -> (Served, Vec<String>) {
+    let key = folder.file("key");
+    let mut server = Process::start(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--key-file",
+        &key,
+        "--admin",
+        "127.0.0.1:0",
+        "--log-format",
+        log_format,
+    ]);
+    let (mut served, mut port, mut seen) = (None, None, Vec::new());
+    for line in server.log() {
+        if line.contains("admin port") {
+            port = address(&line);
+        }
+        if line.contains("Powderkeg is served") {
+            served = address(&line);
+        }
+        seen.push(line);
+        if served.is_some() && port.is_some() {
+            break;
+        }
+    }
+    let served = Served {
+        process: server,
+        address: served.unwrap(),
+        admin: port.unwrap(),
+    };
+    (served, seen)
+}
+
+impl Served {
+    /// What the operator's command says; whether it was done.
+    fn admin(&self, folder: &Folder, args: &[&str]) -> (bool, String) {
+        let token = folder.file("key.admin");
+        let to = ["admin", "--to", &self.admin, "--token-file", &token];
+        let output = run(&[&to[..], args].concat());
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    }
+
+    fn done(&self, folder: &Folder, args: &[&str]) -> String {
+        let (is_done, said) = self.admin(folder, args);
+        assert!(is_done, "{args:?}: {said}");
+        said
+    }
+}
+
+#[test]
+fn an_operator_sees_bans_and_pardons_by_the_command_line() {
+    let folder = Folder::with_a_key("operating");
+    let (server, _) = serve(&folder, "text");
+    let anna = folder.ticket(&server.address, "anna");
+    assert!(server.done(&folder, &["matches"]).contains("players"));
+    assert_eq!(server.done(&folder, &["ready"]), "ready\n");
+    assert_eq!(
+        server.done(&folder, &["players"]),
+        "nobody is in that match\n"
+    );
+
+    let bot = Process::start(&["join", "--bot", &anna]);
+    within(|| server.done(&folder, &["players"]).contains("playing"));
+    let said = server.done(&folder, &["players", "1"]);
+    assert!(said.contains("anna") && said.lines().count() == 2, "{said}");
+    let raw = server.done(&folder, &["--json", "players", "1"]);
+    let raw: serde_json::Value = serde_json::from_str(&raw).unwrap();
+    assert_eq!(raw["people"][0]["identity"], "anna");
+    let metrics = server.done(&folder, &["metrics"]);
+    assert!(metrics.contains("\ntwinstep_players 1\n"), "{metrics}");
+
+    let ban = ["ban", "anna", "--for", "7d", "--reason", "an aimbot"];
+    let said = server.done(&folder, &ban);
+    assert!(
+        said.contains("banned for 7 days; it was put out of match 1"),
+        "{said}"
+    );
+    let mut bot = bot;
+    within(|| bot.has_ended());
+    // Neither by the ticket that it was handed, nor by a new one.
+    for ticket in [anna, folder.ticket(&server.address, "anna")] {
+        let output = run(&["join", "--bot", &ticket]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(
+            said.contains("you are banned from this server for 7 days more"),
+            "{said}"
+        );
+    }
+    let said = server.done(&folder, &["bans"]);
+    assert!(
+        said.contains("anna") && said.contains("an aimbot"),
+        "{said}"
+    );
+    assert!(
+        server
+            .done(&folder, &["unban", "anna"])
+            .contains("may come in again")
+    );
+    assert_eq!(server.done(&folder, &["bans"]), "nobody is banned\n");
+
+    // What is wrong is said, and exits with 1.
+    for (args, words) in [
+        (&["kick", "bob"][..], "not in match 1"),
+        (&["players", "7"], "match 7 does not run here"),
+        (&["unban", "anna"], "neither banned nor kicked"),
+        (&["kick", ""], "expected `identity`"),
+    ] {
+        let (is_done, said) = server.admin(&folder, args);
+        assert!(!is_done && said.contains(words), "{args:?}: {said}");
+    }
+    let plain = run(&["admin", "--to", &server.admin, "bans"]);
+    let said = String::from_utf8(plain.stderr).unwrap();
+    assert_eq!(plain.status.code(), Some(1));
+    assert!(said.contains("--token-file"), "{said}");
+
+    // It ends, and so does the server of that match.
+    assert!(
+        server
+            .done(&folder, &["revoke", "anna"])
+            .contains("match 1 are worthless")
+    );
+    let end = ["end", "1", "--words", "good night"];
+    assert_eq!(server.done(&folder, &end), "match 1 is over\n");
+    assert!(server.process.end().0, "in order");
+}
+
+#[test]
+fn what_an_operator_cannot_mean_is_refused_before_anything_is_asked() {
+    let folder = Folder::with_a_key("operating-wrong");
+    let admin = ["admin", "--to", "127.0.0.1:1"];
+    let with = |args: &[&'static str]| [&admin[..], args].concat();
+    refused(&with(&["ban", "anna", "--for", "soon"]), &["such as 90s"]);
+    refused(&with(&["ban"]), &["IDENTITY"]);
+    refused(&with(&["end"]), &["ID"]);
+    refused(
+        &["admin", "--to", "10.0.0.1:7700", "bans"],
+        &["this machine"],
+    );
+    refused(&["admin", "bans"], &["--to"]);
+    let missing = folder.file("missing");
+    refused(
+        &[&admin[..], &["--token-file", &missing, "bans"]].concat(),
+        &["missing"],
+    );
+    assert!(!std::path::Path::new(&missing).exists(), "and none is made");
+    // There is nobody.
+    let nobody = run(&with(&["matches"]));
+    let said = String::from_utf8(nobody.stderr).unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{said}");
+    assert!(said.contains("--admin address"), "{said}");
+}
+
+#[test]
+fn a_log_as_json_is_an_object_a_line() {
+    let folder = Folder::with_a_key("operating-log");
+    let (server, log) = serve(&folder, "json");
+    assert!(log.len() >= 3, "{log:?}");
+    for line in &log {
+        let said: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(
+            said["message"].is_string() && said["timestamp"].is_string(),
+            "{line}"
+        );
+        assert_eq!(said["level"], "INFO", "{line}");
+    }
+    // And what a scraper asks is answered meanwhile.
+    let mut stream = TcpStream::connect(&server.admin).unwrap();
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        server.admin
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("twinstep_build_info{"), "{answer}");
+    let mut wrong = powderkeg(&["serve", "--log-format", "xml"]);
+    assert_eq!(wrong.output().unwrap().status.code(), Some(2));
+}

@@ -1,0 +1,133 @@
+//! Chapter 11: operating a server. What it tells, what each alert means, and what you can do.
+//!
+//! # The admin port
+//!
+//! A server with [`admin`](crate::host::Server::admin) (`powderkeg serve --admin 127.0.0.1:7700`) listens on loopback for
+//! whoever runs it. Numbers are for everybody on the machine:
+//!
+//! | request | what it answers |
+//! |---|---|
+//! | `GET /livez` | 200 while the I/O loop beats; 503: restart the process |
+//! | `GET /readyz` | 200 while a newcomer finds a place; 503 and why not: the server is full or draining, or its I/O stands still |
+//! | `GET /metrics` | what was counted, in Prometheus' text format 0.0.4 |
+//! | `GET /matches` | id, players, spectators, tick and lateness of each match |
+//!
+//! Tell your orchestrator to restart a server for `/livez` alone. A server that is not ready is busy, not broken: send
+//! newcomers elsewhere and leave it running. A match whose seats are all taken is full, and so is a server of full
+//! matches. A server without a match is ready for one.
+//!
+//! What names people or changes something needs the token: the last line of the server's
+//! [token file](crate::host::Server::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
+//! header `Authorization: Bearer TOKEN`.
+//!
+//! | request | fields | what it does | `powderkeg admin` |
+//! |---|---|---|---|
+//! | `GET /matches/ID` | | lists who is there: seat, identity, name, state and for how long, margin, round trip | `players ID` |
+//! | `POST /kick` | `match`, `identity` | out of that match, and kept out of it | `kick NAME` |
+//! | `POST /ban` | `identity`; `for_s` or `until_unix_s`; `reason` | out of all matches, and kept out whatever ticket it shows | `ban NAME --for 7d` |
+//! | `POST /unban` | `identity` | lets in again who was banned or kicked | `unban NAME` |
+//! | `GET /bans` | | lists the bans that hold | `bans` |
+//! | `POST /revoke` | `identity`; `match` | its tickets so far are worthless | `revoke NAME` |
+//! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
+//! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
+//!
+//! Fields stand in the query, or in a JSON object as the body. A field that is not known is an error, so a misspelt `for_s` is
+//! no ban for good. An answer is JSON with status 200, or words: 400 says what was expected and what came, 401 or 403 that the
+//! token is missing, 404 who or what is not here, 503 that a match does not answer. From a program of your own,
+//! [`AdminClient`](crate::host::AdminClient) asks.
+//!
+//! ```sh
+//! powderkeg admin --to 127.0.0.1:7700 --token-file match.key.admin players
+//! powderkeg admin --to 127.0.0.1:7700 --token-file match.key.admin ban anna --for 7d --reason "an aimbot"
+//! ```
+//!
+//! # Kick, ban or revoke?
+//!
+//! An *identity* is the name on a ticket. It is what your own login knows of a player, not what the player is called in the
+//! game: `players` lists both.
+//!
+//! - **Kick** somebody who spoils this match. It is told
+//!   [`Kicked`](twinstep_core::packet::hello::CloseCode::Kicked), its seat is free at once, and it stays out of this match, also
+//!   as a spectator, until the match ends or `unban` forgives it. A server that restarts has forgotten kicks.
+//! - **Ban** somebody whom you do not want on the server. It is told
+//!   [`Banned`](twinstep_core::packet::hello::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
+//!   has and by those that you make later. Bans stand in a [file](crate::host::Server::bans_file) (`KEYFILE.bans`) that is
+//!   replaced whole, and are there after a restart and after a hand-over. Servers that share the file read it when they start
+//!   and when they change it. If the disk takes no more, the answer says so, and the ban holds until the server ends. A server
+//!   does not start with a damaged file: mend it, it is JSON.
+//! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
+//!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
+//! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
+//!   it is not taken up again. `powderkeg serve` has one match, and ends with it.
+//!
+//! There is no message to all players: the protocol has none.
+//!
+//! # Metrics
+//!
+//! No label names a player or a match. Counters belong to the process: they never go down while it lives, also when a match
+//! ends, and begin at 0 with the next process. A match shows its numbers at each tick, the socket's task a hundred times a
+//! second. Nothing of it takes a lock or allocates while a match runs.
+//!
+//! | metric | what it means |
+//! |---|---|
+//! | `twinstep_build_info` | always 1; labels `version`, `wire`, `game` |
+//! | `twinstep_ready` | 1 while `/readyz` answers 200 |
+//! | `twinstep_matches` | matches that run |
+//! | `twinstep_players` | players in a match, also while they are away for a moment |
+//! | `twinstep_spectators` | sessions that watch |
+//! | `twinstep_seats_free` | seats that newcomers could take |
+//! | `twinstep_sessions` | connections, whatever their stage |
+//! | `twinstep_sessions_max` | how many there may be |
+//! | `twinstep_tick_lateness_seconds` | by how much a match was late when it looked at what was due; a healthy machine: 1 to 2 ms, as its timer is no finer |
+//! | `twinstep_step_seconds` | one step of the game, with its digest |
+//! | `twinstep_seal_to_send_seconds` | from the seal of a turn until the socket had its last datagram: step, resolver, journal and queues are in it |
+//! | `twinstep_resolver_seconds` | one answer of the resolver, at once or in a job |
+//! | `twinstep_ticks_total` | ticks sealed |
+//! | `twinstep_turns_total` | turns sent |
+//! | `twinstep_fills_total` | inputs that were missing at their deadline, one for each player and tick |
+//! | `twinstep_queries_total` | queries asked |
+//! | `twinstep_unanswered_total` | queries that stayed without an answer |
+//! | `twinstep_desyncs_total` | clients whose world differed |
+//! | `twinstep_server_faults_total` | of these, where the journal says that the server was wrong |
+//! | `twinstep_heals_total` | worlds sent to clients that differed, or were too far behind |
+//! | `twinstep_malformed_packets_total` | packets of sessions that could not be read |
+//! | `twinstep_panics_total` | panics of a step, hook, job or match |
+//! | `twinstep_journal_bytes_total` | bytes handed to journals |
+//! | `twinstep_journal_writes_total` | records of these |
+//! | `twinstep_journal_errors_total` | journals that could not be written any more |
+//! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
+//! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |
+//! | `twinstep_incidents_total` | by `kind`: what was written down as an [`Incident`](crate::Incident) |
+//! | `twinstep_datagrams_received_total` | datagrams through the socket |
+//! | `twinstep_received_bytes_total` | bytes of these, without headers of UDP and IP |
+//! | `twinstep_datagrams_sent_total` | datagrams that the socket took |
+//! | `twinstep_sent_bytes_total` | bytes of these, without headers of UDP and IP |
+//! | `twinstep_packets_received_total` | packets of sessions, decrypted |
+//! | `twinstep_packets_sent_total` | packets that matches sent |
+//! | `twinstep_datagrams_dropped_total` | by `reason`: what led to nothing |
+//!
+//! `server/ops/dashboard.json` shows all of it in Grafana: import it and choose your Prometheus. `server/ops/alerts.yml`
+//! goes into Prometheus' `rule_files`. A test of this crate holds that both name only what is told.
+//!
+//! # Alerts
+//!
+//! | alert | what happened | what to do |
+//! |---|---|---|
+//! | `TwinstepNotReady` | no newcomer finds a place for five minutes | ask `/readyz`; if it is full, start another server |
+//! | `TwinstepTicksLate` | the machine is too busy: matches wake up late | run fewer matches there, or give them cores of their own |
+//! | `TwinstepStepsSlow` | the game's step has become slow | look at the size of its state: see [the chapter on costs](super::costs); clients feel it several times over |
+//! | `TwinstepResolverSlow` | answers take long | look at what the resolver waits for; after 2 s a query stays unanswered |
+//! | `TwinstepFills` | inputs do not come in time | many players: look at this server's network; one player: that line is bad, and nobody else suffers |
+//! | `TwinstepServerFault` | the running world was not what its journal says | drain the server, test its memory; keep the journal for the authors |
+//! | `TwinstepDesyncs` | clients compute something else | [read the report](super::desync): a step that is not deterministic, or changed clients |
+//! | `TwinstepPanics` | the game's code panicked | give the incident file and the journal to the authors; the match plays on if it can |
+//! | `TwinstepMatchDied` | a match is over because of a fault | the same; players were told |
+//! | `TwinstepJournalLost` | the disk is full or broken | make room; without a journal a crash ends that match |
+//! | `TwinstepRefusals` | sessions do not get in | `full`: more servers; `wrong_game`: an old client or server; `too_slow`: their lines, or yours |
+//! | `TwinstepDrops` | a match or the socket does not keep up | as for late ticks; larger socket buffers help against bursts |
+//! | `TwinstepStrangers` | somebody floods the socket | players are hardly hurt; block the source before this machine |
+//!
+//! # Logs
+//!
+//! The libraries log through `tracing`, a line for each event, never one for each packet of a stranger. `powderkeg serve
+//! --log-format json` writes one object a line, for whoever collects them; `--log` says how much.

@@ -1,0 +1,260 @@
+//! What an operator does, and sees of people: each with the token only (`host/admin_port.rs`).
+//!
+//! ```text
+//!  kick    out of one match, and kept out of it until it ends     Order::Kick ─▶ that match
+//!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ ToIo::PutOut ─▶ all matches
+//!  revoke  tickets so far are worthless; who is there stays       Order::Revoke ─▶ one match, or all
+//!  end     a match is over, for good                              Order::End ─▶ that match
+//! ```
+//!
+//! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::text::line;
+
+use super::fields::{Fields, Refusal};
+use crate::host::bans::{Ban, BansError};
+use crate::host::clock::unix_now;
+use crate::host::io::ToIo;
+use crate::host::orders::Order;
+use crate::host::register::{Admin, ListedMatch};
+
+/// A match that does not answer within so long stands still.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, self.1).into_response()
+    }
+}
+
+type Answer = Result<Response, Refusal>;
+
+/// Who is in a match.
+pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
+    let id = id.parse().map_err(|_| {
+        let said = "the id of a match in the path, such as /matches/1";
+        Refusal::bad(said, Some(&id.into()))
+    })?;
+    let known = running(&admin, id)?;
+    let people = ask(id, &known, Order::People).await?;
+    Ok(Json(json!({ "id": id, "people": people })).into_response())
+}
+
+/// Puts somebody out of one match.
+pub(super) async fn kick(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, identity) = (fields.match_id()?, fields.identity()?);
+    fields.done()?;
+    let known = running(&admin, id)?;
+    let order = |answer| Order::Kick(identity.clone(), answer);
+    match ask(id, &known, order).await? {
+        true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
+        false => Err(nobody(&identity, id)),
+    }
+}
+
+/// Bans somebody, or changes a ban.
+pub(super) async fn ban(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (identity, reason) = (fields.identity()?, fields.words("reason")?);
+    let now = unix_now();
+    let for_s = fields.number("for_s", "`for_s`: for how many seconds, at least 1")?;
+    let until = fields.number(
+        "until_unix_s",
+        "`until_unix_s`: a time in seconds since the unix epoch",
+    )?;
+    fields.done()?;
+    let until_unix_s = match (for_s, until) {
+        (None, until) => until,
+        (Some(for_s), None) => Some(now.as_secs().saturating_add(for_s)),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::bad(
+                "`for_s` or `until_unix_s` (or neither: for good)",
+                Some(&"both".into()),
+            ));
+        }
+    };
+    if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
+        let expected = format!("an end of the ban after now ({} s)", now.as_secs());
+        return Err(Refusal::bad(
+            &expected,
+            until_unix_s.map(Into::into).as_ref(),
+        ));
+    }
+    let ban = Ban {
+        identity: identity.clone(),
+        since_unix_s: now.as_secs(),
+        until_unix_s,
+        reason,
+    };
+    let code = ban.code(now);
+    tracing::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "banned by an operator");
+    let bans = admin.bans.clone();
+    let written = off_the_runtime(move || bans.ban(ban, now)).await;
+    if let Err(error @ BansError::TooMany) = written {
+        return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
+    }
+    // Also if the disk did not take it.
+    let put_out = put_out(&admin, &identity, code).await;
+    written.map_err(|error| unwritten(&error))?;
+    let said = json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
+    Ok(Json(said).into_response())
+}
+
+/// Lets somebody in again who was banned, or kicked from a match.
+pub(super) async fn unban(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let identity = fields.identity()?;
+    fields.done()?;
+    let now = unix_now();
+    let (bans, whose) = (admin.bans.clone(), identity.clone());
+    let unbanned = off_the_runtime(move || bans.unban(&whose, now)).await;
+    let was_banned = unbanned.map_err(|error| unwritten(&error))?;
+    let mut pardoned = Vec::new();
+    for (id, known) in admin.known() {
+        let order = |answer| Order::Pardon(identity.clone(), answer);
+        if ask(id, &known, order).await == Ok(true) {
+            pardoned.push(id);
+        }
+    }
+    if !was_banned && pardoned.is_empty() {
+        let said = format!("{:?} is neither banned nor kicked here\n", line(&identity));
+        return Err(Refusal(StatusCode::NOT_FOUND, said));
+    }
+    tracing::info!(identity = ?line(&identity), "unbanned by an operator");
+    let said =
+        json!({ "unbanned": identity, "was_banned": was_banned, "was_kicked_from": pardoned });
+    Ok(Json(said).into_response())
+}
+
+/// Who is banned now.
+pub(super) async fn bans(State(admin): State<Admin>) -> Response {
+    Json(admin.bans.all(unix_now())).into_response()
+}
+
+/// Makes tickets worthless.
+pub(super) async fn revoke(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, identity) = (fields.match_if_said()?, fields.identity()?);
+    fields.done()?;
+    let matches = match id {
+        Some(id) => vec![(id, running(&admin, id)?)],
+        None => admin.known().into_iter().collect(),
+    };
+    if matches.is_empty() {
+        let said = "no match runs here, and tickets are for a match\n";
+        return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
+    }
+    let mut revoked = Vec::new();
+    for (id, known) in matches {
+        let order = |answer| Order::Revoke(identity.clone(), answer);
+        let serial = ask(id, &known, order).await?;
+        revoked.push(json!({ "match": id, "serial": serial }));
+    }
+    Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
+}
+
+/// Ends a match.
+pub(super) async fn end(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, words) = (fields.match_id()?, fields.words("words")?);
+    fields.done()?;
+    let known = running(&admin, id)?;
+    ask(id, &known, |answer| Order::End(words.clone(), answer)).await?;
+    Ok(Json(json!({ "ended": id, "words": words })).into_response())
+}
+
+/// Has all matches put somebody out, behind whatever the socket's task has led to them; those where it was.
+async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
+    let (answer, mut answers) = mpsc::channel(64);
+    let order = ToIo::PutOut(identity.to_owned(), code, answer);
+    if admin.told.send(order).await.is_err() {
+        return Vec::new();
+    }
+    let mut put_out = Vec::new();
+    // The channel ends when all have done it.
+    let all = async {
+        while let Some(id) = answers.recv().await {
+            put_out.push(id);
+        }
+    };
+    let _ = timeout(ANSWER_PATIENCE, all).await;
+    put_out
+}
+
+fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
+    admin.known().remove(&id).ok_or_else(|| {
+        let said = format!("match {id} does not run here; GET /matches lists those that do\n");
+        Refusal(StatusCode::NOT_FOUND, said)
+    })
+}
+
+/// Gives a match an order, and waits for its answer.
+async fn ask<A>(
+    id: u64,
+    known: &ListedMatch,
+    order: impl FnOnce(oneshot::Sender<A>) -> Order,
+) -> Result<A, Refusal> {
+    let (answer, answered) = oneshot::channel();
+    let given = known.orders.try_send(order(answer)).is_ok();
+    let answered = async {
+        match given {
+            true => timeout(ANSWER_PATIENCE, answered).await.ok()?.ok(),
+            false => None,
+        }
+    };
+    answered.await.ok_or_else(|| {
+        let said = format!("match {id} does not answer: it stands still, or is just ending\n");
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, said)
+    })
+}
+
+fn nobody(identity: &str, id: u64) -> Refusal {
+    let said = format!(
+        "{:?} is not in match {id}; GET /matches/{id} lists who is (POST /ban keeps out who is not here)\n",
+        line(identity)
+    );
+    Refusal(StatusCode::NOT_FOUND, said)
+}
+
+fn unwritten(error: &BansError) -> Refusal {
+    tracing::error!(%error, "a change of the bans holds, but is not written down");
+    let said = format!("it holds until this server ends, but is not written down: {error}\n");
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, said)
+}
+
+/// The disk takes milliseconds.
+async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.expect("nothing panics there")
+}

@@ -1,0 +1,114 @@
+//! [`Ledger`]: what all matches of a process have counted, those that are over included.
+//!
+//! Invariant: a match is in the ledger once, running or over, so a sum never goes down and counts nothing twice. Its lock
+//! is taken when a match starts or ends and by a scrape; no match waits for it while it runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::counts::{Gauges, MatchCounts, MatchSum};
+use crate::incident::Trouble;
+
+/// What all matches have counted. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::host) struct Ledger(Arc<Books>);
+
+#[derive(Debug, Default)]
+struct Books {
+    matches: Mutex<Matches>,
+    incidents: [AtomicU64; Trouble::COUNT],
+}
+
+#[derive(Debug, Default)]
+struct Matches {
+    running: Vec<Arc<MatchCounts>>,
+    over: MatchSum,
+}
+
+/// A match that runs; dropped, it is over.
+#[derive(Debug)]
+pub(in crate::host) struct Entry {
+    ledger: Ledger,
+    pub(in crate::host) counts: Arc<MatchCounts>,
+}
+
+impl Ledger {
+    /// A match starts.
+    pub(in crate::host) fn enter(&self) -> Entry {
+        let counts = Arc::<MatchCounts>::default();
+        self.matches().running.push(counts.clone());
+        Entry {
+            ledger: self.clone(),
+            counts,
+        }
+    }
+
+    /// An incident of this kind was written down.
+    pub(in crate::host) fn note_incident(&self, trouble: Trouble) {
+        self.0.incidents[trouble as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How the matches that run are now.
+    pub(in crate::host) fn gauges(&self) -> Gauges {
+        let mut gauges = Gauges::default();
+        for counts in &self.matches().running {
+            counts.add_gauges_to(&mut gauges);
+        }
+        gauges
+    }
+
+    /// What all have counted so far.
+    pub(super) fn sum(&self) -> MatchSum {
+        let matches = self.matches();
+        let mut sum = matches.over.clone();
+        for counts in &matches.running {
+            counts.add_to(&mut sum);
+        }
+        sum
+    }
+
+    pub(super) fn incidents(&self) -> [u64; Trouble::COUNT] {
+        std::array::from_fn(|n| self.0.incidents[n].load(Ordering::Relaxed))
+    }
+
+    fn matches(&self) -> MutexGuard<'_, Matches> {
+        let matches = self.0.matches.lock();
+        matches.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut matches = self.ledger.matches();
+        let Matches { running, over } = &mut *matches;
+        running.retain(|counts| !Arc::ptr_eq(counts, &self.counts));
+        self.counts.add_to(over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_match_counted_stays_when_it_is_over() {
+        let ledger = Ledger::default();
+        let (one, two) = (ledger.enter(), ledger.enter());
+        one.counts.note_journal(5);
+        two.counts.note_journal(7);
+        one.counts.note_panic();
+        let told = |ledger: &Ledger| {
+            let sum = ledger.sum();
+            (sum.journal_bytes, sum.journal_writes, sum.panics)
+        };
+        assert_eq!(told(&ledger), (12, 2, 1));
+        drop(one);
+        assert_eq!(told(&ledger), (12, 2, 1));
+        assert_eq!(ledger.gauges().matches, 1);
+        two.counts.note_journal(1);
+        assert_eq!(told(&ledger), (13, 3, 1));
+        drop(two);
+        assert_eq!(told(&ledger), (13, 3, 1));
+        assert_eq!(ledger.gauges().matches, 0);
+    }
+}

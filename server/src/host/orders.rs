@@ -1,0 +1,34 @@
+//! What the admin port asks of a match, and what the match answers: carried out by its own thread, between two steps.
+
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+/// One person in a match, as the admin port tells it.
+#[derive(Debug, Serialize)]
+pub(super) struct PersonLine {
+    /// Its seat; none: it watches.
+    pub(super) seat: Option<u8>,
+    pub(super) identity: String,
+    pub(super) name: String,
+    /// `playing`, `joining` or `away`.
+    pub(super) state: &'static str,
+    pub(super) connected: bool,
+    /// For how long it has been in this state, in seconds.
+    pub(super) since_s: f64,
+    pub(super) margin_ticks: Option<i64>,
+    pub(super) round_trip_ms: Option<f64>,
+}
+
+/// Something that an operator wants of a match.
+pub(super) enum Order {
+    /// Who is there?
+    People(oneshot::Sender<Vec<PersonLine>>),
+    /// This identity is to go, and to stay out of the match; whether it was there.
+    Kick(String, oneshot::Sender<bool>),
+    /// This identity may come back after a kick; whether it was kicked.
+    Pardon(String, oneshot::Sender<bool>),
+    /// Tickets of this identity that were made so far are worthless; the lowest serial that is good now.
+    Revoke(String, oneshot::Sender<u64>),
+    /// The match is to end, for this reason.
+    End(String, oneshot::Sender<()>),
+}

@@ -1,0 +1,88 @@
+//! What an operator wants of a match, carried out by its own thread.
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::SERIAL_END;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::text::line;
+
+use super::Runner;
+use crate::game::{Present, Whereabouts};
+use crate::host::clock::unix_now;
+use crate::host::orders::{Order, PersonLine};
+use crate::peer::PeerId;
+
+impl<S: Simulation> Runner<S> {
+    pub(super) fn obey(&mut self, order: Order) {
+        // Whoever asked may be gone: what was ordered is done all the same.
+        match order {
+            Order::People(answer) => {
+                let people = self.game.everybody().into_iter().map(told);
+                let _ = answer.send(people.collect());
+            }
+            Order::Kick(identity, answer) => {
+                let was_here = self.game.remove_identity(&identity, CloseCode::Kicked);
+                tracing::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
+                let _ = answer.send(was_here);
+            }
+            Order::Pardon(identity, answer) => {
+                let _ = answer.send(self.game.pardon(&identity));
+            }
+            Order::Revoke(identity, answer) => {
+                let _ = answer.send(self.revoke(&identity));
+            }
+            Order::End(words, answer) => {
+                tracing::info!(id = self.id, words = ?line(&words), "ended by an operator");
+                let reason = format!("ended by an operator: {words}");
+                self.game.end_journal_saying(&reason);
+                // The journal first, so that what clients are told is true.
+                self.carry_out();
+                self.game.close(CloseCode::MatchOver);
+                let _ = answer.send(());
+            }
+        }
+    }
+
+    /// Makes all tickets worthless that an identity has; sessions of it that are here get a new one at once.
+    fn revoke(&mut self, identity: &str) -> u64 {
+        let sessions: Vec<PeerId> = self.game.sessions_of(identity);
+        let handed = sessions
+            .iter()
+            .filter_map(|peer| self.game.newest_serial(*peer))
+            .max();
+        // A clock may have been ahead when those were made.
+        let now = unix_now().as_millis() as u64;
+        let serial = now.max(handed.map_or(0, |serial| serial.saturating_add(1)));
+        let serial = serial.min(SERIAL_END - 1);
+        for watches in [false, true] {
+            self.game.raise_serial(identity, watches, serial);
+        }
+        for peer in sessions {
+            self.hand_ticket(peer);
+        }
+        tracing::info!(id = self.id, identity = ?line(identity), serial, "tickets revoked by an operator");
+        serial
+    }
+}
+
+fn told(present: Present) -> PersonLine {
+    PersonLine {
+        seat: present.seat.map(|player| player.0),
+        identity: present.identity,
+        name: present.name,
+        state: match present.whereabouts {
+            Whereabouts::Playing => "playing",
+            Whereabouts::Joining => "joining",
+            Whereabouts::Away => "away",
+        },
+        connected: present.whereabouts != Whereabouts::Away,
+        since_s: tenths(present.lasts.as_secs_f64()),
+        margin_ticks: present.margin_ticks,
+        round_trip_ms: present
+            .round_trip
+            .map(|time| tenths(time.as_secs_f64() * 1e3)),
+    }
+}
+
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}

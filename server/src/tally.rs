@@ -1,0 +1,151 @@
+//! How sessions came in, and why they were removed: counted by few kinds, whatever the wire has codes for.
+
+use twinstep_core::packet::hello::CloseCode;
+
+/// What became of a session that wanted to play or watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinResult {
+    Playing,
+    Full,
+    Shut,
+    WrongGame,
+    Superseded,
+    TakenOver,
+    Barred,
+    TooSlow,
+    WorldTooLarge,
+    Left,
+    Gone,
+    Ended,
+}
+
+impl JoinResult {
+    /// All of them, as they are called, in the order of their numbers.
+    #[cfg(feature = "host")]
+    pub(crate) const NAMES: [&str; Self::COUNT] = [
+        "playing",
+        "full",
+        "shut",
+        "wrong_game",
+        "superseded",
+        "taken_over",
+        "barred",
+        "too_slow",
+        "world_too_large",
+        "left",
+        "gone",
+        "ended",
+    ];
+    pub(crate) const COUNT: usize = JoinResult::Ended as usize + 1;
+
+    /// Of a session that ended before it played.
+    pub(crate) fn of(code: CloseCode) -> JoinResult {
+        match code {
+            CloseCode::Full => JoinResult::Full,
+            CloseCode::Shut => JoinResult::Shut,
+            CloseCode::WrongWire
+            | CloseCode::WrongGame
+            | CloseCode::WrongVersion
+            | CloseCode::WrongRules => JoinResult::WrongGame,
+            CloseCode::Superseded => JoinResult::Superseded,
+            CloseCode::TakenOver => JoinResult::TakenOver,
+            CloseCode::Kicked
+            | CloseCode::Banned { .. }
+            | CloseCode::Strikes
+            | CloseCode::TooSlow
+            | CloseCode::Desync => JoinResult::Barred,
+            CloseCode::JoinTooSlow | CloseCode::NoAcks => JoinResult::TooSlow,
+            CloseCode::WorldTooLarge => JoinResult::WorldTooLarge,
+            CloseCode::Left => JoinResult::Left,
+            _ => JoinResult::Ended,
+        }
+    }
+}
+
+/// Why the server removed somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KickReason {
+    Operator,
+    Banned,
+    TooSlow,
+    Strikes,
+    Desync,
+    NoAcks,
+    WorldTooLarge,
+}
+
+impl KickReason {
+    /// All of them, as they are called, in the order of their numbers.
+    #[cfg(feature = "host")]
+    pub(crate) const NAMES: [&str; Self::COUNT] = [
+        "operator",
+        "banned",
+        "too_slow",
+        "strikes",
+        "desync",
+        "no_acks",
+        "world_too_large",
+    ];
+    pub(crate) const COUNT: usize = KickReason::WorldTooLarge as usize + 1;
+
+    /// Of a session that ended for this reason, if that was the server's wish.
+    pub(crate) fn of(code: CloseCode) -> Option<KickReason> {
+        match code {
+            CloseCode::Kicked => Some(KickReason::Operator),
+            CloseCode::Banned { .. } => Some(KickReason::Banned),
+            CloseCode::TooSlow => Some(KickReason::TooSlow),
+            CloseCode::Strikes => Some(KickReason::Strikes),
+            CloseCode::Desync => Some(KickReason::Desync),
+            CloseCode::NoAcks => Some(KickReason::NoAcks),
+            CloseCode::WorldTooLarge => Some(KickReason::WorldTooLarge),
+            _ => None,
+        }
+    }
+}
+
+/// How sessions came in, and why they were removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) joins: [u64; JoinResult::COUNT],
+    pub(crate) kicks: [u64; KickReason::COUNT],
+}
+
+impl Tally {
+    pub(crate) fn join(&mut self, result: JoinResult) {
+        self.joins[result as usize] += 1;
+    }
+
+    /// A session, or a player without one, is removed.
+    pub(crate) fn removal(&mut self, code: CloseCode) {
+        if let Some(reason) = KickReason::of(code) {
+            self.kicks[reason as usize] += 1;
+        }
+    }
+}
+
+#[cfg(all(test, feature = "host"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_called_by_its_own_name() {
+        for (result, name) in [
+            (JoinResult::Playing, "playing"),
+            (JoinResult::Superseded, "superseded"),
+            (JoinResult::Barred, "barred"),
+            (JoinResult::of(CloseCode::WrongRules), "wrong_game"),
+            (JoinResult::Ended, "ended"),
+        ] {
+            assert_eq!(JoinResult::NAMES[result as usize], name);
+        }
+        for (code, name) in [
+            (CloseCode::Kicked, "operator"),
+            (CloseCode::Desync, "desync"),
+            (CloseCode::WorldTooLarge, "world_too_large"),
+        ] {
+            let reason = KickReason::of(code).unwrap();
+            assert_eq!(KickReason::NAMES[reason as usize], name);
+        }
+        assert_eq!(KickReason::of(CloseCode::Left), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! What a server tells of itself on its admin port: metrics whose numbers are right after a real match on loopback, and
+//! whether it is ready. Time is the machine's, so every wait has an end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Client, SessionConfig};
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::{Effects, Frame, Key, Never, Simulation};
+use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle};
+use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
+use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+
+use crate::asking::{Folder, ask, scrape};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What a client holds to ask something, and to ask for a job.
+const ASK: u8 = 1;
+const ASK_LATER: u8 = 2;
+const PANIC: u8 = 3;
+
+/// Whoever holds something asks for it in every fourth tick.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Asker(u64);
+
+impl Simulation for Asker {
+    const NAME: &'static str = "asker";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = u8;
+    type Outcome = u8;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        self.0 += frame.outcomes().count() as u64;
+        for (player, held) in frame.inputs().filter(|(_, held)| **held > 0) {
+            if frame.tick().0.is_multiple_of(4) {
+                fx.ask(Key::player(player, frame.tick().0), *held);
+            }
+        }
+    }
+}
+
+struct Stage {
+    key: TicketKey,
+    host: Host,
+    admin: SocketAddr,
+    folder: Folder,
+}
+
+impl Stage {
+    async fn new(name: &str) -> Stage {
+        let (folder, key) = (Folder::new(name), TicketKey::generate());
+        let loopback = "127.0.0.1:0".parse().unwrap();
+        let config = HostConfig {
+            admin: Some(loopback),
+            ..HostConfig::new(Asker::NAME, loopback, key.clone())
+        };
+        let host = Host::start(config).await.unwrap();
+        Stage {
+            admin: host.admin_addr().unwrap(),
+            key,
+            host,
+            folder,
+        }
+    }
+
+    /// A match of two seats.
+    async fn add(&self, id: u64) -> MatchHandle<Asker> {
+        let config = MatchConfig {
+            players_max: 2,
+            ..MatchConfig::action()
+        };
+        let resolver = |_: &Look<'_, Asker>, _: Key, query: &u8| match *query {
+            PANIC => panic!("planted"),
+            ASK => Decision::Now(ASK),
+            held => Decision::Later(Box::new(move || held)),
+        };
+        let game = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
+        let journal = Journal::create(self.folder.file(&format!("{id}.journal"))).unwrap();
+        self.host.add_match(id, game, Some(journal)).await.unwrap()
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "real tickets need the wall clock"
+    )]
+    fn client(&self, identity: &str, match_id: u64) -> Client<Asker> {
+        let spec = TicketSpec {
+            game: Asker::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id,
+            seats: 1,
+            servers: self.host.public_addresses(),
+            life: Duration::from_secs(600),
+            timeout: Duration::from_secs(5),
+            now_unix: std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap(),
+        };
+        let ticket = Ticket::issue(&self.key, &spec).unwrap();
+        Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap()
+    }
+
+    async fn readyz(&self) -> (u16, String) {
+        let (status, _, said) = ask(self.admin, "GET /readyz", None, "").await;
+        (status, said)
+    }
+}
+
+/// Plays until `done`; clients that are over are left alone.
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn play(party: &mut [(Client<Asker>, u8)], mut done: impl FnMut(&[bool]) -> bool) {
+    let began = Instant::now();
+    let mut over = vec![false; party.len()];
+    while !done(&over) {
+        assert!(began.elapsed() < PATIENCE, "nothing came of it");
+        for ((client, held), over) in party.iter_mut().zip(&mut over) {
+            let held = *held;
+            *over |= !*over && client.advance(|_| held).is_err();
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Plays as long as `waits` says.
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn play_for(party: &mut [(Client<Asker>, u8)], time: Duration) {
+    let began = Instant::now();
+    play(party, |_| began.elapsed() >= time).await;
+}
+
+/// Waits until the admin port tells this.
+#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
+async fn wait_for(stage: &Stage, series: &str, number: f64) {
+    let began = Instant::now();
+    while scrape(stage.admin).await.of(series) != number {
+        assert!(began.elapsed() < PATIENCE, "{series} is not {number}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
+    let stage = Stage::new("telling").await;
+    let at_first = scrape(stage.admin).await;
+    assert_eq!(at_first.of("twinstep_matches"), 0.0);
+    let handle = stage.add(7).await;
+    wait_for(&stage, "twinstep_seats_free", 2.0).await;
+    let mut party = vec![
+        (stage.client("anna", 7), ASK),
+        (stage.client("bob", 7), ASK_LATER),
+    ];
+    play_for(&mut party, Duration::from_millis(1_500)).await;
+    let during = scrape(stage.admin).await;
+    during.assert_not_below(&at_first);
+    assert_eq!(during.of("twinstep_matches"), 1.0);
+    assert_eq!(during.of("twinstep_players"), 2.0);
+    assert_eq!(during.of("twinstep_seats_free"), 0.0);
+    assert_eq!(during.of("twinstep_sessions"), 2.0);
+
+    // A third one finds no seat, and a resolver panics.
+    party.push((stage.client("carl", 7), 0));
+    play(&mut party, |over| over[2]).await;
+    party[0].1 = PANIC;
+    play_for(&mut party, Duration::from_millis(300)).await;
+    party.truncate(2);
+    party[0].1 = 0;
+    party[1].1 = 0;
+    play_for(&mut party, Duration::from_millis(300)).await;
+    // Nobody speaks for half a second, so inputs are filled.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    let stats: MatchStats = handle
+        .inspect(|game| {
+            let stats = game.stats();
+            game.close(CloseCode::MatchOver);
+            stats
+        })
+        .await
+        .unwrap();
+    handle.ended().await;
+    wait_for(&stage, "twinstep_matches", 0.0).await;
+    let after = scrape(stage.admin).await;
+    after.assert_not_below(&during);
+    for (series, counted) in [
+        ("twinstep_ticks_total", stats.ticks),
+        ("twinstep_turns_total", stats.turns),
+        ("twinstep_fills_total", stats.fills),
+        ("twinstep_queries_total", stats.queries),
+        ("twinstep_unanswered_total", stats.unanswered),
+        ("twinstep_panics_total", stats.panics),
+        ("twinstep_step_seconds_count", stats.ticks),
+        ("twinstep_resolver_seconds_count", stats.queries),
+        ("twinstep_desyncs_total", 0),
+        ("twinstep_joins_total{result=\"playing\"}", 2),
+        ("twinstep_joins_total{result=\"full\"}", 1),
+        ("twinstep_joins_total{result=\"gone\"}", 0),
+        ("twinstep_kicks_total{reason=\"operator\"}", 0),
+        ("twinstep_players", 0),
+    ] {
+        assert_eq!(after.of(series), counted as f64, "{series}");
+    }
+    assert!(stats.ticks > 100, "{stats:?}");
+    assert!(stats.queries > 20 && stats.panics > 0, "{stats:?}");
+    assert!(stats.fills > 20, "{stats:?}");
+    let incidents = after.of("twinstep_incidents_total{kind=\"resolver\"}");
+    assert!(incidents > 0.0);
+    let file = std::fs::metadata(stage.folder.file("7.journal")).unwrap();
+    assert_eq!(after.of("twinstep_journal_bytes_total"), file.len() as f64);
+    assert!(after.of("twinstep_journal_writes_total") >= stats.turns as f64);
+    // Each turn left through the socket, soon.
+    let sent = after.of("twinstep_seal_to_send_seconds_count");
+    assert!(
+        sent > 0.5 * stats.turns as f64 && sent <= stats.turns as f64,
+        "{sent}"
+    );
+    let (received, datagrams) = (
+        after.of("twinstep_received_bytes_total"),
+        after.of("twinstep_datagrams_received_total"),
+    );
+    assert!(received > 20.0 * datagrams && datagrams > 100.0);
+    assert!(after.of("twinstep_packets_received_total") <= datagrams);
+    assert!(after.of("twinstep_packets_sent_total") <= after.of("twinstep_datagrams_sent_total"));
+
+    // Another match counts on.
+    stage.add(8).await;
+    wait_for(&stage, "twinstep_matches", 1.0).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let again = scrape(stage.admin).await;
+    again.assert_not_below(&after);
+    assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
+}
+
+/// What a stranger sends is counted by its reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn junk_is_counted_as_junk() {
+    let stage = Stage::new("junk").await;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..5 {
+        socket.send_to(b"hello", stage.host.local_addr()).unwrap();
+    }
+    let junk = "twinstep_datagrams_dropped_total{reason=\"junk\"}";
+    wait_for(&stage, junk, 5.0).await;
+    let told = scrape(stage.admin).await;
+    assert_eq!(told.of("twinstep_datagrams_received_total"), 5.0);
+    assert_eq!(told.of("twinstep_received_bytes_total"), 25.0);
+    let all: f64 = told
+        .series
+        .iter()
+        .filter(|(series, _)| series.starts_with("twinstep_datagrams_dropped_total"))
+        .map(|(_, number)| number)
+        .sum();
+    assert_eq!(all, 5.0, "for one reason only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
+    let stage = Stage::new("ready").await;
+    assert_eq!(stage.readyz().await, (200, "ready\n".to_owned()));
+    let handle = stage.add(1).await;
+    wait_for(&stage, "twinstep_seats_free", 2.0).await;
+    assert_eq!(stage.readyz().await.0, 200);
+    let mut party = vec![(stage.client("anna", 1), 0), (stage.client("bob", 1), 0)];
+    play_for(&mut party, Duration::from_millis(500)).await;
+    let (status, said) = stage.readyz().await;
+    assert_eq!(status, 503);
+    assert!(said.contains("no seat is free in 1 matches"), "{said}");
+    assert_eq!(scrape(stage.admin).await.of("twinstep_ready"), 0.0);
+    // One leaves.
+    party[1].0.leave();
+    let left = async {
+        while stage.readyz().await.0 != 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, left);
+    let one = &mut party[..];
+    let (waited, ()) = tokio::join!(waited, play_for(one, Duration::from_millis(600)));
+    waited.expect("ready again");
+    // A match that takes nobody in has no seat for anybody.
+    handle.inspect(|game| game.set_open(false)).await.unwrap();
+    wait_for(&stage, "twinstep_ready", 0.0).await;
+    handle.inspect(|game| game.set_open(true)).await.unwrap();
+    wait_for(&stage, "twinstep_ready", 1.0).await;
+    // It ends: its client does not listen, so that takes a while.
+    let Stage { host, admin, .. } = stage;
+    let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (status, _, said) = ask(admin, "GET /readyz", None, "").await;
+    assert_eq!(status, 503);
+    assert!(said.contains("draining"), "{said}");
+    ends.await.unwrap();
+}
