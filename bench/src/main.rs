@@ -5,6 +5,7 @@
 //! cargo run --release -p twinstep-bench -- journal FOLDER
 //! cargo run --release -p twinstep-bench -- crowd [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- kit
+//! cargo run --release -p twinstep-bench -- size [--markdown]
 //! ```
 //!
 //! | module | what is in it |
@@ -16,6 +17,7 @@
 //! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
+//! | `size` | what a large state costs that nobody touches |
 //! | `kit` | how fast `twinstep-testing` checks a game |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
@@ -33,6 +35,7 @@ mod peer_ggrs;
 mod quick;
 mod report;
 mod simulation;
+mod size;
 mod subjects;
 
 use std::path::PathBuf;
@@ -72,6 +75,12 @@ enum What {
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
     },
+    /// Measures what a large state costs a match and a client though nobody touches it, in some seconds.
+    Size {
+        /// Writes a markdown table instead of plain text.
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Measures how fast the kit for authors checks the demo's largest wave; fails below 60 ticks a second.
     Kit,
     /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
@@ -95,6 +104,9 @@ fn main() -> ExitCode {
         What::Crowd { markdown, date } => {
             crowd::run(format(markdown), date.as_deref(), &mut text)
                 .expect("a String takes everything");
+        }
+        What::Size { markdown } => {
+            size::run(format(markdown), &mut text).expect("a String takes everything");
         }
         What::Kit => {
             let is_fast = kit::run(&mut text);
