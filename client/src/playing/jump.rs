@@ -18,6 +18,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
         self.divergence.heal();
+        self.agreed = None;
         if !self.has_come() {
             self.come_at(at);
         }
@@ -83,8 +84,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
-    /// half of its digest, if it can be gone on from.
+    /// The transport is lost: frames that were not stepped yet are forgotten. What is held of the authority, if it can be
+    /// gone on from: its tick, and the last digest that was equal to the server's. Of a world that was never compared it is
+    /// the digest now, in the hope that the server has it too.
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.timeline.authority();
         let tick = authority.tick();
@@ -93,10 +95,20 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             lockstep.listen_anew(turn);
         }
-        let authority = self.timeline.authority();
-        match authority.digest() {
-            Ok(digest) if !self.divergence.is_there() => Holds::Authority(tick, digest as u32),
-            _ => Holds::Nothing,
+        if self.divergence.is_there() {
+            return Holds::Nothing;
+        }
+        let now = || {
+            let digest = self.timeline.authority().digest().ok()?;
+            Some((tick, digest as u32))
+        };
+        match self.agreed.or_else(now) {
+            Some((agreed, digest)) => Holds::Authority {
+                tick,
+                agreed,
+                digest,
+            },
+            None => Holds::Nothing,
         }
     }
 
@@ -110,6 +122,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let at = world.tick();
         let went_back = at < self.timeline.authority().tick();
         self.divergence.heal();
+        self.agreed = None;
         if !self.has_come() {
             self.come_at(at);
         }

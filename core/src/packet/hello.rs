@@ -39,8 +39,15 @@ pub enum Holds {
     /// None.
     #[default]
     Nothing,
-    /// The authority of a client that returns: its next tick, and the low half of its digest.
-    Authority(Tick, u32),
+    /// The authority of a client that returns.
+    Authority {
+        /// Its next tick.
+        tick: Tick,
+        /// The newest tick before which its world was seen to be the server's, at most `tick`.
+        agreed: Tick,
+        /// The low half of that world's digest.
+        digest: u32,
+    },
     /// What it takes the match to have begun with: the low half of the digest of that simulation.
     Start(u32),
 }

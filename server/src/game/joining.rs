@@ -109,14 +109,22 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].awaited_from = number;
         }
         peer.enter(SessionStage::Loading, now);
+        self.truth.digests.want();
         peer.acks.begin(from);
     }
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
         let (basis, from) = match (holds, self.origin.start) {
-            (Holds::Authority(tick, digest), _)
-                if self.digest_at(tick).map(|ours| ours as u32) == Some(digest) =>
+            (
+                Holds::Authority {
+                    tick,
+                    agreed,
+                    digest,
+                },
+                _,
+            ) if agreed <= tick
+                && self.truth.digest_at(agreed).map(|ours| ours as u32) == Some(digest) =>
             {
                 (Basis::Authority, tick)
             }
