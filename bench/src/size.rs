@@ -5,7 +5,11 @@
 //! seconds are others' work.
 
 use std::fmt::{self, Write};
+use std::hint::black_box;
 use std::time::Duration;
+
+use twinstep_core::codec;
+use twinstep_core::digest::{digest, scan};
 
 use crate::measure::{median, spent};
 use crate::ours::Party;
@@ -38,6 +42,47 @@ impl Side {
         let medians = [&mut self.means, &mut self.slowest].map(|of| median(of).unwrap_or_default());
         (medians[0], medians[1])
     }
+}
+
+/// What one look at all of a megabyte costs: a NaN is looked for at each tick, the rest is done now and then.
+fn looks() -> Table {
+    let mut table = Table::new(
+        "1 MB, looked at once, µs",
+        "a look for a NaN, a digest, an encoding as for a journal or who joins; medians of 200",
+        &["of", "a look for a NaN", "a digest", "an encoding"],
+    );
+    let bytes: Vec<u8> = (0..1 << 20).map(|n| n as u8).collect();
+    let floats: Vec<f32> = (0..1 << 18).map(|n| n as f32).collect();
+    // Two places, health, and whom it is after: 16 entities of it are a KB.
+    let entities: Vec<([f32; 4], i16, Option<u32>)> = (0..48_000_u32)
+        .map(|n| ([n as f32; 4], n as i16, n.is_multiple_of(3).then_some(n)))
+        .collect();
+    let mut row = |label: &str, looks: [&dyn Fn(); 3]| {
+        let us = |work: &dyn Fn()| {
+            let mut times: Vec<f64> = (0..200).map(|_| spent(work).as_secs_f64() * 1e6).collect();
+            number(median(&mut times).unwrap_or_default())
+        };
+        let [scan, digest, encode] = looks.map(us);
+        table.row([label.to_owned(), scan, digest, encode]);
+    };
+    macro_rules! rows {
+        ($($label:literal: $value:ident),*) => {$(
+            row(
+                $label,
+                [
+                    &|| drop(black_box(scan(black_box(&$value)))),
+                    &|| drop(black_box(digest(black_box(&$value)))),
+                    &|| {
+                        let mut bytes = Vec::with_capacity(4 << 20);
+                        let encoded = codec::append(black_box(&$value), &mut bytes);
+                        drop(black_box((encoded, bytes)));
+                    },
+                ],
+            );
+        )*};
+    }
+    rows!("bytes": bytes, "floats": floats, "48,000 entities of 4 floats and 2 numbers": entities);
+    table
 }
 
 /// Measures the match and a client beside states of each size, and writes the table.
@@ -84,5 +129,6 @@ pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
             number(client.1),
         ]);
     }
-    table.write(format, out)
+    table.write(format, out)?;
+    looks().write(format, out)
 }

@@ -85,8 +85,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// The transport is lost: frames that were not stepped yet are forgotten. What is held of the authority, if it can be
-    /// gone on from: its tick, and the last digest that was equal to the server's. Of a world that was never compared it is
-    /// the digest now, in the hope that the server has it too.
+    /// gone on from: its tick and digest, and the last digest that was equal to the server's, which may have taken none since.
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.timeline.authority();
         let tick = authority.tick();
@@ -95,20 +94,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             lockstep.listen_anew(turn);
         }
-        if self.divergence.is_there() {
-            return Holds::Nothing;
-        }
-        let now = || {
-            let digest = self.timeline.authority().digest().ok()?;
-            Some((tick, digest as u32))
-        };
-        match self.agreed.or_else(now) {
-            Some((agreed, digest)) => Holds::Authority {
+        match self.timeline.authority().digest() {
+            Ok(digest) if !self.divergence.is_there() => Holds::Authority {
                 tick,
-                agreed,
-                digest,
+                digest: digest as u32,
+                agreed: self.agreed,
             },
-            None => Holds::Nothing,
+            _ => Holds::Nothing,
         }
     }
 

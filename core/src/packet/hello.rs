@@ -43,10 +43,11 @@ pub enum Holds {
     Authority {
         /// Its next tick.
         tick: Tick,
-        /// The newest tick before which its world was seen to be the server's, at most `tick`.
-        agreed: Tick,
-        /// The low half of that world's digest.
+        /// The low half of its digest.
         digest: u32,
+        /// The newest tick at which its digest was seen to be the server's, and the low half of that: what counts if the
+        /// server took none at `tick`.
+        agreed: Option<(Tick, u32)>,
     },
     /// What it takes the match to have begun with: the low half of the digest of that simulation.
     Start(u32),

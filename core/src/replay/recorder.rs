@@ -153,6 +153,26 @@ impl<S: Simulation> Recorder<S> {
         self.write_world(world, out)
     }
 
+    /// Writes the world's digest, so that the frames since the last one can be verified; nothing in the middle of a turn,
+    /// or where it was written.
+    ///
+    /// # Errors
+    /// None: a digest is never too long.
+    pub fn digest(
+        &mut self,
+        world: &World<S>,
+        digest: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        if self.ticks > 0 || self.since_digest.is_zero() {
+            return Ok(());
+        }
+        let tick = world.tick();
+        self.append(&Record::Digest { tick, digest }, out)?;
+        self.since_digest = Duration::ZERO;
+        Ok(())
+    }
+
     /// Notes the end.
     ///
     /// # Errors

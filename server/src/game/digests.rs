@@ -10,9 +10,10 @@
 //! The rule looks at match time and at how many bytes the last digest hashed, at nothing that was measured: so it is the
 //! same on every machine. Nobody but the server follows it; a client that did would have to know what the server saw.
 //!
-//! Where the numbers come from: a digest costs some 0.35 µs a KB (`twinstep-bench size`). At each tick, [`SMALL_BYTES`]
-//! take 22 µs of a server's tick and 11 µs of a client's frame; beyond that [`BYTES_PER_SECOND`] take 6 µs of each. What is
-//! lost is time: a desync in a world of 1 MB is found a second late.
+//! Where the numbers come from: a digest costs 0.25 to 0.6 µs a KB (`twinstep-bench size`). At each tick, [`SMALL_BYTES`]
+//! take 16 to 40 µs of a server's tick, and at 60 Hz in turns of two half of that of a client's frame; beyond that
+//! [`BYTES_PER_SECOND`] take 4 to 10 µs of each. What is lost is time: a desync in a world of 1 MB is found up to a second
+//! late.
 
 use std::time::Duration;
 

@@ -96,8 +96,8 @@ fn a_hello_comes_back() {
         Holds::Nothing,
         Holds::Authority {
             tick: Tick(70_000),
-            agreed: Tick(69_990),
             digest: u32::MAX,
+            agreed: Some((Tick(69_990), 1)),
         },
         Holds::Start(7),
     ];
