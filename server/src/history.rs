@@ -1,5 +1,5 @@
 //! What the match remembers: frames of the last half minute, digests as far as they were taken, and few worlds, from which
-//! the frames lead to any other of the last second ([`Worlds`]).
+//! the frames lead to any other of the last second (`history/worlds.rs`).
 //!
 //! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
 //! commands costs no list, and recording one allocates nothing once the queues have grown.
