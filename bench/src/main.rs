@@ -8,6 +8,7 @@
 //! cargo run --release -p twinstep-bench -- host [--players 100] [--seconds 10]
 //! cargo run --release -p twinstep-bench -- serve --listen ADDR --matches 25 --key-file FILE
 //! cargo run --release -p twinstep-bench -- load --server ADDR --players 100 --key-file FILE [--seconds 10]
+//! cargo run --release -p twinstep-bench -- size [--markdown]
 //! ```
 //!
 //! | module | what is in it |
@@ -20,6 +21,7 @@
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
 //! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
+//! | `size` | what a large state costs that nobody touches |
 //! | `kit` | how fast `twinstep-testing` checks a game |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
 //!
@@ -38,6 +40,7 @@ mod peer_ggrs;
 mod quick;
 mod report;
 mod simulation;
+mod size;
 mod subjects;
 
 use std::net::SocketAddr;
@@ -78,6 +81,12 @@ enum What {
         /// The day to put into the report.
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
+    },
+    /// Measures what a large state costs a match and a client though nobody touches it, in some seconds.
+    Size {
+        /// Writes a markdown table instead of plain text.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Measures how fast the kit for authors checks the demo's largest wave; fails below 60 ticks a second.
     Kit,
@@ -140,6 +149,9 @@ fn main() -> ExitCode {
         What::Crowd { markdown, date } => {
             crowd::run(format(markdown), date.as_deref(), &mut text)
                 .expect("a String takes everything");
+        }
+        What::Size { markdown } => {
+            size::run(format(markdown), &mut text).expect("a String takes everything");
         }
         What::Kit => {
             let is_fast = kit::run(&mut text);

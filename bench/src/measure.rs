@@ -214,7 +214,14 @@ impl Index<Place> for Results {
     }
 }
 
-fn median(values: &mut [f64]) -> Option<f64> {
+/// How long `work` takes.
+pub(crate) fn spent(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
     match values.len() {

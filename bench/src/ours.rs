@@ -196,7 +196,7 @@ impl Party {
 
     /// One round: a tick of the match, and a frame of each client.
     pub(crate) fn frame(&mut self, meters: &mut Meters) {
-        let now = self.tick * self.round;
+        let now = self.now();
         // Every other turn is timed whole, the others in parts.
         if (self.round / self.turn_ticks).is_multiple_of(2) {
             meters[Part::Match].lap(|| {
@@ -222,6 +222,31 @@ impl Party {
             self.play(client, now, &mut Some((&mut *meters, part)));
         }
         self.round += 1;
+    }
+
+    /// The match's part of a round.
+    pub(crate) fn match_tick(&mut self) {
+        while let Some(datagram) = self.up.poll(self.round) {
+            self.hear(self.now(), datagram);
+        }
+        self.seal(self.now());
+    }
+
+    /// Client 0's part of a round.
+    pub(crate) fn first_frame(&mut self) {
+        self.play(0, self.now(), &mut None);
+    }
+
+    /// What is left of a round.
+    pub(crate) fn other_frames(&mut self) {
+        for client in 1..PLAYERS {
+            self.play(client, self.now(), &mut None);
+        }
+        self.round += 1;
+    }
+
+    fn now(&self) -> Duration {
+        self.tick * self.round
     }
 
     /// The match reads a packet.

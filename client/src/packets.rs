@@ -202,9 +202,9 @@ fn heed_frames<S: Simulation, V: Show<S>>(
     now: Duration,
     told: &Told<S>,
 ) {
-    let Some((newest_turn, digest)) = told.digest else {
+    if !told.has_frames {
         return;
-    };
+    }
     let before = playing.inbox.next();
     for frame in told.frames() {
         playing.inbox.push(frame);
@@ -214,7 +214,9 @@ fn heed_frames<S: Simulation, V: Show<S>>(
             lockstep.hear(now, frame);
         }
     }
-    playing.inbox.note_digest(newest_turn, digest);
+    if let Some((tick, digest)) = told.digest {
+        playing.inbox.note_digest(tick, digest);
+    }
     playing.meter.turns += 1;
     if playing.inbox.next() > before {
         playing.note_news(now);

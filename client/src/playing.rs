@@ -70,6 +70,8 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     lead: AllowedLead,
     pub(crate) divergence: Divergence<S>,
+    /// The newest of the server's digests that the authority had when it was there, and its tick.
+    agreed: Option<(Tick, u32)>,
     /// All frames before this tick are counted, or ran before this session came (`MAX`: it does not know yet when).
     counted: Tick,
     /// The server's next tick to seal, as last told.
@@ -140,6 +142,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
             lead: AllowedLead::new(),
             divergence: Divergence::none(),
+            agreed: None,
             counted: Tick(0),
             next_seal: Tick(0),
             tape: None,
@@ -274,11 +277,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let tick = self.timeline.authority().tick();
         if !self.divergence.is_there()
             && let Some(theirs) = self.inbox.digest(tick)
-            && self.timeline.authority().digest().map(|ours| ours as u32) != Ok(theirs)
         {
-            self.note_difference(tick);
-            if self.divergence.stands() {
-                return false;
+            if self.timeline.authority().digest().map(|ours| ours as u32) == Ok(theirs) {
+                self.agreed = Some((tick, theirs));
+            } else {
+                self.note_difference(tick);
+                if self.divergence.stands() {
+                    return false;
+                }
             }
         }
         let Some(frame) = self.inbox.pop() else {

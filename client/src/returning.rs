@@ -4,7 +4,7 @@
 //! lose ──▶ (the server is dialled; the old path is still heard) ── it speaks again ──▶ recover: nothing happened
 //!   │
 //!   ▼ a new transport is connected
-//! reconnect ──▶ Hello { holds: authority's tick and digest } ──▶ Welcome { basis }
+//! reconnect ──▶ Hello { holds: authority's tick, a digest } ──▶ Welcome { basis }
 //!    link and lanes anew                                           │ authority: frames go on from there
 //!    the prediction goes on, up to its bounds                      └ world: it follows, go on from that
 //! ```

@@ -23,7 +23,7 @@ pub const DELAY_MAX: u32 = 32;
 /// How far inputs may run ahead of the authority, in ticks: reach = I − A. What rings are made for, and the server's
 /// acceptance window; what a client allows itself at a given length of ticks is [`input_window`]. It fits into a byte.
 pub const INPUT_WINDOW: u32 = 255;
-/// Worlds that the server keeps, in ticks: for resolvers that look back and for desync reports.
+/// How far back the server tells what its world was, in ticks: for resolvers that look back and for desync reports.
 pub const HISTORY: u32 = 64;
 /// Sealed frames that the server keeps in memory for joiners, in ticks, at least: more where these last for less than
 /// [`BACKLOG_TIME`], see [`backlog`].

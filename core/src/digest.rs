@@ -1,7 +1,8 @@
 //! [`digest`]: one number for a whole world, equal on every machine that holds the same world.
 //!
-//! Every packet carries the server's digest, so it is computed every turn of every match: a serializer feeds the
-//! fields through a small stack buffer into xxh3-64, allocates nothing and keeps no path.
+//! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second of
+//! any other: a serializer feeds the fields through a small stack buffer into xxh3-64, allocates nothing and keeps no
+//! path.
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
@@ -21,8 +22,10 @@ use crate::refused::SerializeError;
 use crate::tree;
 
 mod hasher;
+mod scan;
 
 use hasher::Hasher;
+use scan::NanScan;
 
 /// The canonical xxh3-64 digest of `value`.
 ///
@@ -45,9 +48,53 @@ use hasher::Hasher;
 /// assert!(digest(&[0.0, f32::NAN]).unwrap_err().to_string().contains("[1]"));
 /// ```
 pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
+    weighed(value).map(|weighed| weighed.digest)
+}
+
+/// A digest, and what it was taken of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weighed {
+    /// The digest.
+    pub digest: u64,
+    /// The canonical bytes that were hashed: what the digest cost grows with them.
+    pub bytes: u64,
+}
+
+/// As [`digest`], and tells how much was hashed: equal on every machine too.
+///
+/// # Errors
+///
+/// As [`digest`].
+pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
     let mut hasher = Hasher::new();
     match value.serialize(&mut hasher) {
-        Ok(()) if !hasher.saw_nan() => Ok(hasher.finish()),
+        Ok(()) if !hasher.saw_nan() => {
+            let (digest, bytes) = hasher.finish();
+            Ok(Weighed { digest, bytes })
+        }
+        Ok(()) => Err(NanError::Nan {
+            path: tree::path_of_nan(value),
+        }),
+        Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
+    }
+}
+
+/// Whether `value` has a digest, without taking it: it holds no NaN. Costs a compare a float, and next to nothing for what
+/// holds none: a megabyte of floats takes 20 to 30 µs, a tenth of its digest's time (measured).
+///
+/// # Errors
+///
+/// As [`digest`].
+///
+/// ```
+/// use twinstep_core::digest::scan;
+/// assert!(scan(&(1_u8, "bear", [0.5_f32])).is_ok());
+/// assert!(scan(&[0.0, f32::NAN]).unwrap_err().to_string().contains("[1]"));
+/// ```
+pub fn scan(value: &impl Serialize) -> Result<(), NanError> {
+    let mut scan = NanScan::default();
+    match value.serialize(&mut scan) {
+        Ok(()) if !scan.saw_nan() => Ok(()),
         Ok(()) => Err(NanError::Nan {
             path: tree::path_of_nan(value),
         }),
@@ -139,6 +186,7 @@ mod tests {
     }
 
     fn path_of_nan(value: &impl Serialize) -> String {
+        assert_eq!(scan(value).err(), digest(value).err(), "both look at all");
         match digest(value) {
             Err(NanError::Nan { path }) => path,
             other => panic!("expected a NaN, got {other:?}"),
@@ -186,8 +234,11 @@ mod tests {
             expected.extend(text.as_bytes());
             expected.push(77);
             assert_eq!(
-                digest(&(numbers, text, 77_u8)),
-                Ok(xxh3_64(&expected)),
+                weighed(&(numbers, text, 77_u8)),
+                Ok(Weighed {
+                    digest: xxh3_64(&expected),
+                    bytes: expected.len() as u64
+                }),
                 "{len}"
             );
         }
@@ -303,5 +354,6 @@ mod tests {
         let cell = core::cell::RefCell::new(1);
         let _borrowed = cell.borrow_mut();
         assert!(digest(&cell).unwrap_err().to_string().contains("borrowed"));
+        assert_eq!(scan(&cell).err(), digest(&cell).err());
     }
 }

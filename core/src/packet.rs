@@ -8,7 +8,7 @@
 //!       Lane    first · link · chunk                                                   a desync report
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · company · lane ack]
-//!               · [command acks] · [refusals] · [frames · digest] · [announcements]    the turn with a command delay
+//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a command delay
 //!       Lane    first · link · chunk                                                   a world, a ticket, names
 //!       Closed  first · code
 //! ```
@@ -31,9 +31,13 @@ pub mod refusal;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 6;
+pub const WIRE_VERSION: u16 = 7;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
+
+/// A digest is told by how many ticks its world is older than the end of its packet's frames, in one byte, then its low half.
+/// This byte alone says that there is none: then none was taken of any world between these frames.
+pub const NO_DIGEST: u8 = 0;
 
 /// With a command delay, the server tells how early batches came in units of so many milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;

@@ -23,7 +23,7 @@ use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::lane;
 use twinstep_core::packet::gaps::{GAPS_MAX, Gaps};
 use twinstep_core::packet::{
-    ByteCounts, DownKind, DownPart, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
+    ByteCounts, DownKind, DownPart, NO_DIGEST, OUTER_BYTES, Parts, RareDown, SLACK_UNIT_MS, frames,
 };
 use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
@@ -34,7 +34,7 @@ use crate::outbox::Outbox;
 use crate::peer::{OpenRefusal, Peer, SessionStage};
 use crate::seat::Seat;
 
-/// Bytes of a digest and its place, which end a run of frames.
+/// Bytes of a digest and its place, which end a run of frames, at most.
 const DIGEST_BYTES: usize = 5;
 /// How long a way there and back is taken to be while none was measured.
 const RTT_GUESS: Duration = Duration::from_millis(200);
@@ -409,13 +409,17 @@ impl<S: Simulation> Telling<'_, S> {
         let Some(run) = run else { return Ok(from) };
         frames::end(out, &run, count);
         let reached = from + count as u32;
-        let last = reached.back(1);
-        let newest_turn = self.history.turn_began(last).unwrap_or(last);
-        out.u8((reached - newest_turn) as u8)?;
-        out.u32(self.history.digest(newest_turn).unwrap_or_default() as u32)?;
+        let run_ends = out.len();
+        match self.history.newest_digest(from, reached) {
+            Some((tick, digest)) => {
+                out.u8((reached - tick) as u8)?;
+                out.u32(digest as u32)?;
+            }
+            None => out.u8(NO_DIGEST)?,
+        }
         *bytes += spent;
-        bytes.acks += DIGEST_BYTES as u64;
-        let rest = (out.len() - start) as u64 - DIGEST_BYTES as u64;
+        bytes.acks += (out.len() - run_ends) as u64;
+        let rest = (run_ends - start) as u64;
         bytes.inputs += rest - spent.total();
         Ok(reached)
     }

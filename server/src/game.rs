@@ -43,6 +43,7 @@ mod asking;
 mod caller;
 mod clock;
 mod company;
+mod digests;
 mod ended;
 mod errors;
 mod fold;
@@ -136,7 +137,7 @@ impl<S: Simulation> Match<S> {
         let hello = Hello::of::<S>(&rules, &config.build)?;
         let world = World::new(sim, config.start).clocked(config.cadence());
         let mut history = History::new(config.start);
-        history.keep_world(&world);
+        history.keep_world(&world, false);
         let start = Start::of(&world)?;
         let mut game = Match::begin(config, hello, world, history, rules, resolver)?;
         game.origin.start = Some(start);
@@ -226,16 +227,18 @@ impl<S: Simulation> Match<S> {
         &self.truth.world
     }
 
-    /// The digest of the world.
+    /// The digest of the world; 0 if it has none, because of a NaN. Costs a pass over the state where none was taken.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        self.truth.digest
+        self.digest_at(self.truth.world.tick()).unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`, for the last 30 s.
+    /// The digest of the world before `tick`: as it was taken, for the last 30 s, which is at each tick while the world is
+    /// small (64 KB). Where none was taken it is found for the last 64 ticks, which costs a fold and a pass over the state.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
-        self.truth.digest_at(tick)
+        let found = || self.truth.world_at(tick)?.digest().ok();
+        self.truth.digest_at(tick).or_else(found)
     }
 
     /// Counters.

@@ -1,20 +1,29 @@
-//! What the match remembers: worlds of the last second, frames of the last half minute, their digests.
+//! What the match remembers: frames of the last half minute, digests as far as they were taken, and few worlds, from which
+//! the frames lead to any other of the last second (`history/worlds.rs`).
 //!
 //! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
 //! commands costs no list, and recording one allocates nothing once the queues have grown.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use twinstep_core::bounds::{BACKLOG, HISTORY, backlog};
-use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Inputs, Order, Perspective, PlayerSet};
 use twinstep_core::turn::Cadence;
-use twinstep_core::world::World;
+use twinstep_core::world::{Stepper, World};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+
+#[cfg(test)]
+mod tests;
+mod worlds;
+
+pub use worlds::APART;
+use worlds::Worlds;
 
 /// Worlds, frames and digests of the recent past.
 pub struct History<S: Simulation> {
-    worlds: Vec<World<S>>,
+    worlds: Worlds<S>,
     /// How many frames are kept.
     kept: u32,
     first: Tick,
@@ -27,8 +36,8 @@ pub struct History<S: Simulation> {
 
 /// What is kept of one sealed tick.
 struct Sealed<S: Simulation> {
-    /// The digest of the world before it.
-    digest: u64,
+    /// The digest of the world before it, if it was taken.
+    digest: Option<u64>,
     /// The first tick of its turn.
     turn_began: Tick,
     cadence: Option<Cadence>,
@@ -63,7 +72,7 @@ impl<S: Simulation> History<S> {
     /// Begins at `first`.
     pub fn new(first: Tick) -> Self {
         History {
-            worlds: Vec::with_capacity(HISTORY as usize),
+            worlds: Worlds::new(),
             kept: BACKLOG,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
@@ -94,28 +103,49 @@ impl<S: Simulation> History<S> {
         self.first + self.ticks.len() as u32
     }
 
-    /// Keeps the world before its next tick is stepped.
-    pub fn keep_world(&mut self, world: &World<S>) {
-        let slot = (world.tick().0 % HISTORY) as usize;
-        match self.worlds.get_mut(slot) {
-            Some(kept) => kept.clone_from(world),
-            // Until the ring is full, its slots may be filled from anywhere.
-            None => self.worlds.resize_with(slot + 1, || world.clone()),
+    /// Notes the world before its next tick is stepped, which follows the last frame that was kept. Of worlds that are not
+    /// `small` few are copied.
+    pub fn keep_world(&mut self, world: &World<S>, small: bool) {
+        self.worlds.keep(world, small);
+    }
+
+    /// The world before `tick`, if it is one of the last [`HISTORY`]. Costs nothing where it is at hand; else a copy of
+    /// the world, and fewer than [`APART`] steps.
+    pub fn world(&self, tick: Tick, rules: &S::Rules) -> Option<&World<S>> {
+        if tick > self.next() || self.next() - tick >= HISTORY {
+            return None;
         }
+        self.worlds.before(tick, |from| {
+            // These steps were done before. Whoever's is not pure may still panic now.
+            let folded = catch_unwind(AssertUnwindSafe(|| self.fold(from, tick, rules)));
+            folded.ok().flatten()
+        })
     }
 
-    /// The world before `tick`, if it is one of the last [`HISTORY`].
-    pub fn world(&self, tick: Tick) -> Option<&World<S>> {
-        self.worlds
-            .get((tick.0 % HISTORY) as usize)
-            .filter(|world| world.tick() == tick)
+    /// The world before `tick`, to which the frames lead from an older one.
+    fn fold(&self, from: &World<S>, tick: Tick, rules: &S::Rules) -> Option<World<S>> {
+        if from.tick() < self.first {
+            return None;
+        }
+        let mut world = from.clone();
+        let mut stepper = Stepper::default();
+        let mut frame = FrameData::roomy(world.tick());
+        let mut walk = self.frames(world.tick());
+        while world.tick() < tick && walk.next(&mut frame) {
+            let perspective = Perspective::authority(world.tick());
+            let nobody = PlayerSet::default();
+            stepper
+                .step(&mut world, &frame, rules, perspective, nobody)
+                .ok()?;
+        }
+        (world.tick() == tick).then_some(world)
     }
 
-    /// Keeps a sealed frame, the digest of the world before it, and where its turn began.
+    /// Keeps a sealed frame, the digest of the world before it, if it was taken, and where its turn began.
     ///
     /// # Panics
     /// If it is not the next one.
-    pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: u64, turn_began: Tick) {
+    pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: Option<u64>, turn_began: Tick) {
         assert_eq!(frame.tick, self.next(), "frames are kept in order");
         let lists = [
             self.roster.push(&frame.roster),
@@ -150,9 +180,28 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// The digest of the world before `tick`, if its frame is kept.
+    /// The digest of the world before `tick`, if it was taken and the frame is kept.
     pub fn digest(&self, tick: Tick) -> Option<u64> {
-        self.sealed(tick).map(|sealed| sealed.digest)
+        self.sealed(tick).and_then(|sealed| sealed.digest)
+    }
+
+    /// The newest turn's beginning, with the digest there, of a run of frames `from..end`: the last turn's if it was taken,
+    /// else that of an earlier one that begins in the run. So whoever gets the frame of a tick whose world was digested
+    /// gets that digest with it, or a newer one.
+    pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
+        let mut began = self.turn_began(end.back(1))?;
+        loop {
+            if let Some(digest) = self.digest(began) {
+                return Some((began, digest));
+            }
+            if began <= from {
+                return None;
+            }
+            began = self.turn_began(began.back(1))?;
+            if began < from {
+                return None;
+            }
+        }
     }
 
     /// The first tick of the turn that `tick` belongs to, if its frame is kept.
@@ -236,33 +285,4 @@ impl<S: Simulation> FrameWalk<'_, S> {
 fn copy<T: Clone>(from: &Flat<T>, at: &mut usize, len: u32, into: &mut Vec<T>) {
     into.extend(from.items.range(*at..*at + len as usize).cloned());
     *at += len as usize;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use twinstep_core::bounds::BACKLOG_TIME;
-    use twinstep_core::testing::doc::Counter;
-
-    /// Finding K14: at 240 Hz frames were kept for 7.5 s, in which no large world arrives.
-    #[test]
-    fn frames_are_kept_for_half_a_minute_at_any_rate() {
-        for hz in [10, 60, 144, 240] {
-            let tick = Duration::from_secs(1) / hz;
-            let mut history = History::<Counter>::new(Tick(0));
-            history.keep_for(tick);
-            for n in 0..8_000 {
-                history.keep_frame(&FrameData::empty(Tick(n)), 0, Tick(n));
-            }
-            let kept = tick * (history.next() - history.first());
-            assert!(kept + tick >= BACKLOG_TIME, "{hz} Hz: {kept:?}");
-        }
-        // Longer ticks from now on: what is too old goes at once.
-        let mut history = History::<Counter>::new(Tick(0));
-        history.keep_for(Duration::from_secs(1) / 240);
-        (0..8_000).for_each(|n| history.keep_frame(&FrameData::empty(Tick(n)), 0, Tick(n)));
-        history.keep_for(Duration::from_secs(1) / 60);
-        history.keep_frame(&FrameData::empty(Tick(8_000)), 0, Tick(8_000));
-        assert_eq!(history.next() - history.first(), BACKLOG);
-    }
 }

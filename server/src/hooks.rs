@@ -35,13 +35,16 @@ impl<'a, S: Simulation> Look<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped, up to [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back.
+    /// The state before `tick` was stepped, fewer than [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back.
+    ///
+    /// Costs nothing while worlds are small (64 KB): one is kept at each tick. Of larger ones one in 16 is kept, and the
+    /// first look at another tick costs a clone of the world and up to 15 steps; what was looked at is kept too.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {
             Some(self.world.sim())
         } else {
-            self.history.world(tick).map(World::sim)
+            self.history.world(tick, self.rules).map(World::sim)
         }
     }
 

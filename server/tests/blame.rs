@@ -50,6 +50,8 @@ struct Fragile {
     cursed: bool,
     answered: u32,
     unanswered: u32,
+    /// What makes it large.
+    rubble: Vec<u8>,
 }
 
 const POISON: u8 = 66;
@@ -109,11 +111,20 @@ fn resolver(_: &Look<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>>
 }
 
 fn fragile(clients: usize, config: MatchConfig) -> Table<Fragile> {
+    large(clients, config, 0)
+}
+
+/// A world of so many bytes beside what it has.
+fn large(clients: usize, config: MatchConfig, bytes: usize) -> Table<Fragile> {
     let set = |_| SessionConfig {
         verify: false,
         ..SessionConfig::new(Arc::new(()))
     };
-    let mut table = Table::new(config, Fragile::default(), resolver, clients, set);
+    let sim = Fragile {
+        rubble: vec![3; bytes],
+        ..Fragile::default()
+    };
+    let mut table = Table::new(config, sim, resolver, clients, set);
     table.gather();
     table
 }
@@ -123,8 +134,8 @@ fn is_in(table: &Table<Fragile>, client: u64) -> bool {
 }
 
 /// One attacker among three sends `poison` in the very ticks in which the others give orders.
-fn attack(poison: Order) -> Table<Fragile> {
-    let mut table = fragile(3, MatchConfig::action());
+fn attack(poison: Order, bytes: usize) -> Table<Fragile> {
+    let mut table = large(3, MatchConfig::action(), bytes);
     for _ in 0..12 {
         for client in [0, 2] {
             table.sessions[client].command(0, Order::Note).unwrap();
@@ -135,13 +146,20 @@ fn attack(poison: Order) -> Table<Fragile> {
     table
 }
 
-// Findings K4 and K6: every author of the frame was struck, no order ran, and a NaN ended the match.
+/// Neither a digest nor a copy is there of each tick of a large world: it is looked through for a NaN, and folded.
+///
+/// Findings K4 and K6: every author of the frame was struck, no order ran, and a NaN ended the match.
 #[test]
 fn only_who_poisons_a_tick_is_struck_and_the_orders_of_the_others_run_in_it() {
-    for poison in [Order::Poison, Order::Nan] {
-        let mut table = attack(poison);
+    let poisons = [Order::Poison, Order::Nan];
+    for (poison, bytes) in poisons
+        .map(|poison| [(poison, 0), (poison, 200_000)])
+        .concat()
+    {
+        let mut table = attack(poison, bytes);
         let sim = table.game.world().sim().clone();
-        assert_eq!(sim.notes[0] + sim.notes[2], 24, "{poison:?}: {sim:?}");
+        let notes = sim.notes[0] + sim.notes[2];
+        assert_eq!(notes, 24, "{poison:?}, {bytes} B");
         assert_eq!(sim.noted, 12, "the ticks were not torn apart");
         assert_eq!(table.game.closed(), None);
         assert!(is_in(&table, 0) && is_in(&table, 2), "innocent");

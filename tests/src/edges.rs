@@ -195,13 +195,18 @@ pub struct Edges {
 /// A long list of small numbers: a byte each on the wire, four in memory while it is read. Clones share it.
 ///
 /// Numbers below 251 are on the wire what they are as bytes, so it is written as bytes: worlds of megabytes are digested
-/// in each turn by everybody, and would be little else than that.
+/// again and again by everybody, and would be little else than that.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ballast(Arc<Vec<u8>>);
 
 impl Ballast {
     fn of(bytes: usize) -> Self {
         Ballast(Arc::new((0..bytes).map(|n| (n % 199) as u8).collect()))
+    }
+
+    /// Changes one of its numbers, which no step ever looks at.
+    pub fn spoil(&mut self, at: usize) {
+        Arc::make_mut(&mut self.0)[at] ^= 1;
     }
 
     /// Its bytes on the wire.

@@ -329,8 +329,13 @@ impl<S: Play> Rig<S> {
 
     /// A state that no frame told, in one client.
     pub fn flip(&mut self, client: usize) {
+        self.spoil(client, S::flip);
+    }
+
+    /// As [`flip`](Rig::flip), with a change of the caller's.
+    pub fn spoil(&mut self, client: usize, change: impl FnOnce(&mut S)) {
         let client = &mut self.clients[client];
-        client.session.corrupt(S::flip);
+        client.session.corrupt(change);
         client.flipped = true;
         client.healed = client.session.stats().heals;
         client.compared = None;

@@ -140,3 +140,92 @@ fn the_whole_state_is_looked_at_once_a_tick_by_the_server_and_once_a_turn_by_a_c
         "{looked_at} times in {ticks} ticks, not {wanted}"
     );
 }
+
+thread_local! {
+    /// How often a [`Bulky`] was digested, encoded and cloned by this thread.
+    static COSTS: Cell<[u32; 3]> = const { Cell::new([0; 3]) };
+}
+
+fn note_cost(which: usize) {
+    let mut costs = COSTS.get();
+    costs[which] += 1;
+    COSTS.set(costs);
+}
+
+/// A megabyte that no step touches, and that counts what is done with it.
+#[derive(Debug, Deserialize)]
+struct Bulky(Vec<u8>);
+
+impl Serialize for Bulky {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        let by = std::any::type_name::<T>();
+        // A look for a NaN passes bytes by.
+        match by {
+            _ if by.contains("NanScan") => {}
+            _ if by.contains("Hasher") => note_cost(0),
+            _ => note_cost(1),
+        }
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl Clone for Bulky {
+    fn clone(&self) -> Self {
+        note_cost(2);
+        Bulky(self.0.clone())
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        note_cost(2);
+        self.0.clone_from(&other.0);
+    }
+}
+
+impl Simulation for Bulky {
+    const NAME: &'static str = "bulky";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// Digests, encodings and clones of a world of so many bytes in 16 s of a match with one client, which guesses right.
+fn costs(bytes: usize) -> [u32; 3] {
+    let client = SessionConfig {
+        verify: false,
+        ..SessionConfig::new(Arc::new(()))
+    };
+    let policies = MatchConfig {
+        turn: TurnLength::Fixed(2),
+        ..MatchConfig::action()
+    };
+    let sim = Bulky(vec![3; bytes]);
+    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), vec![client], 60);
+    table.game.keep_journal().expect("a journal");
+    table.run(300, |_, _| 0);
+    COSTS.set([0; 3]);
+    table.run(960, |_, _| 0);
+    COSTS.get()
+}
+
+/// What is done with a whole world that is large is done a few times a second, whatever the rate of ticks: a second has
+/// one digest of the server's and one of a client's, a client's check (a tick in 64: two digests, two clones) and four
+/// clones that the server keeps. Ten seconds have a world for the journal, and the match is weighed.
+#[test]
+fn a_large_world_is_digested_once_a_second_and_copied_for_few_ticks() {
+    let [digests, encodings, clones] = costs(1 << 20);
+    println!("large: {digests} digests, {encodings} encodings, {clones} clones");
+    assert!((16 + 16 + 28..=18 + 18 + 32).contains(&digests));
+    assert!((58 + 28..=62 + 32).contains(&clones));
+    assert!(encodings <= 5);
+    // Of a small one the server has one at each tick, and the client a digest at each turn.
+    let [digests, _, clones] = costs(1 << 10);
+    println!("small: {digests} digests, {clones} clones");
+    assert!((960 + 470 + 28..=970 + 490 + 32).contains(&digests));
+    assert!((950 + 28..=970 + 32).contains(&clones));
+}

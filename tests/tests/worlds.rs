@@ -16,6 +16,7 @@ mod golden_packets;
 mod hostile;
 mod joins;
 mod kit;
+mod large_worlds;
 mod laws;
 mod lines;
 mod numbers;

@@ -10,7 +10,7 @@ use twinstep_core::lane::LaneAck;
 use twinstep_core::packet::company::{self, CompanyTold};
 use twinstep_core::packet::frames::RunReader;
 use twinstep_core::packet::refusal::OrderRefusal;
-use twinstep_core::packet::{DownPart, Parts, RareDown};
+use twinstep_core::packet::{DownPart, NO_DIGEST, Parts, RareDown};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 
@@ -47,7 +47,9 @@ pub(crate) struct Told<S: Simulation> {
     /// The first `news` are the frames from the wanted one on.
     frames: Vec<FrameData<S>>,
     news: usize,
-    /// If there were frames: the tick of a turn's beginning, and the low half of the digest of the world there.
+    /// Whether there were frames, new ones or not.
+    pub(crate) has_frames: bool,
+    /// If one was taken: the tick of a turn's beginning, and the low half of the digest of the world there.
     pub(crate) digest: Option<(Tick, u32)>,
     pub(crate) inputs: Vec<(PlayerId, Tick, S::Input)>,
     pub(crate) commands: Vec<(Tick, Order<S::Command>)>,
@@ -68,6 +70,7 @@ impl<S: Simulation> Default for Told<S> {
             refusals: ArrayVec::new(),
             frames: (0..FRAMES).map(|_| FrameData::roomy(Tick(0))).collect(),
             news: 0,
+            has_frames: false,
             digest: None,
             inputs: Vec::with_capacity(ANNOUNCED),
             commands: Vec::with_capacity(ANNOUNCED),
@@ -104,15 +107,16 @@ impl<S: Simulation> Told<S> {
         self.read_rare(parts, packet)?;
         self.read_fates(parts, packet, near.orders.seats().len())?;
         self.news = 0;
+        self.has_frames = parts.has(DownPart::Frames);
         self.digest = None;
         self.inputs.clear();
         self.commands.clear();
         let own = near.orders.players();
-        if parts.has(DownPart::Frames) {
+        if self.has_frames {
             self.read_frames(packet, own, near)?;
         }
         if parts.has(DownPart::Announced) {
-            if !parts.has(DownPart::Frames) {
+            if !self.has_frames {
                 return Err(WireError::Malformed("announcements behind no frame"));
             }
             let (inputs, commands) = (&mut self.inputs, &mut self.commands);
@@ -199,8 +203,11 @@ impl<S: Simulation> Told<S> {
             frames[*news].clone_from(frame);
             *news += 1;
         })? {}
-        let newest_turn = self.run.tick().back(u32::from(packet.u8()?));
-        self.digest = Some((newest_turn, packet.u32()?));
+        let age = packet.u8()?;
+        if age != NO_DIGEST {
+            let tick = self.run.tick().back(u32::from(age));
+            self.digest = Some((tick, packet.u32()?));
+        }
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
         self.divergence.heal();
+        self.agreed = None;
         if !self.has_come() {
             self.come_at(at);
         }
@@ -83,8 +84,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The transport is lost: frames that were not stepped yet are forgotten. The tick of the authority and the low
-    /// half of its digest, if it can be gone on from.
+    /// The transport is lost: frames that were not stepped yet are forgotten. What is held of the authority, if it can be
+    /// gone on from: its tick and digest, and the last digest that was equal to the server's, which may have taken none since.
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.timeline.authority();
         let tick = authority.tick();
@@ -93,9 +94,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         if let Some(lockstep) = &mut self.lockstep {
             lockstep.listen_anew(turn);
         }
-        let authority = self.timeline.authority();
-        match authority.digest() {
-            Ok(digest) if !self.divergence.is_there() => Holds::Authority(tick, digest as u32),
+        match self.timeline.authority().digest() {
+            Ok(digest) if !self.divergence.is_there() => Holds::Authority {
+                tick,
+                digest: digest as u32,
+                agreed: self.agreed,
+            },
             _ => Holds::Nothing,
         }
     }
@@ -110,6 +114,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let at = world.tick();
         let went_back = at < self.timeline.authority().tick();
         self.divergence.heal();
+        self.agreed = None;
         if !self.has_come() {
             self.come_at(at);
         }

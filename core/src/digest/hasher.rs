@@ -14,6 +14,8 @@ pub(super) struct Hasher {
     xxh3: Xxh3Default,
     buffer: [u8; BUFFER],
     used: usize,
+    /// Bytes that were hashed: those in the buffer are not yet.
+    hashed: u64,
     saw_nan: bool,
 }
 
@@ -23,6 +25,7 @@ impl Hasher {
             xxh3: Xxh3Default::new(),
             buffer: [0; BUFFER],
             used: 0,
+            hashed: 0,
             saw_nan: false,
         }
     }
@@ -32,14 +35,16 @@ impl Hasher {
         self.saw_nan
     }
 
-    pub(super) fn finish(mut self) -> u64 {
+    /// The hash, and of how many bytes it is.
+    pub(super) fn finish(mut self) -> (u64, u64) {
         self.flush();
-        self.xxh3.digest()
+        (self.xxh3.digest(), self.hashed)
     }
 
     #[inline(never)]
     fn flush(&mut self) {
         self.xxh3.update(&self.buffer[..self.used]);
+        self.hashed += self.used as u64;
         self.used = 0;
     }
 
@@ -68,6 +73,7 @@ impl Hasher {
         }
         if bytes.len() > BUFFER {
             self.xxh3.update(bytes);
+            self.hashed += bytes.len() as u64;
         } else {
             self.buffer[self.used..self.used + bytes.len()].copy_from_slice(bytes);
             self.used += bytes.len();

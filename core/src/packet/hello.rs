@@ -40,8 +40,16 @@ pub enum Holds {
     /// None.
     #[default]
     Nothing,
-    /// The authority of a client that returns: its next tick, and the low half of its digest.
-    Authority(Tick, u32),
+    /// The authority of a client that returns.
+    Authority {
+        /// Its next tick.
+        tick: Tick,
+        /// The low half of its digest.
+        digest: u32,
+        /// The newest tick at which its digest was seen to be the server's, and the low half of that: what counts if the
+        /// server took none at `tick`.
+        agreed: Option<(Tick, u32)>,
+    },
     /// What it takes the match to have begun with: the low half of the digest of that simulation.
     Start(u32),
 }

@@ -153,6 +153,26 @@ impl<S: Simulation> Recorder<S> {
         self.write_world(world, out)
     }
 
+    /// Writes the world's digest, so that the frames since the last one can be verified; nothing in the middle of a turn,
+    /// or where it was written.
+    ///
+    /// # Errors
+    /// None: a digest is never too long.
+    pub fn digest(
+        &mut self,
+        world: &World<S>,
+        digest: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        if self.ticks > 0 || self.since_digest.is_zero() {
+            return Ok(());
+        }
+        let tick = world.tick();
+        self.append(&Record::Digest { tick, digest }, out)?;
+        self.since_digest = Duration::ZERO;
+        Ok(())
+    }
+
     /// Notes the end.
     ///
     /// # Errors
@@ -195,8 +215,7 @@ impl<S: Simulation> Recorder<S> {
         self.ticks += 1;
     }
 
-    /// Whether a digest follows the turn that is full now. Who has none at hand computes it only then, and gives
-    /// [`turn`](Recorder::turn) any number otherwise.
+    /// Whether a digest follows the turn that is full now. Who has none at hand computes it only then.
     #[must_use]
     pub fn wants_digest(&self, world: &World<S>) -> bool {
         let length = self.length(world);
@@ -210,7 +229,7 @@ impl<S: Simulation> Recorder<S> {
     }
 
     /// Writes the turn that is full now, and from time to time a digest and a world: `world` is the one after
-    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest). A turn of as many ticks as the one
+    /// the turn, `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn of as many ticks as the one
     /// before, in which nothing happened, takes 2 bytes. A world that is too large for a record is left out, and counted:
     /// reading begins farther back then.
     ///
@@ -219,7 +238,7 @@ impl<S: Simulation> Recorder<S> {
     pub fn turn(
         &mut self,
         world: &World<S>,
-        digest: u64,
+        digest: impl Into<Option<u64>>,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         let length = self.length(world);
@@ -235,7 +254,9 @@ impl<S: Simulation> Recorder<S> {
         let tick = world.tick();
         let world_due = self.since_world >= WORLD_EVERY;
         if world_due || self.since_digest >= DIGEST_EVERY {
-            self.writer.append(&Record::Digest { tick, digest }, out)?;
+            if let Some(digest) = digest.into() {
+                self.writer.append(&Record::Digest { tick, digest }, out)?;
+            }
             self.since_digest = Duration::ZERO;
         }
         match world_due {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
-use crate::digest::{self, NanError};
+use crate::digest::{self, NanError, Weighed};
 use crate::entries::OpenQuery;
 use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
@@ -153,6 +153,22 @@ impl<S: Simulation> World<S> {
     /// A NaN anywhere in the state, with the path of its field.
     pub fn digest(&self) -> Result<u64, NanError> {
         digest::digest(&self.digested())
+    }
+
+    /// As [`digest`](World::digest), and tells how many bytes were hashed.
+    ///
+    /// # Errors
+    /// As [`digest`](World::digest).
+    pub fn weighed(&self) -> Result<Weighed, NanError> {
+        digest::weighed(&self.digested())
+    }
+
+    /// Whether the world has a digest, without taking it.
+    ///
+    /// # Errors
+    /// As [`digest`](World::digest).
+    pub fn scan(&self) -> Result<(), NanError> {
+        digest::scan(&self.digested())
     }
 
     /// The part of the world that is compared, for digests and field-by-field reports.

@@ -1,7 +1,7 @@
 //! A step that goes wrong: noticed before anybody saw the frame, and brought home to who brought it about.
 //!
 //! ```text
-//!  step, digest ── fine ──▶ go on: a good tick pays nothing for all this
+//!  step, check ── fine ──▶ go on: a good tick pays nothing for all this
 //!      │ a panic, a NaN
 //!      ▼ the world as before, and less in the frame:
 //!  no orders ── fine ──▶ each author's orders alone: who fails alone is proved ─▶ refused, struck
@@ -18,6 +18,7 @@
 //! Invariants: only who is proved is struck, and everybody else's orders run in this very tick. At most
 //! 2 × players + outcomes + players + 3 attempts.
 
+use twinstep_core::digest::Weighed;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 
@@ -27,8 +28,8 @@ use crate::incident::{Incident, Trouble};
 
 /// What the step of a tick came to.
 pub(super) struct Stepped {
-    /// The digest of the world that it led to.
-    pub(super) digest: u64,
+    /// The digest of the world that it led to, if one was due.
+    pub(super) weighed: Option<Weighed>,
     /// Players whose orders or input alone make it fail.
     guilty: PlayerSet,
     /// A strike for each order of these that is left out, and one for an input.
@@ -36,9 +37,9 @@ pub(super) struct Stepped {
 }
 
 impl Stepped {
-    fn new(digest: u64, guilty: PlayerSet) -> Stepped {
+    fn new(weighed: Option<Weighed>, guilty: PlayerSet) -> Stepped {
         Stepped {
-            digest,
+            weighed,
             guilty,
             strikes: Vec::new(),
         }
@@ -49,13 +50,13 @@ impl<S: Simulation> Match<S> {
     /// Steps the sealed frame, or what can be stepped of it. `None`: nothing can; the match is over.
     pub(super) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
-            Ok(digest) => Some(Stepped::new(digest, PlayerSet::default())),
+            Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
             Err(failure) => self.step_without(failure),
         }
     }
 
     /// One try, with what stands in the frame now.
-    fn attempt(&mut self) -> Result<u64, Failure> {
+    fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
         let stepped = self.truth.attempt(&self.sealing.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
             Ok(_) => {}
@@ -66,7 +67,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Another try from the world before the tick; what fails now was looked for, and is not counted.
-    fn retry(&mut self) -> Option<u64> {
+    fn retry(&mut self) -> Option<Option<Weighed>> {
         self.truth.step_back(self.sealing.frame.tick)?;
         self.truth.attempt(&self.sealing.frame).ok()
     }
@@ -120,7 +121,7 @@ impl<S: Simulation> Match<S> {
             return None;
         }
         let mut guilty = PlayerSet::default();
-        let mut digest = self.with_orders_of(sealed, |_| false)?;
+        let mut weighed = self.with_orders_of(sealed, |_| false)?;
         if authors.iter().count() == 1 {
             guilty = authors;
         } else {
@@ -139,20 +140,20 @@ impl<S: Simulation> Match<S> {
                     })
                 })
                 .or_else(|| self.with_orders_of(sealed, |_| false));
-            digest = rest?;
+            weighed = rest?;
         }
         // The referee's word is not its player's.
         for player in self.sealing.sealer.owed.iter() {
             guilty.set(player, false);
         }
-        Some(Stepped::new(digest, guilty))
+        Some(Stepped::new(weighed, guilty))
     }
 
     fn with_orders_of(
         &mut self,
         sealed: &FrameData<S>,
         stays: impl Fn(PlayerId) -> bool,
-    ) -> Option<u64> {
+    ) -> Option<Option<Weighed>> {
         self.sealing.frame.clone_from(sealed);
         self.sealing
             .frame
@@ -174,8 +175,8 @@ impl<S: Simulation> Match<S> {
             }
             self.sealing.frame.clone_from(sealed);
             self.sealing.frame.outcomes[at].outcome = None;
-            if let Some(digest) = self.retry() {
-                return Some(Stepped::new(digest, nobody));
+            if let Some(weighed) = self.retry() {
+                return Some(Stepped::new(weighed, nobody));
             }
         }
         let neutral = S::Input::default();
@@ -185,10 +186,10 @@ impl<S: Simulation> Match<S> {
             }
             self.sealing.frame.clone_from(sealed);
             self.neutralise(player);
-            if let Some(digest) = self.retry() {
+            if let Some(weighed) = self.retry() {
                 let mut guilty = nobody;
                 guilty.set(player, !sealed.filled.contains(player));
-                return Some(Stepped::new(digest, guilty));
+                return Some(Stepped::new(weighed, guilty));
             }
         }
         self.sealing.frame.clone_from(sealed);
@@ -200,8 +201,8 @@ impl<S: Simulation> Match<S> {
         for (player, _) in sealed.inputs.iter() {
             self.neutralise(player);
         }
-        let digest = self.retry()?;
-        Some(Stepped::new(digest, nobody))
+        let weighed = self.retry()?;
+        Some(Stepped::new(weighed, nobody))
     }
 
     /// The player is taken to hold nothing; its client is told so, as of any input that did not count.

@@ -32,7 +32,7 @@ impl<S: Simulation> Match<S> {
     pub fn hand_evidence(&mut self, peer: PeerId, tick: Tick, folded: Result<Folded, Unfolded>) {
         let differs = match &folded {
             Ok(folded) => {
-                let held = self.digest_at(tick);
+                let held = self.truth.digest_at(tick);
                 folded.tick == tick && held.is_some_and(|held| held != folded.digest)
             }
             // What this match wrote down is not what its frames lead to.

@@ -31,7 +31,7 @@ impl<S: Simulation> Match<S> {
         }
         // Law Journal first: nobody has seen more than whole turns, so who differs later than these does not play fair.
         let began = self.truth.world.turn().began;
-        let shown = self.truth.history.world(tick).filter(|_| tick <= began);
+        let shown = (tick <= began).then(|| self.truth.world_at(tick)).flatten();
         let evidence = shown.and_then(|world| {
             let mut bytes = Vec::new();
             codec::append(world, &mut bytes).ok()?;
@@ -58,6 +58,7 @@ impl<S: Simulation> Match<S> {
             return false;
         };
         self.noted.stats.heals += 1;
+        self.truth.digests.want();
         self.people.peers[at]
             .lane_out
             .push(message::HEAL, world)

@@ -109,17 +109,21 @@ impl<S: Simulation> Match<S> {
             self.seats[player.index()].awaited_from = number;
         }
         peer.enter(SessionStage::Loading, now);
+        self.truth.digests.want();
         peer.acks.begin(from);
     }
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
         let (basis, from) = match (holds, self.origin.start) {
-            (Holds::Authority(tick, digest), _)
-                if self.digest_at(tick).map(|ours| ours as u32) == Some(digest) =>
-            {
-                (Basis::Authority, tick)
-            }
+            (
+                Holds::Authority {
+                    tick,
+                    digest,
+                    agreed,
+                },
+                _,
+            ) if self.is_ours(tick, digest, agreed) => (Basis::Authority, tick),
             (Holds::Start(digest), Some(start)) if start.digest == digest => {
                 (Basis::Start(start.tick, start.cadence), start.tick)
             }
@@ -132,6 +136,17 @@ impl<S: Simulation> Match<S> {
         let bytes = FRAME_BYTES * (shown - from) as usize;
         let is_cheaper = bytes <= self.noted.stats.world_bytes;
         (is_cheaper || basis == Basis::Authority).then_some((basis, from))
+    }
+
+    /// Whether the authority of a client is ours: by the digest there if it was taken, else by the newest one that the client
+    /// compared. What may be wrong since then is found by the next digest.
+    fn is_ours(&self, tick: Tick, digest: u32, agreed: Option<(Tick, u32)>) -> bool {
+        let ours = |tick| self.truth.digest_at(tick).map(|ours| ours as u32);
+        match (ours(tick), agreed) {
+            (Some(ours), _) => ours == digest,
+            (None, Some((at, digest))) => at <= tick && ours(at) == Some(digest),
+            (None, None) => false,
+        }
     }
 
     /// Whether all players of a session are in the match, and it goes on from where it was: it does not join.

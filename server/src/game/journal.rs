@@ -73,11 +73,18 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Writes a turn that is full; whether a world should have been written with it and was too large.
+    /// Whether a digest is written with the turn that is full now.
+    pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|recorder| recorder.wants_digest(world))
+    }
+
+    /// Writes a turn that is full, with the digest of `world` if one is wanted and there is one; whether a world should have been written with it and was too large.
     pub(super) fn turn(
         &mut self,
         world: &World<S>,
-        digest: u64,
+        digest: Option<u64>,
         out: &mut Outbox<S::Outcome>,
     ) -> bool {
         let Some(recorder) = &mut self.0 else {

@@ -26,6 +26,7 @@ use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, Simulation};
 
 use super::clock::Return;
+use super::digests::SMALL_BYTES;
 use super::ended::is_over;
 use super::errors::{MatchStartError, ResumeError};
 use super::journal::JournalOut;
@@ -224,13 +225,11 @@ impl<S: Simulation> Past<S> {
             .then(|| Start::of_empty(replay.world()))
             .flatten();
         let mut history = History::new(replay.world().tick());
-        history.keep_world(replay.world());
+        history.keep_world(replay.world(), false);
         let mut watched = Watched::default();
         let mut next_claims = [0; PLAYERS_MAX];
-        let digest = |replay: &Replay<'_, S>| {
-            // A world with a NaN cannot have been played: a match ends at the first.
-            replay.world().digest().unwrap_or_default()
-        };
+        // All of them, whichever were told: a client may come back with any that it compared.
+        let digest = |replay: &Replay<'_, S>| replay.world().weighed().ok();
         let mut before = digest(&replay);
         loop {
             let turn_began = replay.world().turn().began;
@@ -245,9 +244,11 @@ impl<S: Simulation> Past<S> {
             for claim in &frame.claims {
                 next_claims[claim.player.index()] = claim.seq.saturating_add(1);
             }
-            history.keep_frame(frame, before, turn_began);
-            history.keep_world(replay.world());
+            let told = before.map(|weighed| weighed.digest);
+            history.keep_frame(frame, told, turn_began);
             before = digest(&replay);
+            let small = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
+            history.keep_world(replay.world(), small);
         }
         Ok(Past {
             world: replay.world().clone(),

@@ -221,6 +221,15 @@ impl<S: Simulation> Match<S> {
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.snapshot(world, out)
             });
+        } else if self.journal.is_kept()
+            && self.is_between_turns()
+            && let Some(digest) = self.truth.digest_now()
+        {
+            // Without it the last second could not be verified.
+            let world = &self.truth.world;
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.digest(world, digest, out)
+            });
         }
         self.journal
             .write(&mut self.outbox, |recorder, out| recorder.end(reason, out));

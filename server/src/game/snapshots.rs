@@ -58,7 +58,7 @@ impl Snapshots {
         noted: &mut Noted,
     ) -> Option<Snapshot> {
         let began = truth.world.turn().began;
-        let world = truth.history.world(began).unwrap_or(&truth.world);
+        let world = truth.world_at(began).unwrap_or(&truth.world);
         let tick = world.tick();
         if let Some((at, bytes)) = &self.newest
             && *at == tick

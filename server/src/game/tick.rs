@@ -1,8 +1,8 @@
 //! One tick of the match, and the end of a turn.
 //!
 //! ```text
-//!  who is silent? ─▶ seal ─▶ step, digest ─▶ fates of what was refused ─▶ history ─▶ resolve ─┬▶ next tick
-//!                      ▲       │ panic, NaN: once more, without its cause (`blame.rs`)          │ turn full
+//!  who is silent? ─▶ seal ─▶ step, check ─▶ fates of what was refused ─▶ history ─▶ resolve ─┬▶ next tick
+//!                      ▲       │ panic, NaN: once more, without its cause (`blame.rs`)         │ turn full
 //!                      └───────┘                                                               ╰▶ journal, tell
 //! ```
 //!
@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
         };
         self.strike(&stepped.strikes);
         self.truth
-            .keep(&self.sealing.frame, stepped.digest, turn.began);
+            .keep(&self.sealing.frame, stepped.weighed, turn.began);
         self.journal.frame(&self.sealing.frame);
         self.count_frame();
         self.resolve(|open| open.asked == tick);
@@ -103,7 +103,13 @@ impl<S: Simulation> Match<S> {
     /// The turn is full: the journal first, then everybody hears of it.
     fn end_turn(&mut self) {
         self.noted.stats.turns += 1;
-        let (world, digest) = (&self.truth.world, self.truth.digest);
+        let wanted = self.journal.wants_digest(&self.truth.world);
+        let digest = if wanted {
+            self.truth.digest_now()
+        } else {
+            None
+        };
+        let world = &self.truth.world;
         if self.journal.turn(world, digest, &mut self.outbox) {
             self.snapshots.note_too_large(&self.truth, &mut self.noted);
         }

@@ -5,11 +5,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use twinstep_core::digest::NanError;
+use twinstep_core::digest::{NanError, Weighed};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick};
 
+use super::digests::Digests;
 use crate::history::History;
 use crate::hooks::Look;
 use crate::incident::{Trouble, panic_message};
@@ -20,8 +21,9 @@ pub(super) struct Truth<S: Simulation> {
     pub(super) world: World<S>,
     stepper: Stepper<S>,
     pub(super) history: History<S>,
-    /// The world's digest.
-    pub(super) digest: u64,
+    pub(super) digests: Digests,
+    /// The world's digest, if it was taken.
+    digest: Option<u64>,
 }
 
 /// A step that did not lead to a world.
@@ -38,8 +40,12 @@ impl<S: Simulation> Truth<S> {
         history: History<S>,
         rules: Arc<S::Rules>,
     ) -> Result<Self, NanError> {
+        let weighed = world.weighed()?;
+        let mut digests = Digests::default();
+        digests.note(weighed);
         Ok(Truth {
-            digest: world.digest()?,
+            digests,
+            digest: Some(weighed.digest),
             rules,
             world,
             stepper: Stepper::default(),
@@ -57,28 +63,42 @@ impl<S: Simulation> Truth<S> {
         }
     }
 
-    /// The digest of the world before `tick`, as far as it is remembered.
-    pub(super) fn digest_at(&self, tick: Tick) -> Option<u64> {
-        if tick == self.world.tick() {
-            Some(self.digest)
-        } else {
-            self.history.digest(tick)
+    /// The world before `tick`, if it is this one or one of the last.
+    pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
+        match tick == self.world.tick() {
+            true => Some(&self.world),
+            false => self.history.world(tick, &self.rules),
         }
     }
 
-    /// Steps the world once; its new digest. After a failure the world is in no state that could be shown.
-    pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<u64, Failure> {
-        let (stepper, world) = (&mut self.stepper, &mut self.world);
+    /// The digest of the world before `tick`, if it was taken and is remembered.
+    pub(super) fn digest_at(&self, tick: Tick) -> Option<u64> {
+        match tick == self.world.tick() {
+            true => self.digest,
+            false => self.history.digest(tick),
+        }
+    }
+
+    /// Steps the world once; its digest, if one is due. After a failure the world is in no state that could be shown.
+    ///
+    /// A NaN has no digest. It must be found before anybody sees the frame that brought it, so where no digest is due the
+    /// world is looked through for one.
+    pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<Weighed>, Failure> {
+        let (stepper, world, digests) = (&mut self.stepper, &mut self.world, &self.digests);
         let perspective = Perspective::authority(world.tick());
         let stepped = catch_unwind(AssertUnwindSafe(|| {
             let nobody = PlayerSet::default();
             if let Err(error) = stepper.step(world, frame, &self.rules, perspective, nobody) {
                 panic!("the sealer made a frame that does not fit: {error}");
             }
-            world.digest()
+            let turn = world.turn();
+            match digests.is_due(turn, turn.began == world.tick()) {
+                true => world.weighed().map(Some),
+                false => world.scan().map(|()| None),
+            }
         }));
         match stepped {
-            Ok(Ok(digest)) => Ok(digest),
+            Ok(Ok(weighed)) => Ok(weighed),
             Ok(Err(nan)) => Err(Failure {
                 trouble: Trouble::Nan,
                 message: nan.to_string(),
@@ -90,16 +110,41 @@ impl<S: Simulation> Truth<S> {
         }
     }
 
-    /// Remembers the step that was done: its frame, of a turn that began then, and the digest that it led to.
-    pub(super) fn keep(&mut self, frame: &FrameData<S>, digest: u64, turn_began: Tick) {
+    /// Remembers the step that was done: its frame, of a turn that began then, and the digest that it led to, if one was
+    /// due.
+    pub(super) fn keep(
+        &mut self,
+        frame: &FrameData<S>,
+        weighed: Option<Weighed>,
+        turn_began: Tick,
+    ) {
         self.history.keep_frame(frame, self.digest, turn_began);
-        self.history.keep_world(&self.world);
-        self.digest = digest;
+        self.digest = None;
+        match weighed {
+            Some(weighed) => self.note_digest(weighed),
+            None => self.digests.pass(self.world.turn().cadence.tick()),
+        }
+        self.history.keep_world(&self.world, self.digests.small());
+    }
+
+    fn note_digest(&mut self, weighed: Weighed) {
+        self.digests.note(weighed);
+        self.digest = Some(weighed.digest);
+    }
+
+    /// The world's digest, taken now if it was not yet. `None`: it was changed behind the protocol's back, and has none.
+    pub(super) fn digest_now(&mut self) -> Option<u64> {
+        if self.digest.is_none()
+            && let Ok(weighed) = self.world.weighed()
+        {
+            self.note_digest(weighed);
+        }
+        self.digest
     }
 
     /// Takes the world of `tick`, which was stepped last; `None`: it is not remembered.
     pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
-        let before = self.history.world(tick)?;
+        let before = self.history.world(tick, &self.rules)?;
         self.world.clone_from(before);
         Some(())
     }

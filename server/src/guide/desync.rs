@@ -2,7 +2,8 @@
 //!
 //! # What happens
 //!
-//! Every packet of the server carries a digest of its world. A client whose own differs stops its authority there, tells
+//! Packets of the server carry digests of its world: of each turn's while the world is small (64 KB), at least once a second of
+//! any other. A client whose own differs stops its authority there, tells
 //! `Event::Differs`, and is healed: it goes on from the server's world (`Event::Healed`), while its picture goes on. Nobody
 //! else notices. Then it fetches the server's world of the very tick at which it differed, compares both field by field, and
 //! tells `Event::Desync`:

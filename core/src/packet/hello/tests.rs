@@ -94,7 +94,11 @@ fn a_hello_comes_back() {
     hello.names.push(Name::new("Anna"));
     let all = [
         Holds::Nothing,
-        Holds::Authority(Tick(70_000), u32::MAX),
+        Holds::Authority {
+            tick: Tick(70_000),
+            digest: u32::MAX,
+            agreed: Some((Tick(69_990), 1)),
+        },
         Holds::Start(7),
     ];
     for holds in all {

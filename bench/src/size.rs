@@ -1,0 +1,134 @@
+//! `size`: what a state that is large costs, though nobody touches most of it.
+//!
+//! Medians of single frames would hide what is done once a second. So whole seconds are looked at: the mean of each
+//! second's frames, and its slowest one. Of both the median over all seconds counts, since on a loaded machine some
+//! seconds are others' work.
+
+use std::fmt::{self, Write};
+use std::hint::black_box;
+use std::time::Duration;
+
+use twinstep_core::codec;
+use twinstep_core::digest::{digest, scan};
+
+use crate::measure::{median, spent};
+use crate::ours::Party;
+use crate::report::{Format, Table, number};
+use crate::simulation::Sticks;
+
+const SIZES: [(usize, &str); 3] = [(4 << 10, "4 KB"), (64 << 10, "64 KB"), (1 << 20, "1 MB")];
+/// Seconds that are looked at.
+const SECONDS: u32 = 60;
+/// Frames of one.
+const FRAMES: u32 = 60;
+
+/// What was measured of one side, in µs.
+#[derive(Default)]
+struct Side {
+    means: Vec<f64>,
+    slowest: Vec<f64>,
+}
+
+impl Side {
+    fn note(&mut self, second: &[Duration]) {
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        let slowest = second.iter().max().copied().unwrap_or_default();
+        self.means
+            .push(us(second.iter().sum()) / second.len() as f64);
+        self.slowest.push(us(slowest));
+    }
+
+    fn medians(&mut self) -> (f64, f64) {
+        let medians = [&mut self.means, &mut self.slowest].map(|of| median(of).unwrap_or_default());
+        (medians[0], medians[1])
+    }
+}
+
+/// What one look at all of a megabyte costs: a NaN is looked for at each tick, the rest is done now and then.
+fn looks() -> Table {
+    let mut table = Table::new(
+        "1 MB, looked at once, µs",
+        "a look for a NaN, a digest, an encoding as for a journal or who joins; medians of 200",
+        &["of", "a look for a NaN", "a digest", "an encoding"],
+    );
+    let bytes: Vec<u8> = (0..1 << 20).map(|n| n as u8).collect();
+    let floats: Vec<f32> = (0..1 << 18).map(|n| n as f32).collect();
+    // Two places, health, and whom it is after: 16 entities of it are a KB.
+    let entities: Vec<([f32; 4], i16, Option<u32>)> = (0..48_000_u32)
+        .map(|n| ([n as f32; 4], n as i16, n.is_multiple_of(3).then_some(n)))
+        .collect();
+    let mut row = |label: &str, looks: [&dyn Fn(); 3]| {
+        let us = |work: &dyn Fn()| {
+            let mut times: Vec<f64> = (0..200).map(|_| spent(work).as_secs_f64() * 1e6).collect();
+            number(median(&mut times).unwrap_or_default())
+        };
+        let [scan, digest, encode] = looks.map(us);
+        table.row([label.to_owned(), scan, digest, encode]);
+    };
+    macro_rules! rows {
+        ($($label:literal: $value:ident),*) => {$(
+            row(
+                $label,
+                [
+                    &|| drop(black_box(scan(black_box(&$value)))),
+                    &|| drop(black_box(digest(black_box(&$value)))),
+                    &|| {
+                        let mut bytes = Vec::with_capacity(4 << 20);
+                        let encoded = codec::append(black_box(&$value), &mut bytes);
+                        drop(black_box((encoded, bytes)));
+                    },
+                ],
+            );
+        )*};
+    }
+    rows!("bytes": bytes, "floats": floats, "48,000 entities of 4 floats and 2 numbers": entities);
+    table
+}
+
+/// Measures the match and a client beside states of each size, and writes the table.
+pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
+    let mut parties = SIZES.map(|(bytes, _)| Party::new(bytes, 2, Sticks::Still));
+    let mut sides = SIZES.map(|_| (Side::default(), Side::default()));
+    for _ in 0..SECONDS {
+        for (party, (game, client)) in parties.iter_mut().zip(&mut sides) {
+            let (mut ticks, mut frames) = (Vec::new(), Vec::new());
+            for _ in 0..FRAMES {
+                ticks.push(spent(|| party.match_tick()));
+                frames.push(spent(|| party.first_frame()));
+                party.other_frames();
+            }
+            game.note(&ticks);
+            client.note(&frames);
+        }
+    }
+    let mut table = Table::new(
+        "A large state that nobody touches, µs",
+        "a match's tick with 4 clients, and one client's frame, no rebuild, k=2: the mean over a second, what that is \
+         more than with 4 KB, and the second's slowest one; medians of 60 s",
+        &[
+            "state",
+            "match, mean",
+            "more",
+            "slowest",
+            "client, mean",
+            "more",
+            "slowest",
+        ],
+    );
+    let mut least = None;
+    for ((_, label), (game, client)) in SIZES.iter().zip(&mut sides) {
+        let (game, client) = (game.medians(), client.medians());
+        let (first_game, first_client) = *least.get_or_insert((game.0, client.0));
+        table.row([
+            (*label).to_owned(),
+            number(game.0),
+            number(game.0 - first_game),
+            number(game.1),
+            number(client.0),
+            number(client.0 - first_client),
+            number(client.1),
+        ]);
+    }
+    table.write(format, out)?;
+    looks().write(format, out)
+}

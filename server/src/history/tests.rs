@@ -1,0 +1,158 @@
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::BACKLOG_TIME;
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Never};
+
+use super::*;
+
+/// Finding K14: at 240 Hz frames were kept for 7.5 s, in which no large world arrives.
+#[test]
+fn frames_are_kept_for_half_a_minute_at_any_rate() {
+    for hz in [10, 60, 144, 240] {
+        let tick = Duration::from_secs(1) / hz;
+        let mut history = History::<Counter>::new(Tick(0));
+        history.keep_for(tick);
+        for n in 0..8_000 {
+            history.keep_frame(&FrameData::empty(Tick(n)), None, Tick(n));
+        }
+        let kept = tick * (history.next() - history.first());
+        assert!(kept + tick >= BACKLOG_TIME, "{hz} Hz: {kept:?}");
+    }
+    // Longer ticks from now on: what is too old goes at once.
+    let mut history = History::<Counter>::new(Tick(0));
+    history.keep_for(Duration::from_secs(1) / 240);
+    (0..8_000).for_each(|n| history.keep_frame(&FrameData::empty(Tick(n)), None, Tick(n)));
+    history.keep_for(Duration::from_secs(1) / 60);
+    history.keep_frame(&FrameData::empty(Tick(8_000)), None, Tick(8_000));
+    assert_eq!(history.next() - history.first(), BACKLOG);
+}
+
+thread_local! {
+    static STEPS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A game that counts its steps, here and in its state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Stepped(u64);
+
+impl Simulation for Stepped {
+    const NAME: &'static str = "stepped";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        STEPS.set(STEPS.get() + 1);
+        let held: u64 = frame.inputs().map(|(_, held)| u64::from(*held)).sum();
+        self.0 = self.0.wrapping_mul(31) + held + 1;
+    }
+}
+
+/// A match of so many ticks, whose only player holds something else at each; and the world before each tick.
+fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
+    let mut world = World::new(Stepped::default(), Tick(7));
+    let mut history = History::new(world.tick());
+    history.keep_world(&world, small);
+    let mut stepper = Stepper::default();
+    let mut truth = vec![world.sim().clone()];
+    for n in 0..ticks {
+        let mut frame = FrameData::empty(world.tick());
+        if n == 0 {
+            frame.roster.push((PlayerId(0), RosterChange::Joined));
+        }
+        frame.inputs.set(PlayerId(0), Some((n % 251) as u8));
+        let perspective = Perspective::authority(frame.tick);
+        stepper
+            .step(&mut world, &frame, &(), perspective, PlayerSet::default())
+            .unwrap();
+        history.keep_frame(&frame, None, frame.tick);
+        history.keep_world(&world, small);
+        truth.push(world.sim().clone());
+    }
+    STEPS.set(0);
+    (history, truth)
+}
+
+#[test]
+fn few_worlds_of_a_large_match_are_kept_and_any_of_the_last_second_is_found_again() {
+    for ticks in [0, 1, 15, 16, 17, 40, 63, 64, 65, 500, 501, 511] {
+        let (history, truth) = played(ticks, false);
+        assert!(history.worlds.len() <= (HISTORY / APART) as usize + 1);
+        let oldest = ticks.saturating_sub(HISTORY - 1);
+        for at in (oldest..=ticks).rev() {
+            STEPS.set(0);
+            let world = history.world(Tick(7 + at), &()).unwrap();
+            assert_eq!(world.sim(), &truth[at as usize], "{at} of {ticks}");
+            assert!(STEPS.get() < APART, "{} steps", STEPS.get());
+        }
+        // What was looked at is at hand.
+        STEPS.set(0);
+        for at in oldest..=ticks {
+            let world = history.world(Tick(7 + at), &()).unwrap();
+            assert_eq!(world.sim(), &truth[at as usize]);
+        }
+        assert_eq!(STEPS.get(), 0);
+        assert!(history.world(Tick(7 + ticks + 1), &()).is_none());
+        let older = (7 + ticks).checked_sub(HISTORY).map(Tick);
+        assert!(older.is_none_or(|tick| history.world(tick, &()).is_none()));
+    }
+}
+
+#[test]
+fn all_worlds_of_a_small_match_are_kept_and_nothing_is_stepped_again() {
+    let (history, truth) = played(500, true);
+    for at in 500 - (HISTORY - 1)..=500 {
+        let world = history.world(Tick(7 + at), &()).unwrap();
+        assert_eq!(world.sim(), &truth[at as usize]);
+    }
+    assert_eq!((STEPS.get(), history.worlds.len()), (0, HISTORY as usize));
+}
+
+#[test]
+fn what_was_looked_at_long_ago_is_forgotten() {
+    let (mut history, _) = played(70, false);
+    assert!(history.world(Tick(7 + 60), &()).is_some());
+    let before = history.worlds.len();
+    let mut world = World::new(Stepped::default(), Tick(7 + 71));
+    for n in 71..71 + HISTORY {
+        world = World::new(Stepped::default(), Tick(7 + n));
+        history.keep_world(&world, false);
+    }
+    assert_eq!(history.worlds.len(), before - 1);
+    assert_eq!(world.tick(), Tick(7 + 70 + HISTORY));
+}
+
+/// A packet has the digest of the newest world that it can: whoever gets the frame of a tick gets its digest too.
+#[test]
+fn a_run_of_frames_has_the_newest_digest_that_was_taken_in_it() {
+    let mut history = History::<Counter>::new(Tick(0));
+    // Turns of four; a digest before ticks 8 and 20.
+    for n in 0..32 {
+        let digest = [8, 20].contains(&n).then_some(u64::from(n));
+        history.keep_frame(&FrameData::empty(Tick(n)), digest, Tick(n / 4 * 4));
+    }
+    let told = |from, end| {
+        let found = history.newest_digest(Tick(from), Tick(end));
+        found.map(|(tick, digest)| (tick.0, digest))
+    };
+    assert_eq!(told(0, 32), Some((20, 20)));
+    assert_eq!(told(20, 32), Some((20, 20)));
+    assert_eq!(told(21, 32), None);
+    assert_eq!(told(0, 20), Some((8, 8)));
+    assert_eq!(told(0, 8), None);
+    // A turn that is told in parts has its digest in each of them, as it begins before them all.
+    assert_eq!(told(22, 24), Some((20, 20)));
+    for end in 21..32 {
+        assert_eq!(
+            told(20, end),
+            Some((20, 20)),
+            "the frame of 20, up to {end}"
+        );
+    }
+}

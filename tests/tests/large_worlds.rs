@@ -1,0 +1,108 @@
+//! A world of a megabyte is digested once a second, not at every turn. All that follows from a digest holds all the same.
+
+use std::time::Duration;
+
+use twinstep_core::simnet::LinkProfile;
+use twinstep_server::MatchConfig;
+use twinstep_tests::edges::{Edges, Load};
+use twinstep_tests::rig::{Rig, RigConfig};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+/// There and back, with all that jitter and one lost packet add.
+const ROUND_TRIP: Duration = Duration::from_millis(150);
+
+/// Three clients 100 ms away, in a world of 1 MB.
+fn large(seed: u64, policies: MatchConfig) -> Rig<Edges> {
+    let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a link in words");
+    let tick = policies.tick;
+    let mut config = RigConfig::new(seed, link);
+    config.clients = 3;
+    config.fps = 60;
+    config.verify = false;
+    config.load = Load {
+        world_bytes: 1 << 20,
+        hertz: (SECOND.as_micros() / tick.as_micros()) as u16,
+        ..Load::default()
+    };
+    config.policies = policies;
+    let mut rig = Rig::new(config);
+    for client in 0..3 {
+        rig.until_it_plays(client);
+    }
+    // Somewhere between two digests.
+    rig.run(2 * SECOND + 370 * MS * seed as u32);
+    rig
+}
+
+/// How long it takes until the client of a spoiled copy knows; then it is healed.
+fn found_after(mut rig: Rig<Edges>) -> Duration {
+    let (seed, desyncs) = (rig.config.seed, rig.game.stats().desyncs);
+    assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
+    let client = seed as usize % 3;
+    rig.spoil(client, |sim| sim.ballast.spoil(777_777));
+    let began = rig.now;
+    while rig.clients[client].session.differs().is_none() {
+        rig.run(MS);
+        let waited = rig.now - began;
+        assert!(waited < 10 * SECOND, "seed {seed}: it is never found");
+    }
+    let found = rig.now - began;
+    while rig.stats(client).heals == 0 {
+        rig.run(10 * MS);
+        let waited = rig.now - began;
+        assert!(waited < 30 * SECOND, "seed {seed}: it is never healed");
+    }
+    rig.run(5 * SECOND);
+    let stats = rig.game.stats();
+    assert_eq!((stats.desyncs, stats.heals), (1, 1), "seed {seed}");
+    assert_eq!((stats.server_faults, stats.impure_steps), (0, 0));
+    rig.converge();
+    found
+}
+
+#[test]
+fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
+    for seed in 1..=6 {
+        let policies = match seed % 3 {
+            0 => MatchConfig::strategy(),
+            1 => MatchConfig::action(),
+            _ => MatchConfig {
+                tick: SECOND / 25,
+                ..MatchConfig::action()
+            },
+        };
+        let found = found_after(large(seed, policies));
+        println!("seed {seed}: found after {found:?}");
+        assert!(found <= SECOND + ROUND_TRIP, "seed {seed}: {found:?}");
+    }
+}
+
+/// The newest digest that it compared is some time old; from there on it has all frames.
+#[test]
+fn a_client_of_a_large_world_comes_back_by_frames() {
+    let mut rig = large(1, MatchConfig::action());
+    for away in [1_200, 2_750] {
+        rig.cut(0);
+        rig.run(away * MS);
+        rig.redial(0);
+        rig.run(SECOND);
+    }
+    assert_eq!(rig.returns(0), (2, 0), "by frames, by worlds");
+    rig.converge();
+}
+
+/// Digests are where they were; whatever the server kept of its worlds, its journal leads there.
+#[test]
+fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
+    let mut rig = large(2, MatchConfig::action());
+    rig.crash(SECOND / 2);
+    rig.run(SECOND / 2);
+    (0..3).for_each(|client| rig.redial(client));
+    rig.run(2 * SECOND);
+    for client in 0..3 {
+        let (frames, worlds) = rig.returns(client);
+        assert!(frames > 0 && worlds == 0, "{frames} and {worlds} times");
+    }
+    rig.converge();
+}
