@@ -120,6 +120,9 @@ pub(super) struct Runner<S: Simulation> {
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
     orders: Vec<ToIo>,
+    /// Whom the match does not know, and what they are to be told: behind what the match itself says, so that whose session
+    /// it ended in this round hears its reason, and not that of whoever is unknown.
+    unknown: Vec<(PeerId, CloseCode)>,
     /// A turn is among it that was sealed then.
     has_sealed: Option<Duration>,
     /// When it was last said that the match goes on without a journal.
@@ -158,6 +161,7 @@ impl<S: Simulation> Runner<S> {
             home: Vec::new(),
             stop_by: None,
             orders: Vec::new(),
+            unknown: Vec::new(),
             has_sealed: None,
             lamented: None,
             reported: None,
@@ -338,7 +342,7 @@ impl<S: Simulation> Runner<S> {
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
             FromIo::Packet(_, peer, _) if self.game.stage(peer).is_none() => {
-                self.tell(ToIo::Close(peer, CloseCode::MatchOver));
+                self.unknown.push((peer, CloseCode::MatchOver));
             }
             FromIo::Packet(came, peer, bytes) => self.game.handle(came, peer, &bytes),
             FromIo::Gone(peer) => self.game.disconnect(peer),
@@ -364,7 +368,7 @@ impl<S: Simulation> Runner<S> {
         }
         tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
         if let Err(code) = connected {
-            self.tell(ToIo::Close(peer, code));
+            self.unknown.push((peer, code));
         }
     }
 
@@ -418,6 +422,9 @@ impl<S: Simulation> Runner<S> {
                 Output::Closed { peer, code } => self.orders.push(ToIo::Close(peer, code)),
             }
         }
+        let unknown = self.unknown.drain(..);
+        self.orders
+            .extend(unknown.map(|(peer, code)| ToIo::Close(peer, code)));
         for peer in due {
             self.hand_ticket(peer);
         }
@@ -536,10 +543,6 @@ impl<S: Simulation> Runner<S> {
                 .hand_ticket(peer, ticket.serial(), ticket.to_bytes()),
             Err(error) => tracing::error!(id = self.id, %error, "no ticket to return with"),
         }
-    }
-
-    fn tell(&mut self, order: ToIo) {
-        let _ = self.ends.told.try_send(order);
     }
 
     /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
