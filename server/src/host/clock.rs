@@ -22,11 +22,6 @@ impl HostClock {
     pub(super) fn now(self) -> Duration {
         self.began.elapsed()
     }
-
-    /// When it will be `due`, as tokio's timers want it.
-    pub(super) fn instant(self, due: Duration) -> tokio::time::Instant {
-        tokio::time::Instant::from_std(self.began + due)
-    }
 }
 
 /// The wall clock, for tickets only.

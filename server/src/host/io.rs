@@ -31,14 +31,16 @@ use twinstep_udp::{
 use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
+use super::line::Line;
 use super::load::{BEAT, Load, MOMENT};
 use super::metrics::{IoCounts, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
 use super::routes::{Guest, Route, Routes};
+use super::workers::Workers;
 use crate::peer::PeerId;
 
-/// The part of a channel that packets leave free for what must not be lost.
+/// The part of the channel to this task that packets leave free for what must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -62,7 +64,7 @@ pub(super) enum FromIo {
 /// What the I/O task is told.
 pub(super) enum ToIo {
     /// Tickets for this match lead here, but those that are older than these.
-    Open(u64, Sender<FromIo>, Vec<(SerialOf, u64)>),
+    Open(u64, Line, Vec<(SerialOf, u64)>),
     /// Tickets with a lower serial let this identity in no more.
     Safe(SerialOf, u64),
     /// A match ended, for this reason.
@@ -90,13 +92,14 @@ pub(super) struct Around {
     pub(super) own_knocks: OwnKnocks,
     pub(super) counts: Arc<IoCounts>,
     pub(super) bans: Bans,
+    pub(super) workers: Workers,
 }
 
 struct Io {
     socket: UdpSocket,
     endpoint: ServerEndpoint,
     clock: HostClock,
-    matches: BTreeMap<u64, Sender<FromIo>>,
+    matches: BTreeMap<u64, Line>,
     routes: Routes,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
@@ -247,6 +250,7 @@ impl Io {
 
     fn pass_time(&mut self, now: Duration) {
         self.around.beat.beat(now);
+        self.around.workers.look();
         self.endpoint.advance(now, unix_now());
         let counters = self.endpoint.counters();
         let sessions = self.endpoint.sessions();
@@ -275,7 +279,7 @@ impl Io {
                         && let Some(game) = self.matches.get(&guest.ticket.match_id)
                     {
                         // If it finds no room, the match notices the silence by itself.
-                        let _ = game.try_send(FromIo::Gone(PeerId(session.0)));
+                        game.tell(FromIo::Gone(PeerId(session.0)));
                     }
                 }
             }
@@ -318,7 +322,7 @@ impl Io {
         };
         // Its packets come behind this, so the match knows it by then.
         let heard = FromIo::Connected(PeerId(session.0), ticket);
-        if game.try_send(heard).is_ok() {
+        if game.tell(heard) {
             self.endpoint.admit(session);
             self.routes.turn(session, Route::Playing);
         }
@@ -349,10 +353,8 @@ impl Io {
                 let Some(game) = self.matches.get(&guest.ticket.match_id) else {
                     return;
                 };
-                let sent = game.capacity() > RESERVED
-                    && game
-                        .try_send(FromIo::Packet(self.clock.now(), PeerId(session.0), bytes))
-                        .is_ok();
+                let came = self.clock.now();
+                let sent = game.pass(FromIo::Packet(came, PeerId(session.0), bytes));
                 self.traffic.match_full += u64::from(!sent);
             }
             Route::Leaving(code, _) => self.tell_why(session, code),
@@ -411,7 +413,7 @@ impl Io {
                 for game in self.matches.values() {
                     // Behind whoever was led there before it was banned. Packets leave room for it.
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
-                    let _ = game.try_send(put_out);
+                    game.tell(put_out);
                 }
                 let waits = |guest: &Guest| {
                     matches!(guest.route, Route::Waiting(_)) && guest.ticket.identity == identity

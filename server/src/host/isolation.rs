@@ -1,67 +1,31 @@
-//! One match on a thread of its own, and a watch over it: whatever a match does, the others play on.
+//! A watch over each match: whatever it does, the others play on.
 //!
 //! ```text
-//!  its thread   catch_unwind(runner) ──beat──beat──beat── … no more
+//!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
 //!  its watch    (a task of the host) ──look──look──look── … 10 times the same beat ─▶ condemned: it is over,
-//!                                                            its players are told, its thread is given up
+//!                                                            its players are told, its worker is given up
 //! ```
 //!
 //! Looks are counted, not time: a process that was stopped as a whole has missed beats, but looks too.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
-use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
-use super::jobs;
 use super::metrics::Entry;
 use super::pulse::Pulse;
-use super::runner::Runner;
-use crate::incident::{Incident, Trouble, panic_message};
+use super::workers::Ended;
+use crate::incident::{Incident, Trouble};
 
 /// The watch looks so often.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat so many times in a row stands still.
 const SAME_BEATS_MAX: u32 = 10;
-
-/// Threads for jobs that run or hang, and one for a fold of the journal: a fold never waits for a job.
-const THREADS_MAX: usize = jobs::AT_ONCE + jobs::HUNG_MAX + 1;
-
-/// How a match's thread ended: why the match is over, or what its panic said.
-pub(super) type Ended = Result<Option<CloseCode>, String>;
-
-fn runtime(name: &str) -> std::io::Result<Runtime> {
-    Builder::new_current_thread()
-        .enable_time()
-        .max_blocking_threads(THREADS_MAX)
-        .thread_name(format!("{name}-job"))
-        .build()
-}
-
-/// Starts a match's thread.
-pub(super) fn start<S: Simulation>(
-    id: u64,
-    runner: Runner<S>,
-) -> std::io::Result<(std::thread::JoinHandle<()>, oneshot::Receiver<Ended>)> {
-    let name = format!("match-{id}");
-    let runtime = runtime(&name)?;
-    let (ended, end) = oneshot::channel();
-    let thread = std::thread::Builder::new().name(name).spawn(move || {
-        let run = AssertUnwindSafe(|| runtime.block_on(runner.run()));
-        let result = catch_unwind(run).map_err(|panic| panic_message(&*panic).to_owned());
-        let _ = ended.send(result);
-        // Jobs of its resolver may take long; nobody waits for them.
-        runtime.shutdown_background();
-    })?;
-    Ok((thread, end))
-}
 
 /// Watches over a match until it ends, and tells its players if it did not end by itself.
 pub(super) async fn watch(
@@ -83,7 +47,7 @@ pub(super) async fn watch(
                     entry.counts.note_panic();
                     break Err((Trouble::Match, panic));
                 }
-                Err(_) => break Err((Trouble::Match, "its thread is gone".to_owned())),
+                Err(_) => break Err((Trouble::Match, "its worker is gone".to_owned())),
             },
             _ = looks.tick() => {
                 let beats = pulse.beats();
@@ -120,24 +84,6 @@ pub(super) async fn watch(
 mod tests {
     use super::*;
     use crate::host::metrics::Ledger;
-
-    /// Finding H11: a fold of the journal waited for ever behind jobs that hang.
-    #[test]
-    fn a_fold_finds_a_thread_when_all_jobs_hang() {
-        let runtime = runtime("busy").unwrap();
-        let (release, wait) = std::sync::mpsc::channel::<()>();
-        let wait = Arc::new(std::sync::Mutex::new(wait));
-        let folded = runtime.block_on(async {
-            for _ in 0..jobs::AT_ONCE + jobs::HUNG_MAX {
-                let wait = wait.clone();
-                tokio::task::spawn_blocking(move || drop(wait.lock().map(|wait| wait.recv())));
-            }
-            let fold = tokio::task::spawn_blocking(|| "folded");
-            tokio::time::timeout(Duration::from_secs(10), fold).await
-        });
-        assert_eq!(folded.unwrap().unwrap(), "folded");
-        drop(release);
-    }
 
     /// A dropped server told its clients, now and then, that it was drained; they did not come back then.
     #[tokio::test]

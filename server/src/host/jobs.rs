@@ -1,4 +1,4 @@
-//! Work that a resolver handed out: a few at once on threads of the match's own, the rest in a short queue.
+//! Work that a resolver handed out: a few at once, each on a thread, the rest in a short queue.
 //!
 //! Invariant: one match occupies at most [`AT_ONCE`] threads, and beyond these [`HUNG_MAX`] that are given up
 //! because their job does not return.
@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::bounds::QUERIES_OPEN_MAX;
 
+use super::hands::Hands;
 use crate::incident::panic_message;
 use crate::outbox::JobId;
 
@@ -32,17 +33,19 @@ pub(super) struct Jobs<O> {
     hung: usize,
     send: Sender<Done<O>>,
     done: Receiver<Done<O>>,
+    hands: Hands,
 }
 
 impl<O: Send + 'static> Jobs<O> {
-    pub(super) fn new() -> Self {
-        let (send, done) = mpsc::channel(AT_ONCE);
+    pub(super) fn new(hands: Hands) -> Self {
+        let (send, done) = unbounded();
         Jobs {
             running: Vec::with_capacity(AT_ONCE),
             waiting: VecDeque::new(),
             hung: 0,
             send,
             done,
+            hands,
         }
     }
 
@@ -59,9 +62,9 @@ impl<O: Send + 'static> Jobs<O> {
         None
     }
 
-    /// Waits for the next job to end.
-    pub(super) async fn finished(&mut self) -> Option<Done<O>> {
-        self.done.recv().await
+    /// The next job that ended.
+    pub(super) fn finished(&self) -> Option<Done<O>> {
+        self.done.try_recv().ok()
     }
 
     /// Takes note of one that ended: its place is free.
@@ -99,12 +102,17 @@ impl<O: Send + 'static> Jobs<O> {
     fn run(&mut self, now: Duration, id: JobId, work: Work<O>) {
         self.running.push((id, now));
         let send = self.send.clone();
-        tokio::task::spawn_blocking(move || {
+        let started = self.hands.run(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
             // If nobody listens any more, the match is over.
-            let _ = send.blocking_send((id, outcome));
+            let _ = send.send((id, outcome));
         });
+        if let Err(error) = started {
+            let _ = self
+                .send
+                .send((id, Err(format!("no thread for it: {error}"))));
+        }
     }
 }
 
@@ -114,9 +122,14 @@ mod tests {
 
     const NOW: Duration = Duration::ZERO;
 
-    #[tokio::test]
-    async fn many_jobs_all_end_and_one_that_panics_says_why() {
-        let mut jobs = Jobs::new();
+    fn next<O: Send + 'static>(jobs: &Jobs<O>) -> Done<O> {
+        let done = jobs.done.recv_timeout(Duration::from_secs(10));
+        done.expect("a job that ends")
+    }
+
+    #[test]
+    fn many_jobs_all_end_and_one_that_panics_says_why() {
+        let mut jobs = Jobs::new(Hands::new());
         for n in 0..30_u64 {
             let work: Work<u64> = Box::new(move || match n {
                 7 => std::panic::resume_unwind(Box::new("planted")),
@@ -126,7 +139,7 @@ mod tests {
         }
         let mut outcomes = vec![None; 30];
         for _ in 0..30 {
-            let (JobId(n), outcome) = jobs.finished().await.unwrap();
+            let (JobId(n), outcome) = next(&jobs);
             jobs.retire(NOW, JobId(n));
             outcomes[n as usize] = Some(outcome);
         }
@@ -141,11 +154,11 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn jobs_beyond_the_queue_come_back() {
+    #[test]
+    fn jobs_beyond_the_queue_come_back() {
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
-        let mut jobs = Jobs::new();
+        let mut jobs = Jobs::new(Hands::new());
         let most = AT_ONCE + QUERIES_OPEN_MAX;
         for n in 0..=most {
             let wait = wait.clone();
@@ -155,15 +168,15 @@ mod tests {
         }
         drop(release);
         for _ in 0..most {
-            let (id, outcome) = jobs.finished().await.unwrap();
+            let (id, outcome) = next(&jobs);
             jobs.retire(NOW, id);
             assert_eq!(outcome, Ok(()));
         }
     }
 
-    #[tokio::test]
-    async fn jobs_that_hang_are_given_up_and_others_take_their_place() {
-        let mut jobs = Jobs::new();
+    #[test]
+    fn jobs_that_hang_are_given_up_and_others_take_their_place() {
+        let mut jobs = Jobs::new(Hands::new());
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         for n in 0..AT_ONCE as u64 {
@@ -180,12 +193,12 @@ mod tests {
         for _ in 0..AT_ONCE {
             assert!(jobs.give_up_late(late).is_some());
         }
-        assert_eq!(jobs.finished().await, Some((JobId(99), Ok(99))));
+        assert_eq!(next(&jobs), (JobId(99), Ok(99)));
         jobs.retire(late, JobId(99));
         assert_eq!(jobs.hung, AT_ONCE);
         drop(release);
         for _ in 0..AT_ONCE {
-            let (id, _) = jobs.finished().await.unwrap();
+            let (id, _) = next(&jobs);
             jobs.retire(late, id);
         }
         assert_eq!((jobs.hung, jobs.running.len()), (0, 0));

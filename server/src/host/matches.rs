@@ -23,11 +23,13 @@ use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::handle::MatchHandle;
+use super::hands::Hands;
 use super::incidents::IncidentFiles;
-use super::io::{self, Around, FromIo, ToIo};
+use super::io::{self, Around, ToIo};
 use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
+use super::line::{Ear, line};
 use super::metrics::{IoCounts, Ledger};
 use super::pulse::{Beat, Pulse};
 use super::register::{Admin, Drains, ListedMatch, Register};
@@ -35,10 +37,9 @@ use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::taker::Taker;
+use super::workers::{SlotId, Workers};
 use crate::game::Match;
 
-/// Packets and news that may wait for one match.
-const HEARD_MAX: usize = 4_096;
 /// Packets and orders that may wait for the I/O task.
 const TOLD_MAX: usize = 16_384;
 /// Errands that may wait for one match.
@@ -54,11 +55,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 enum Hosted {
     /// It is about to start: its id is taken.
     Starting,
-    /// It runs on this thread, and is watched by this task.
-    Runs {
-        watching: JoinHandle<()>,
-        thread: std::thread::JoinHandle<()>,
-    },
+    /// It runs, and is watched by this task.
+    Runs(JoinHandle<()>),
 }
 
 /// An id that is taken for as long as its match does not run yet.
@@ -86,7 +84,7 @@ impl Drop for Taken<'_> {
 /// Many matches over one socket. Made within a tokio runtime; [`Server`](super::Server) brings its own.
 ///
 /// Dropped, it ends at once and without a word to its clients: its matches stop as if the process had been killed, so a
-/// journal can be taken up again, and their threads end a moment later.
+/// journal can be taken up again, and the threads that ran them end a moment later.
 pub struct Host {
     address: SocketAddr,
     public: Vec<SocketAddr>,
@@ -105,6 +103,8 @@ pub struct Host {
     /// What all matches have counted.
     ledger: Ledger,
     drains: Drains,
+    workers: Workers,
+    hands: Hands,
     io: JoinHandle<()>,
 }
 
@@ -162,6 +162,8 @@ impl Host {
         let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let drains = Drains::default();
+        let most = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(address.port().to_string(), most, clock);
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -193,6 +195,7 @@ impl Host {
             own_knocks,
             counts,
             bans,
+            workers: workers.clone(),
         };
         let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
@@ -212,6 +215,8 @@ impl Host {
             admin,
             ledger,
             drains,
+            workers,
+            hands: Hands::new(),
             io: tokio::spawn(io),
         })
     }
@@ -234,7 +239,7 @@ impl Host {
         &self.public
     }
 
-    /// Starts a match on a thread of its own; tickets that name `id` lead to it. `journal` is a new one, or the
+    /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
     /// one that it was taken up from.
     ///
     /// # Errors
@@ -259,7 +264,8 @@ impl Host {
                 .map(|(name, watches, at)| (&**name, *watches, *at)),
         );
         let files = self.incident_files::<S>(id, journal.as_ref());
-        let heard = self.open_line(id, serials_of(id, &game)).await?;
+        let slot = self.workers.slot();
+        let heard = self.open_line(id, slot, serials_of(id, &game)).await?;
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
         let (move_to, moves) = mpsc::channel(MOVES_MAX);
         let (orders, wishes) = mpsc::channel(WISHES_MAX);
@@ -283,6 +289,7 @@ impl Host {
             moves,
             wishes,
             back_after: self.back_after,
+            hands: self.hands.clone(),
         };
         let tick = game.world().tick().0;
         let runner = Runner::new(
@@ -294,7 +301,8 @@ impl Host {
             files.clone(),
             ends,
         );
-        let (thread, end) = isolation::start(id, runner).map_err(HostError::Threads)?;
+        let end = self.workers.run(slot, Box::new(runner));
+        let end = end.map_err(HostError::Threads)?;
         let register = &self.register;
         register
             .lock()
@@ -303,10 +311,7 @@ impl Host {
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
         let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
-        taken.runs(Hosted::Runs {
-            watching: tokio::spawn(watching),
-            thread,
-        });
+        taken.runs(Hosted::Runs(tokio::spawn(watching)));
         tracing::info!(id, tick, "match started");
         Ok(MatchHandle {
             errands: send,
@@ -333,9 +338,10 @@ impl Host {
     async fn open_line(
         &self,
         id: u64,
+        slot: SlotId,
         safe: Vec<(SerialOf, u64)>,
-    ) -> Result<mpsc::Receiver<FromIo>, HostError> {
-        let (hear, heard) = mpsc::channel(HEARD_MAX);
+    ) -> Result<Ear, HostError> {
+        let (hear, heard) = line(self.workers.clone(), slot);
         let opened = self.told.send(ToIo::Open(id, hear, safe)).await;
         opened.map_err(|_| HostError::Stopped)?;
         Ok(heard)
@@ -364,7 +370,7 @@ impl Host {
         let matches = self.with_matches(std::mem::take);
         let all_end = async {
             for hosted in matches.into_values() {
-                if let Hosted::Runs { watching, .. } = hosted {
+                if let Hosted::Runs(watching) = hosted {
                     let _ = watching.await;
                 }
             }
@@ -395,23 +401,23 @@ impl Host {
         })
     }
 
-    /// Ends all matches as if the process had been killed; the threads that are to end.
-    pub(super) fn abandon(&self) -> Vec<std::thread::JoinHandle<()>> {
+    /// Ends all matches as if the process had been killed.
+    pub(super) fn abandon(&self) {
         self.closing.send_replace(Some(Ending::Abandoned));
-        self.with_matches(std::mem::take)
-            .into_values()
-            .filter_map(|hosted| match hosted {
-                Hosted::Runs { thread, .. } => Some(thread),
-                Hosted::Starting => None,
-            })
-            .collect()
+        self.with_matches(std::mem::take);
+        self.workers.shut();
+    }
+
+    /// Whether all matches are over, and have let go of what they held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.workers.is_done()
     }
 
     fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
         let mut matches = self.matches.lock().expect("nothing panics under this lock");
         matches.retain(|_, hosted| match hosted {
             Hosted::Starting => true,
-            Hosted::Runs { watching, .. } => !watching.is_finished(),
+            Hosted::Runs(watching) => !watching.is_finished(),
         });
         f(&mut matches)
     }

@@ -1,7 +1,7 @@
 //! What a server has counted, for Prometheus: the answer to `GET /metrics`.
 //!
 //! ```text
-//!  match's thread ──▶ MatchCounts ──┐ while it runs
+//!  each match ──────▶ MatchCounts ──┐ while it runs
 //!                        │ over     ├─▶ Ledger ──┐
 //!                        └──▶ sum ──┘            ├─▶ Page ─▶ text
 //!  I/O task ──▶ IoCounts ────────────────────────┘

@@ -2,7 +2,7 @@
 //! clock is read and bytes meet the operating system.
 //!
 //! ```text
-//!             one task                           one thread each
+//!             one task                           a few workers, whichever is free
 //!  socket ◀─▶ io: ServerEndpoint ── heard ─────▶ runner: Match 1 ──▶ journal file, jobs
 //!                  ▲        └────── heard ─────▶ runner: Match 2 ──▶ journal file, jobs
 //!                  └─────────────── told ◀────────────┴──┘
@@ -10,7 +10,7 @@
 //!
 //! It only moves what the state machines give and take. Every channel is bounded, and who finds one full drops
 //! what it holds, as a network would: no match ever waits for another one, nor for the socket. A match that
-//! panics or hangs ends alone (`host/isolation.rs`).
+//! panics or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it hands on any packet that follows
 //! them.
@@ -25,6 +25,7 @@ mod config;
 mod drain;
 mod embed;
 mod handle;
+mod hands;
 mod incidents;
 mod io;
 mod isolation;
@@ -33,6 +34,7 @@ mod journal_care;
 mod journal_file;
 mod journal_folder;
 mod knock;
+mod line;
 mod load;
 mod matches;
 mod metrics;
@@ -47,6 +49,7 @@ mod runner;
 mod serials;
 mod signal;
 mod taker;
+mod workers;
 
 pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;

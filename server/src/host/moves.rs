@@ -1,4 +1,4 @@
-//! What passes between the admin port, which hands matches over, and the thread of a match that goes.
+//! What passes between the admin port, which hands matches over, and a match that goes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the admin port asks of a match, and what the match answers: carried out by its own thread, between two steps.
+//! What the admin port asks of a match, and what the match answers: carried out between two of its steps.
 
 use serde::Serialize;
 use tokio::sync::oneshot;

@@ -1,4 +1,4 @@
-//! Signs of life: of the I/O loop, and of each match's thread. Whoever shows them never waits for whoever looks.
+//! Signs of life: of the I/O loop, and of each match. Whoever shows them never waits for whoever looks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Beat {
     }
 }
 
-/// What a match's thread shows to its watch.
+/// What a match shows to its watch.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     beats: AtomicU64,

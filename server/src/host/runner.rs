@@ -1,6 +1,6 @@
-//! One match on its thread: time, packets and answers go in, outputs are carried out in their order.
+//! One match, round by round: time, packets and answers go in, outputs are carried out in their order.
 //!
-//! The journal is written by this thread itself, with plain blocking writes: a few hundred bytes into the page
+//! The journal is written by the worker itself, with plain blocking writes: a few hundred bytes into the page
 //! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
 //! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
 //! it if it must: one wait a round, however many turns it had.
@@ -10,7 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use crossbeam_channel::unbounded;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::watch;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
@@ -19,10 +20,12 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_udp::{SerialOf, TicketClaims};
 
 use super::clock::{HostClock, unix_now};
+use super::hands::Hands;
 use super::incidents::IncidentFiles;
 use super::io::{FromIo, RESERVED, ToIo};
 use super::jobs::Jobs;
 use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
+use super::line::Ear;
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
@@ -30,6 +33,7 @@ use super::packets::Packets;
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
+use super::workers::{Next, Play};
 use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
@@ -70,7 +74,7 @@ pub(super) enum Ending {
 /// What connects a match to the rest of its host.
 pub(super) struct Ends<S: Simulation> {
     pub(super) clock: HostClock,
-    pub(super) heard: Receiver<FromIo>,
+    pub(super) heard: Ear,
     pub(super) errands: Receiver<Errand<S>>,
     pub(super) told: Sender<ToIo>,
     pub(super) closing: watch::Receiver<Option<Ending>>,
@@ -80,6 +84,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) wishes: Receiver<Order>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
+    pub(super) hands: Hands,
 }
 
 impl<S: Simulation> Ends<S> {
@@ -102,6 +107,9 @@ impl<S: Simulation> Ends<S> {
 pub(super) struct Runner<S: Simulation> {
     id: u64,
     game: Match<S>,
+    has_begun: bool,
+    /// Why it ends, unless the match itself says so.
+    reason: CloseCode,
     journal: Option<Journal>,
     tickets: RejoinTickets,
     /// Where safe serials are written down beside the journal.
@@ -110,7 +118,10 @@ pub(super) struct Runner<S: Simulation> {
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
     /// Folds of the journal that were asked for: one at a time.
-    folds: (Sender<Fold>, Receiver<Fold>),
+    folds: (
+        crossbeam_channel::Sender<Fold>,
+        crossbeam_channel::Receiver<Fold>,
+    ),
     folding: bool,
     /// The match is to go to another process by then at the latest.
     moving: Option<(Duration, MoveOrder)>,
@@ -149,13 +160,15 @@ impl<S: Simulation> Runner<S> {
         Runner {
             id,
             game,
+            has_begun: false,
+            reason: CloseCode::MatchOver,
             journal,
             tickets,
             serials,
             files,
+            jobs: Jobs::new(ends.hands.clone()),
+            folds: unbounded(),
             ends,
-            jobs: Jobs::new(),
-            folds: channel(1),
             folding: false,
             moving: None,
             home: Vec::new(),
@@ -172,18 +185,31 @@ impl<S: Simulation> Runner<S> {
     /// What came meanwhile is heard in every round: a match whose ticks are late must not become deaf. Whether there may
     /// be more.
     fn hear_all(&mut self) -> bool {
-        let mut heard = 0;
-        while heard < BATCH
-            && let Ok(next) = self.ends.heard.try_recv()
-        {
-            self.hear(next);
-            heard += 1;
+        while let Ok(asked) = self.ends.moves.try_recv() {
+            self.hear_of_move(asked);
+        }
+        while let Ok(order) = self.ends.wishes.try_recv() {
+            self.obey(order);
+        }
+        while let Some((job, outcome)) = self.jobs.finished() {
+            self.take(job, outcome);
+        }
+        if let Ok((peer, tick, folded)) = self.folds.1.try_recv() {
+            self.folding = false;
+            self.game.hand_evidence(peer, tick, folded);
         }
         for _ in 0..ERRANDS_MAX {
             let Ok(errand) = self.ends.errands.try_recv() else {
                 break;
             };
             errand(&mut self.game);
+        }
+        let mut heard = 0;
+        while heard < BATCH
+            && let Some(next) = self.ends.heard.next()
+        {
+            self.hear(next);
+            heard += 1;
         }
         heard == BATCH
     }
@@ -194,80 +220,47 @@ impl<S: Simulation> Runner<S> {
         self.ends.pulse.is_condemned()
     }
 
-    /// Runs the match to its end, and says why it ended; `None`: it is abandoned, and nobody hears of it.
-    pub(super) async fn run(mut self) -> Option<CloseCode> {
-        let mut reason = CloseCode::MatchOver;
-        // Whether more waits than a round hears.
-        let mut is_behind = false;
-        self.game.advance(self.ends.clock.now());
-        self.carry_out();
-        self.ends.counts.show(&self.game);
-        // A shutdown that came while the match was made is a change too.
-        self.ends.closing.mark_changed();
-        while !self.game.is_closed() {
-            // Packets are heard when a tick is due: they carry the time at which they came, and a thread that wakes for
-            // each of them costs more than all the rest. Only a match that waits for one is woken by it.
-            let listens = is_behind || self.game.waits();
-            let now = self.ends.clock.now();
-            let due = self.ends.clock.instant(self.game.next_due().min(now + NAP));
-            tokio::select! {
-                // Time first: whoever floods a match with packets shall not hold up its ticks.
-                biased;
-                () = tokio::time::sleep_until(due) => {}
-                Ok(()) = self.ends.closing.changed() => {}
-                Some(asked) = self.ends.moves.recv() => self.hear_of_move(asked),
-                Some(order) = self.ends.wishes.recv() => self.obey(order),
-                Some((job, outcome)) = self.jobs.finished() => self.take(job, outcome),
-                Some((peer, tick, folded)) = self.folds.1.recv() => {
-                    self.folding = false;
-                    self.game.hand_evidence(peer, tick, folded);
-                }
-                Some(errand) = self.ends.errands.recv() => errand(&mut self.game),
-                Some(heard) = self.ends.heard.recv(), if listens => self.hear(heard),
-            }
-            if self.is_condemned() {
-                return Some(CloseCode::Fault);
-            }
-            is_behind = self.hear_all();
-            let now = self.ends.clock.now();
-            let asked = *self.ends.closing.borrow();
-            match asked {
-                None => {}
-                Some(Ending::Told(code)) => {
-                    reason = self.words_of(code);
-                    let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
-                    if self.game.is_between_turns() || now >= by {
-                        self.close(code);
-                    }
-                }
-                Some(Ending::Abandoned) => return None,
-            }
-            if now >= self.game.next_due() {
-                let lateness = now.saturating_sub(self.game.next_due());
-                self.ends.pulse.note_lateness(lateness);
-                self.ends.counts.lateness.note(lateness);
-                let turns = self.game.stats().turns;
-                self.game.advance(now);
-                self.has_sealed = (self.game.stats().turns > turns).then_some(now);
-                self.tell_reports(now);
-                self.give_up_jobs(now);
-            }
-            if self.is_condemned() {
-                return Some(CloseCode::Fault);
-            }
-            if let Some((_, order)) = &self.moving
-                && order.done.is_closed()
-            {
-                self.call_off("whoever asked for it is gone");
-            }
-            let moves = self.moving.as_ref();
-            if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
-                self.move_away();
-            }
-            self.carry_out();
-            self.ends.pulse.beat(&self.game);
-            self.ends.counts.show(&self.game);
+    /// Moves the match on if it is due.
+    fn go_on(&mut self) {
+        let now = self.ends.clock.now();
+        if !self.has_begun {
+            self.has_begun = true;
+            self.game.advance(now);
+        } else if now >= self.game.next_due() {
+            let lateness = now.saturating_sub(self.game.next_due());
+            self.ends.pulse.note_lateness(lateness);
+            self.ends.counts.lateness.note(lateness);
+            let turns = self.game.stats().turns;
+            self.game.advance(now);
+            self.has_sealed = (self.game.stats().turns > turns).then_some(now);
+            self.tell_reports(now);
+            self.give_up_jobs(now);
         }
+    }
+
+    /// Ends the match in order if its host ends.
+    fn heed_ending(&mut self, code: CloseCode) {
+        let now = self.ends.clock.now();
+        self.reason = self.words_of(code);
+        let by = *self.stop_by.get_or_insert(now + SEAL_PATIENCE);
+        if self.game.is_between_turns() || now >= by {
+            self.close(code);
+        }
+    }
+
+    /// When the next round is due.
+    fn next_round(&self, is_behind: bool) -> Duration {
+        // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
+        // more than all the rest. Only a match that waits for one is woken by it.
+        let has_more = self.ends.heard.listen(self.game.waits());
+        if is_behind || has_more {
+            return Duration::ZERO;
+        }
+        self.game.next_due().min(self.ends.clock.now() + NAP)
+    }
+
+    /// The match is over: lets go of its journal, and says why it ended.
+    fn finish(&mut self) -> CloseCode {
         self.ends.counts.show(&self.game);
         let stopped = unix_now();
         self.write_incidents();
@@ -288,7 +281,21 @@ impl<S: Simulation> Runner<S> {
             let _ = order.done.send(moved.ok_or("it ended meanwhile"));
         }
         tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
-        Some(self.game.closed().unwrap_or(reason))
+        self.game.closed().unwrap_or(self.reason)
+    }
+
+    /// Goes to another process if it is to, and its clients know.
+    fn move_on(&mut self) {
+        if let Some((_, order)) = &self.moving
+            && order.done.is_closed()
+        {
+            self.call_off("whoever asked for it is gone");
+        }
+        let moves = self.moving.as_ref();
+        let now = self.ends.clock.now();
+        if moves.is_some_and(|(by, _)| now >= *by || self.game.is_all_heard()) {
+            self.move_away();
+        }
     }
 
     /// Ends the match: its journal first, so that what its clients are told of that is true.
@@ -521,14 +528,18 @@ impl<S: Simulation> Runner<S> {
         let path = journal.path().to_owned();
         let (rules, hello) = self.game.origin();
         let done = self.folds.0.clone();
-        tokio::task::spawn_blocking(move || {
+        let started = self.ends.hands.run(move || {
             let fold = AssertUnwindSafe(|| {
                 let bytes = std::fs::read(&path).map_err(|_| ReplayError::NoWorld)?;
                 Folded::of::<S>(&bytes, &rules, &hello, tick)
             });
             let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
-            let _ = done.blocking_send((peer, tick, folded));
+            let _ = done.send((peer, tick, folded));
         });
+        if let Err(error) = started {
+            tracing::error!(id = self.id, %error, "no thread to look for the cause of a desync");
+            self.folding = false;
+        }
     }
 
     /// A session gets a ticket to return with.
@@ -554,6 +565,38 @@ impl<S: Simulation> Runner<S> {
         if let Some(report) = self.game.unlogged().0.log() {
             self.reported = Some(now);
             tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+        }
+    }
+}
+
+impl<S: Simulation> Play for Runner<S> {
+    fn round(&mut self) -> Next {
+        const CONDEMNED: Next = Next::Over(Some(CloseCode::Fault));
+        if self.is_condemned() {
+            return CONDEMNED;
+        }
+        let is_behind = self.hear_all();
+        let ending = *self.ends.closing.borrow();
+        match ending {
+            None => {}
+            Some(Ending::Told(code)) => self.heed_ending(code),
+            Some(Ending::Abandoned) => return Next::Over(None),
+        }
+        self.go_on();
+        // Each of these may have taken an author's code long.
+        if self.is_condemned() {
+            return CONDEMNED;
+        }
+        self.move_on();
+        self.carry_out();
+        self.ends.pulse.beat(&self.game);
+        self.ends.counts.show(&self.game);
+        if self.is_condemned() {
+            CONDEMNED
+        } else if self.game.is_closed() {
+            Next::Over(Some(self.finish()))
+        } else {
+            Next::At(self.next_round(is_behind))
         }
     }
 }

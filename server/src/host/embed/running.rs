@@ -20,7 +20,7 @@ const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// Whether a server is done is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Dropped, a server waits at most so long for its threads.
+/// Dropped, a server waits at most so long for its match.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 /// Whether they have ended is looked at so often.
 const DROP_LOOK: Duration = Duration::from_millis(1);
@@ -203,8 +203,10 @@ impl<S: Simulation> Running<S> {
 
 impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
-        let threads = self.host.take().map(|host| host.abandon());
-        wait_for(&threads.unwrap_or_default());
+        if let Some(host) = self.host.take() {
+            host.abandon();
+            wait_for(&host);
+        }
         let Some(runtime) = self.runtime.take() else {
             return;
         };
@@ -217,11 +219,11 @@ impl<S: Simulation> Drop for Running<S> {
     }
 }
 
-/// Waits a while for threads of matches. One that is in an author's code may never end.
-fn wait_for(threads: &[std::thread::JoinHandle<()>]) {
+/// Waits a while for the matches to end. One that is in an author's code may never do so.
+fn wait_for(host: &Host) {
     let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
     for _ in 0..looks {
-        if threads.iter().all(std::thread::JoinHandle::is_finished) {
+        if host.is_empty() {
             return;
         }
         std::thread::sleep(DROP_LOOK);

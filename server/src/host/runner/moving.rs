@@ -1,4 +1,4 @@
-//! A match on its way to another process, as its own thread sees that: see `host/drain.rs`.
+//! A match on its way to another process, as the match sees that: see `host/drain.rs`.
 //!
 //! ```text
 //!  can? ──▶ go: tickets that lead there ──▶ heard by all, or 5 s ──▶ the journal's end ──▶ "moved", over

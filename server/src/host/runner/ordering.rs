@@ -1,4 +1,4 @@
-//! What an operator wants of a match, carried out by its own thread.
+//! What an operator wants of a match, carried out between two of its steps.
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SERIAL_END;
