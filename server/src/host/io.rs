@@ -31,7 +31,7 @@ use twinstep_udp::{
 use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::knock::{Knock, OwnKnocks};
-use super::line::Line;
+use super::line::{FromIo, Line};
 use super::load::{BEAT, Load, MOMENT};
 use super::metrics::{IoCounts, Traffic};
 use super::packets::Packets;
@@ -48,18 +48,6 @@ const GOODBYE: Duration = Duration::from_secs(1);
 const BATCH: usize = 256;
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
-
-/// What a match hears of.
-pub(super) enum FromIo {
-    /// A ticket for this match was good.
-    Connected(PeerId, TicketClaims),
-    /// A packet, and when it came.
-    Packet(Duration, PeerId, Vec<u8>),
-    /// The transport of a session ended.
-    Gone(PeerId),
-    /// This identity is to go, for this reason; a match where it was says so.
-    PutOut(String, CloseCode, Sender<u64>),
-}
 
 /// What the I/O task is told.
 pub(super) enum ToIo {

@@ -4,16 +4,31 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_udp::TicketClaims;
 
-use super::io::FromIo;
 use super::workers::{SlotId, Workers};
+use crate::peer::PeerId;
 
 /// Packets and news that may wait for one match.
 const HEARD_MAX: usize = 4_096;
 /// The part of it that packets leave free for what must not be lost.
 const RESERVED: usize = 2_048;
+
+/// What a match hears of.
+pub(super) enum FromIo {
+    /// A ticket for this match was good.
+    Connected(PeerId, TicketClaims),
+    /// A packet, and when it came.
+    Packet(Duration, PeerId, Vec<u8>),
+    /// The transport of a session ended.
+    Gone(PeerId),
+    /// This identity is to go, for this reason; a match where it was says so.
+    PutOut(String, CloseCode, tokio::sync::mpsc::Sender<u64>),
+}
 
 /// The end of the task that owns the socket.
 pub(super) struct Line {
@@ -81,11 +96,8 @@ impl Ear {
 
 #[cfg(test)]
 mod tests {
-    use twinstep_core::packet::hello::CloseCode;
-
     use super::*;
     use crate::host::clock::HostClock;
-    use crate::peer::PeerId;
 
     #[test]
     fn packets_leave_room_for_what_must_not_be_lost() {
