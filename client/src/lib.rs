@@ -13,6 +13,7 @@
 //! | [`hooks`] | what a game may tell its client: guesses and speculation |
 //! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
 //! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
+//! | [`entities`] | what appears, moves and vanishes in an engine |
 //! | [`company`] | who else is there: names and links |
 //! | [`stats`] | what was guessed wrong, simulated again, waited for |
 #![cfg_attr(
@@ -34,6 +35,7 @@ pub mod client;
 pub mod company;
 mod contact;
 pub mod cues;
+pub mod entities;
 pub mod hooks;
 mod inbox;
 mod lockstep;

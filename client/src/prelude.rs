@@ -5,6 +5,7 @@
 #[cfg(feature = "udp")]
 pub use crate::client::{Client, ClientStartError, Ended};
 pub use crate::cues::{CueEvent, CueId, CueKind};
+pub use crate::entities::{EntityMap, Spawner};
 pub use crate::hooks::{Guess, OwnerResolver, Speculate};
 pub use crate::picture::{Hidden, Poses, Show, Smoothing};
 pub use crate::session::{Closed, CommandError, Event, Progress, Session, SessionConfig};

@@ -33,30 +33,42 @@
 //!
 //! | engine | where |
 //! |---|---|
-//! | Bevy | `twinstep_client::Client` is `Send + Sync`: a resource. Call `advance` in one system in `Update`, not in `FixedUpdate`: it has its own ticks. Spawn, move and despawn sprites by the names that `shown` gives, with a map from name to `Entity`. Do not put the simulation into ECS components: its order of iteration is not part of the state |
+//! | Bevy | `twinstep_client::Client` is `Send + Sync`: a resource. Call `advance` in one system in `Update`, not in `FixedUpdate`: it has its own ticks. Spawn, move and despawn sprites by an `EntityMap` (below) whose spawner holds `Commands`. Do not put the simulation into ECS components: its order of iteration is not part of the state |
 //! | macroquad, miniquad, winit loops | call it in the loop; `powderkeg-view` is an example |
 //! | Godot, Unreal, Unity by FFI | wrap `Client` behind six C functions; its `advance_at` takes the engine's own clock |
 //! | no engine, a terminal | `demo/examples/skirmish` |
 //!
+//! [`EntityMap`](twinstep_client::entities::EntityMap) tells your engine what appears, moves and vanishes, also where a rebuild
+//! takes back what was predicted:
+//!
 //! ```
-//! # use std::collections::BTreeMap;
-//! # type Entity = u32;
-//! # fn spawn(_: [f32; 2]) -> Entity { 0 }
-//! # fn place(_: Entity, _: [f32; 2]) {}
-//! # fn despawn(_: Entity) {}
-//! /// What an engine does in each frame with the names and poses of `shown`: appear, move, vanish.
-//! fn sync<K: Ord + Copy>(sprites: &mut BTreeMap<K, Entity>, shown: impl Iterator<Item = (K, [f32; 2])>) {
-//!     let mut now = BTreeMap::new();
-//!     for (name, at) in shown {
-//!         let entity = sprites.remove(&name).unwrap_or_else(|| spawn(at));
-//!         place(entity, at);
-//!         now.insert(name, entity);
-//!     }
-//!     std::mem::replace(sprites, now).into_values().for_each(despawn);
+//! use twinstep_client::prelude::*;
+//! # #[derive(Clone, Copy, PartialEq, Debug)]
+//! # struct Entity(usize);
+//! # #[derive(Default)]
+//! # struct Commands(Vec<Option<[f32; 2]>>);
+//! # impl Commands {
+//! #     fn spawn(&mut self, at: [f32; 2]) -> Entity { self.0.push(Some(at)); Entity(self.0.len() - 1) }
+//! #     fn set(&mut self, entity: Entity, at: [f32; 2]) { self.0[entity.0] = Some(at) }
+//! #     fn despawn(&mut self, entity: Entity) { self.0[entity.0] = None }
+//! # }
+//!
+//! struct Sprites<'a>(&'a mut Commands);
+//!
+//! impl Spawner<u8, [f32; 2]> for Sprites<'_> {
+//!     type Entity = Entity;
+//!     fn spawn(&mut self, _: u8, at: [f32; 2]) -> Entity { self.0.spawn(at) }
+//!     fn place(&mut self, _: u8, entity: &mut Entity, at: [f32; 2]) { self.0.set(*entity, at) }
+//!     fn despawn(&mut self, _: u8, entity: Entity) { self.0.despawn(entity) }
 //! }
-//! # let mut sprites = BTreeMap::new();
-//! # sync(&mut sprites, [(1_u8, [0.0, 0.0])].into_iter());
-//! # assert_eq!(sprites.len(), 1);
+//!
+//! # let mut commands = Commands::default();
+//! # let (mut map, shown) = (EntityMap::default(), [(1, [0.0, 0.0])]);
+//! // In each frame, with `client.session.shown()`:
+//! map.show(shown, &mut Sprites(&mut commands));
+//! # assert_eq!(map.get(1), Some(&Entity(0)));
+//! # map.show([], &mut Sprites(&mut commands));
+//! # assert_eq!(commands.0, [None]);
 //! ```
 //!
 //! Next: [playing alone](super::alone).
