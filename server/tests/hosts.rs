@@ -2,6 +2,7 @@
 
 mod acting;
 mod asking;
+mod demand;
 mod drain;
 mod ends;
 mod handover;

@@ -14,7 +14,8 @@
 //!
 //! Tell your orchestrator to restart a server for `/livez` alone. A server that is not ready is busy, not broken: send
 //! newcomers elsewhere and leave it running. A match whose seats are all taken is full, and so is a server of full
-//! matches. A server without a match is ready for one.
+//! matches. A server without a match is ready for one. One that [makes matches on demand](#many-matches) is ready while it may
+//! make another one.
 //!
 //! What names people or changes something needs the token: the last line of the server's
 //! [token file](crate::host::Server::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
@@ -58,9 +59,34 @@
 //! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
-//!   it is not taken up again. `powderkeg serve` has one match, and ends with it.
+//!   it is not taken up again. `powderkeg serve` without `--matches` has one match, and ends with it.
 //!
 //! There is no message to all players: the protocol has none.
+//!
+//! # Many matches
+//!
+//! A server makes its matches [on demand](crate::host::OnDemand) (`powderkeg serve --matches 100`): a ticket names its match, and
+//! the first good ticket of a player for it makes it. So whoever makes tickets decides who plays with whom, and tells the server
+//! nothing. A ticket that is forged, out of date, revoked or of somebody banned makes nothing, and neither does that of somebody
+//! who only watches. Which ids there are says the closure that the game's author gave.
+//!
+//! There are at most [`at_once`](crate::host::OnDemand::at_once) matches, and at most
+//! [`per_second`](crate::host::OnDemand::per_second) are made in a second. Whoever comes beyond that is told
+//! [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull): come back in so many seconds, or with a ticket for another
+//! server. Its ticket stays good. Players of matches that run are not concerned.
+//!
+//! A match that nobody is in ends after [`deserted_after`](crate::host::OnDemand::deserted_after). A player who was cut off has its
+//! seat for a minute more, and the match with it. Then its memory, its open journal and its line in `GET /matches` go, and its id
+//! is free: the next ticket for it makes a new match.
+//!
+//! With a [folder](crate::host::OnDemand::journals), match 7 writes `match-7.journal`. When it is over that becomes
+//! `match-7.1.journal`, or the next number that is free. While it has no number it can go on: after a crash, a `kill -9` or a
+//! restart in order, the first ticket for match 7 takes it up there, and nothing needs to be done at the start. What went on
+//! could not be found by its id if it had another name while it is played, so only the number says that a match is over. A
+//! journal that is damaged refuses its match alone: the log says so, and `powderkeg journal repair` mends it.
+//!
+//! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
+//! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
 //!
 //! # Metrics
 //!
@@ -73,6 +99,7 @@
 //! | `twinstep_build_info` | always 1; labels `version`, `wire`, `game` |
 //! | `twinstep_ready` | 1 while `/readyz` answers 200 |
 //! | `twinstep_matches` | matches that run |
+//! | `twinstep_matches_max` | how many there may be at once, where they are [made on demand](#many-matches); else 0 |
 //! | `twinstep_players` | players in a match, also while they are away for a moment |
 //! | `twinstep_spectators` | sessions that watch |
 //! | `twinstep_seats_free` | seats that newcomers could take |
@@ -95,6 +122,9 @@
 //! | `twinstep_journal_bytes_total` | bytes handed to journals |
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
+//! | `twinstep_matches_made_total` | matches made for a ticket, or taken up again for one |
+//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
+//! | `twinstep_matches_ended_total` | by `how`: `deserted`, `over`, `kept` (it can go on), `fault` |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
 //! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |
 //! | `twinstep_incidents_total` | by `kind`: what was written down as an [`Incident`](crate::Incident) |

@@ -22,6 +22,7 @@ use super::admin_port::AdminToken;
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::demand::{Demand, Making};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
 use super::io::{self, Around, FromIo, ToIo};
@@ -89,23 +90,31 @@ impl Drop for Taken<'_> {
 /// journal can be taken up again, and their threads end a moment later.
 pub struct Host {
     address: SocketAddr,
-    public: Vec<SocketAddr>,
-    key: TicketKey,
+    floor: Arc<Floor>,
+    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    io: JoinHandle<()>,
+    /// What makes matches on demand, if something does.
+    pub(super) maker: Mutex<Option<Making>>,
+}
+
+/// Where matches run: what a match that starts needs of its host.
+pub(super) struct Floor {
+    pub(super) public: Vec<SocketAddr>,
+    pub(super) key: TicketKey,
     game: String,
     incidents: Option<PathBuf>,
     back_after: Duration,
-    clock: HostClock,
+    pub(super) clock: HostClock,
     pub(super) serials: SerialKeeper,
-    told: mpsc::Sender<ToIo>,
+    pub(super) told: mpsc::Sender<ToIo>,
     closing: watch::Sender<Option<Ending>>,
     matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
     /// The matches as the admin port sees them.
-    register: Register,
-    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    pub(super) register: Register,
     /// What all matches have counted.
     ledger: Ledger,
-    drains: Drains,
-    io: JoinHandle<()>,
+    pub(super) drains: Drains,
+    pub(super) demand: Demand,
 }
 
 impl Host {
@@ -161,7 +170,7 @@ impl Host {
         let own_knocks = OwnKnocks::default();
         let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
-        let drains = Drains::default();
+        let (drains, demand) = (Drains::default(), Demand::default());
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -179,6 +188,8 @@ impl Host {
                     drains: drains.clone(),
                     bans: bans.clone(),
                     told: told.clone(),
+                    demand: demand.clone(),
+                    serials: serials.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -193,11 +204,11 @@ impl Host {
             own_knocks,
             counts,
             bans,
+            demand: demand.clone(),
         };
         let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
-        Ok(Host {
-            address,
+        let floor = Floor {
             public,
             key: config.keys[0].clone(),
             game: config.game,
@@ -209,10 +220,16 @@ impl Host {
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register,
-            admin,
             ledger,
             drains,
+            demand,
+        };
+        Ok(Host {
+            address,
+            floor: Arc::new(floor),
+            admin,
             io: tokio::spawn(io),
+            maker: Mutex::default(),
         })
     }
 
@@ -231,7 +248,11 @@ impl Host {
     /// What tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[SocketAddr] {
-        &self.public
+        &self.floor.public
+    }
+
+    pub(super) fn floor(&self) -> &Arc<Floor> {
+        &self.floor
     }
 
     /// Starts a match on a thread of its own; tickets that name `id` lead to it. `journal` is a new one, or the
@@ -240,6 +261,62 @@ impl Host {
     /// # Errors
     /// The id runs here already, the journal cannot be begun, or the host was shut down.
     pub async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        self.floor.add_match(id, game, journal).await
+    }
+
+    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
+    /// Takes at most 4 s.
+    ///
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
+    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
+    pub async fn shutdown(mut self, code: CloseCode) {
+        self.floor.drains.begin();
+        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        let _ = self.floor.told.send(ToIo::Shut).await;
+        self.floor.closing.send_replace(Some(Ending::Told(code)));
+        let matches = self.floor.with_matches(std::mem::take);
+        let all_end = async {
+            for hosted in matches.into_values() {
+                if let Hosted::Runs { watching, .. } = hosted {
+                    let _ = watching.await;
+                }
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
+            .await
+            .is_err()
+        {
+            tracing::error!("a match did not end in time");
+        }
+        self.floor.serials.write().await;
+        let _ = self.floor.told.send(ToIo::Drain(code)).await;
+        // What is left of it ends when this is dropped.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        tracing::info!(reason = %code, "shut down");
+    }
+
+    /// Ends all matches as if the process had been killed; the threads that are to end.
+    pub(super) fn abandon(&self) -> Vec<std::thread::JoinHandle<()>> {
+        self.floor.closing.send_replace(Some(Ending::Abandoned));
+        self.floor
+            .with_matches(std::mem::take)
+            .into_values()
+            .filter_map(|hosted| match hosted {
+                Hosted::Runs { thread, .. } => Some(thread),
+                Hosted::Starting => None,
+            })
+            .collect()
+    }
+}
+
+impl Floor {
+    /// See [`Host::add_match`].
+    pub(super) async fn add_match<S: Simulation>(
         &self,
         id: u64,
         mut game: Match<S>,
@@ -351,35 +428,17 @@ impl Host {
         }
     }
 
-    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s.
-    ///
-    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
-    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
-    pub async fn shutdown(mut self, code: CloseCode) {
-        self.drains.begin();
-        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
-        let _ = self.told.send(ToIo::Shut).await;
-        self.closing.send_replace(Some(Ending::Told(code)));
-        let matches = self.with_matches(std::mem::take);
-        let all_end = async {
-            for hosted in matches.into_values() {
-                if let Hosted::Runs { watching, .. } = hosted {
-                    let _ = watching.await;
-                }
-            }
-        };
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
-            .await
-            .is_err()
-        {
-            tracing::error!("a match did not end in time");
+    /// Lets go of what is kept of a match that is over, when its task has ended.
+    pub(super) async fn forget(&self, id: u64) {
+        let watching = self.with_matches(|matches| matches.remove(&id));
+        if let Some(Hosted::Runs { watching, .. }) = watching {
+            let _ = watching.await;
         }
-        self.serials.write().await;
-        let _ = self.told.send(ToIo::Drain(code)).await;
-        // What is left of it ends when this is dropped.
-        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
-        tracing::info!(reason = %code, "shut down");
+        let mut register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.remove(&id);
     }
 
     fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
@@ -393,18 +452,6 @@ impl Host {
                 })
             }
         })
-    }
-
-    /// Ends all matches as if the process had been killed; the threads that are to end.
-    pub(super) fn abandon(&self) -> Vec<std::thread::JoinHandle<()>> {
-        self.closing.send_replace(Some(Ending::Abandoned));
-        self.with_matches(std::mem::take)
-            .into_values()
-            .filter_map(|hosted| match hosted {
-                Hosted::Runs { thread, .. } => Some(thread),
-                Hosted::Starting => None,
-            })
-            .collect()
     }
 
     fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {

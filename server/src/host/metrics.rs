@@ -21,6 +21,7 @@ use histogram::Spread;
 pub(super) use ledger::{Entry, Ledger};
 use text::Page;
 
+use super::demand::{Demand, MatchEnd, NotMade};
 use crate::incident::Trouble;
 use crate::tally::{JoinResult, KickReason};
 
@@ -31,6 +32,7 @@ pub(super) struct About<'a> {
     pub(super) game: &'a str,
     pub(super) is_ready: bool,
     pub(super) sessions_max: usize,
+    pub(super) demand: &'a Demand,
 }
 
 /// All metrics, as text.
@@ -43,6 +45,7 @@ pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String 
     page.labelled(&names::BUILD_INFO, &build, 1);
     page.one(&names::READY, u8::from(about.is_ready));
     page.one(&names::MATCHES, gauges.matches);
+    page.one(&names::MATCHES_MAX, about.demand.at_once());
     page.one(&names::PLAYERS, gauges.players);
     page.one(&names::SPECTATORS, gauges.spectators);
     page.one(&names::SEATS_FREE, gauges.seats_free);
@@ -61,6 +64,12 @@ pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String 
     page.one(&names::JOURNAL_BYTES, sum.journal_bytes);
     page.one(&names::JOURNAL_WRITES, sum.journal_writes);
     page.one(&names::JOURNAL_ERRORS, sum.journal_errors);
+    let demand = about.demand.counts();
+    page.one(&names::MADE, demand.made());
+    let not_made = NotMade::NAMES.into_iter().zip(demand.not_made());
+    page.by(&names::NOT_MADE, "reason", not_made);
+    let ended = MatchEnd::NAMES.into_iter().zip(demand.ended());
+    page.by(&names::ENDED, "how", ended);
     let joins = JoinResult::NAMES.into_iter().zip(sum.joins);
     page.by(&names::JOINS, "result", joins);
     let kicks = KickReason::NAMES.into_iter().zip(sum.kicks);

@@ -9,12 +9,14 @@ use tokio::sync::mpsc;
 
 use super::bans::Bans;
 use super::clock::HostClock;
+use super::demand::Demand;
 use super::io::ToIo;
 use super::knock::OwnKnocks;
 use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
 use super::orders::Order;
 use super::pulse::{Beat, Pulse};
+use super::serials::SerialKeeper;
 use super::taker::Taker;
 
 /// What the admin port knows of a match.
@@ -49,6 +51,8 @@ pub(super) struct Admin {
     pub(super) bans: Bans,
     /// The I/O task.
     pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) demand: Demand,
+    pub(super) serials: SerialKeeper,
 }
 
 /// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
@@ -64,7 +68,7 @@ impl Drains {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 }
@@ -80,6 +84,8 @@ pub(super) enum Unready {
     Connections(u64),
     #[error("full: no seat is free in {0} matches")]
     Seats(u64),
+    #[error("full: {0} matches, and more are not made")]
+    Matches(usize),
 }
 
 impl Admin {
@@ -94,6 +100,10 @@ impl Admin {
         let sessions = self.io.sessions();
         if sessions >= self.sessions_max as u64 {
             return Some(Unready::Connections(sessions));
+        }
+        if self.demand.is_on() {
+            let is_full = !self.demand.has_room();
+            return is_full.then(|| Unready::Matches(self.demand.at_once()));
         }
         match self.ledger.gauges() {
             Gauges {
@@ -133,6 +143,8 @@ mod tests {
             drains: Drains::default(),
             bans: Bans::default(),
             told: mpsc::channel(1).0,
+            demand: Demand::default(),
+            serials: SerialKeeper::default(),
         }
     }
 

@@ -95,7 +95,7 @@ impl<S: Simulation> Running<S> {
         TicketIssuer {
             key: self.key.clone(),
             servers: self.host().public_addresses().to_vec(),
-            serials: self.host().serials.clone(),
+            serials: self.host().floor().serials.clone(),
             game: self.game.clone(),
             runtime: self.runtime().handle().clone(),
         }
@@ -203,17 +203,22 @@ impl<S: Simulation> Running<S> {
 
 impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
-        let threads = self.host.take().map(|host| host.abandon());
-        wait_for(&threads.unwrap_or_default());
-        let Some(runtime) = self.runtime.take() else {
-            return;
-        };
-        // Where a runtime of the caller's runs, nothing may wait.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            runtime.shutdown_background();
-        } else {
-            runtime.shutdown_timeout(DROP_PATIENCE);
-        }
+        let_go(self.host.take(), self.runtime.take());
+    }
+}
+
+/// Ends a server as if its process had been killed.
+pub(super) fn let_go(host: Option<Host>, runtime: Option<Runtime>) {
+    let threads = host.map(|host| host.abandon());
+    wait_for(&threads.unwrap_or_default());
+    let Some(runtime) = runtime else {
+        return;
+    };
+    // Where a runtime of the caller's runs, nothing may wait.
+    if tokio::runtime::Handle::try_current().is_ok() {
+        runtime.shutdown_background();
+    } else {
+        runtime.shutdown_timeout(DROP_PATIENCE);
     }
 }
 

@@ -57,6 +57,22 @@ pub(super) const READY: Family = gauge(
     "1 while newcomers find a place here, as /readyz says; else 0.",
 );
 pub(super) const MATCHES: Family = gauge("twinstep_matches", "Matches that run.");
+pub(super) const MATCHES_MAX: Family = gauge(
+    "twinstep_matches_max",
+    "How many matches there may be at once where they are made on demand; else 0.",
+);
+pub(super) const MADE: Family = counter(
+    "twinstep_matches_made_total",
+    "Matches that were made for a ticket, or taken up again for one.",
+);
+pub(super) const NOT_MADE: Family = counter(
+    "twinstep_matches_not_made_total",
+    "Tickets for which no match was made, by the reason.",
+);
+pub(super) const ENDED: Family = counter(
+    "twinstep_matches_ended_total",
+    "Matches made for a ticket that have ended, by how.",
+);
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
     "Players who are in a match, with or without a connection.",
@@ -174,10 +190,11 @@ pub(super) const DROPPED: Family = counter(
 
 /// All of them, in the order in which they are told.
 #[cfg(test)]
-pub(super) const ALL: [&Family; 35] = [
+pub(super) const ALL: [&Family; 39] = [
     &BUILD_INFO,
     &READY,
     &MATCHES,
+    &MATCHES_MAX,
     &PLAYERS,
     &SPECTATORS,
     &SEATS_FREE,
@@ -200,6 +217,9 @@ pub(super) const ALL: [&Family; 35] = [
     &JOURNAL_BYTES,
     &JOURNAL_WRITES,
     &JOURNAL_ERRORS,
+    &MADE,
+    &NOT_MADE,
+    &ENDED,
     &JOINS,
     &KICKS,
     &INCIDENTS,

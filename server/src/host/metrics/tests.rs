@@ -6,10 +6,12 @@ use super::*;
 
 /// A page of a server on which nothing happened.
 fn empty() -> String {
+    let demand = Demand::default();
     let about = About {
         game: "a game",
         is_ready: true,
         sessions_max: 64,
+        demand: &demand,
     };
     page(&about, &Ledger::default(), &IoCounts::default())
 }
