@@ -10,4 +10,5 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod strain;
 mod telling;

@@ -88,6 +88,28 @@
 //! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
 //! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
 //!
+//! # When there is too much to do
+//!
+//! Once a second a process looks at how it is, and says "full" before players feel it. Its limits are
+//! [`HostConfig::limits`](crate::host::HostConfig::limits):
+//!
+//! | what is measured | limit if nothing is said | what happens | until |
+//! |---|---|---|---|
+//! | lateness of ticks, as the 99th percentile of 5 s over all matches | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
+//! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
+//! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
+//!
+//! The steps, in an order that players feel last:
+//!
+//! 1. **Spectators**: who watches is let go, and nobody comes to watch.
+//! 2. **Announcements**: inputs are told with their frames only, so others are guessed a little worse.
+//! 3. **Newcomers**: who has no seat gets none, and no match is made. `/readyz` answers 503 from here on.
+//! 4. **Turns** are twice as long, up to 20 ticks: half the packets, and everybody hears of everything a little later.
+//!
+//! Whoever is refused or let go is told [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull), with the time after
+//! which another try is worth it. Who has a seat comes back at any time, also to a match that must be taken up from its journal
+//! for that.
+//!
 //! # Metrics
 //!
 //! No label names a player or a match. Counters belong to the process: they never go down while it lives, also when a match
@@ -105,6 +127,9 @@
 //! | `twinstep_seats_free` | seats that newcomers could take |
 //! | `twinstep_sessions` | connections, whatever their stage |
 //! | `twinstep_sessions_max` | how many there may be |
+//! | `twinstep_relief_steps` | what matches [do without](#when-there-is-too-much-to-do) because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns |
+//! | `twinstep_memory_bytes` | memory of this process (resident); 0 where it is not known |
+//! | `twinstep_journal_disk_free_bytes` | what is free on the fullest disk with a journal; 0 where it is not known |
 //! | `twinstep_tick_lateness_seconds` | by how much a match was late when it looked at what was due; a healthy machine: 1 to 2 ms, as its timer is no finer |
 //! | `twinstep_step_seconds` | one step of the game, with its digest |
 //! | `twinstep_seal_to_send_seconds` | from the seal of a turn until the socket had its last datagram: step, resolver, journal and queues are in it |
@@ -123,7 +148,7 @@
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
 //! | `twinstep_matches_made_total` | matches made for a ticket, or taken up again for one |
-//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
+//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
 //! | `twinstep_matches_ended_total` | by `how`: `deserted`, `over`, `kept` (it can go on), `fault` |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
 //! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |

@@ -35,6 +35,7 @@ use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
+use super::strain::Strain;
 use super::taker::Taker;
 use crate::game::Match;
 
@@ -93,6 +94,7 @@ pub struct Host {
     floor: Arc<Floor>,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
     io: JoinHandle<()>,
+    measuring: JoinHandle<()>,
     /// What makes matches on demand, if something does.
     pub(super) maker: Mutex<Option<Making>>,
 }
@@ -115,6 +117,7 @@ pub(super) struct Floor {
     ledger: Ledger,
     pub(super) drains: Drains,
     pub(super) demand: Demand,
+    pub(super) strain: Strain,
 }
 
 impl Host {
@@ -170,7 +173,7 @@ impl Host {
         let own_knocks = OwnKnocks::default();
         let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
-        let (drains, demand) = (Drains::default(), Demand::default());
+        let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
@@ -190,6 +193,7 @@ impl Host {
                     told: told.clone(),
                     demand: demand.clone(),
                     serials: serials.clone(),
+                    strain: strain.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -208,6 +212,7 @@ impl Host {
         };
         let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
+        let measuring = strain.clone().measure(config.limits, ledger.clone());
         let floor = Floor {
             public,
             key: config.keys[0].clone(),
@@ -223,12 +228,14 @@ impl Host {
             ledger,
             drains,
             demand,
+            strain,
         };
         Ok(Host {
             address,
             floor: Arc::new(floor),
             admin,
             io: tokio::spawn(io),
+            measuring: tokio::spawn(measuring),
             maker: Mutex::default(),
         })
     }
@@ -335,6 +342,9 @@ impl Floor {
                 .iter()
                 .map(|(name, watches, at)| (&**name, *watches, *at)),
         );
+        if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
+            self.strain.watch_folder(folder);
+        }
         let files = self.incident_files::<S>(id, journal.as_ref());
         let heard = self.open_line(id, serials_of(id, &game)).await?;
         let (send, errands) = mpsc::channel(ERRANDS_MAX);
@@ -360,6 +370,7 @@ impl Floor {
             moves,
             wishes,
             back_after: self.back_after,
+            strain: self.strain.clone(),
         };
         let tick = game.world().tick().0;
         let runner = Runner::new(
@@ -481,6 +492,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.abandon();
         self.io.abort();
+        self.measuring.abort();
         if let Some((_, admin)) = &self.admin {
             admin.abort();
         }

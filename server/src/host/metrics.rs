@@ -17,11 +17,12 @@ mod text;
 
 use counts::{DROPS, TOLD};
 pub(super) use counts::{Gauges, HostStopwatch, IoCounts, MatchCounts, Traffic};
-use histogram::Spread;
+pub(super) use histogram::Spread;
 pub(super) use ledger::{Entry, Ledger};
 use text::Page;
 
 use super::demand::{Demand, MatchEnd, NotMade};
+use super::strain::Strain;
 use crate::incident::Trouble;
 use crate::tally::{JoinResult, KickReason};
 
@@ -33,6 +34,7 @@ pub(super) struct About<'a> {
     pub(super) is_ready: bool,
     pub(super) sessions_max: usize,
     pub(super) demand: &'a Demand,
+    pub(super) strain: &'a Strain,
 }
 
 /// All metrics, as text.
@@ -51,6 +53,9 @@ pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String 
     page.one(&names::SEATS_FREE, gauges.seats_free);
     page.one(&names::SESSIONS, io.sessions());
     page.one(&names::SESSIONS_MAX, about.sessions_max);
+    page.one(&names::RELIEF, about.strain.steps());
+    page.one(&names::MEMORY, about.strain.memory_bytes());
+    page.one(&names::DISK_FREE, about.strain.disk_free_bytes());
     let mut sent = Spread::default();
     io.seal_to_send.add_to(&mut sent);
     page.spread(&names::TICK_LATENESS, &sum.lateness);

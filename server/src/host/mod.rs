@@ -48,6 +48,7 @@ mod routes;
 mod runner;
 mod serials;
 mod signal;
+mod strain;
 mod taker;
 
 pub use admin_client::{AdminAnswer, AdminClient};
@@ -63,4 +64,5 @@ pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use matches::Host;
 pub use signal::{StopSignal, stop_requested};
+pub use strain::Limits;
 pub use taker::{Drained, HandedOver, Kept, Taker, take_over};

@@ -17,6 +17,7 @@ use super::moves::Move;
 use super::orders::Order;
 use super::pulse::{Beat, Pulse};
 use super::serials::SerialKeeper;
+use super::strain::{Full, Strain};
 use super::taker::Taker;
 
 /// What the admin port knows of a match.
@@ -53,6 +54,7 @@ pub(super) struct Admin {
     pub(super) told: mpsc::Sender<ToIo>,
     pub(super) demand: Demand,
     pub(super) serials: SerialKeeper,
+    pub(super) strain: Strain,
 }
 
 /// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
@@ -86,6 +88,8 @@ pub(super) enum Unready {
     Seats(u64),
     #[error("full: {0} matches, and more are not made")]
     Matches(usize),
+    #[error(transparent)]
+    Strained(#[from] Full),
 }
 
 impl Admin {
@@ -100,6 +104,9 @@ impl Admin {
         let sessions = self.io.sessions();
         if sessions >= self.sessions_max as u64 {
             return Some(Unready::Connections(sessions));
+        }
+        if let Some(full) = self.strain.full() {
+            return Some(full.into());
         }
         if self.demand.is_on() {
             let is_full = !self.demand.has_room();
@@ -145,6 +152,7 @@ mod tests {
             told: mpsc::channel(1).0,
             demand: Demand::default(),
             serials: SerialKeeper::default(),
+            strain: Strain::default(),
         }
     }
 
@@ -158,6 +166,20 @@ mod tests {
         admin.drains.call_off();
         assert_eq!(admin.unready(), Some(Unready::Draining));
         admin.drains.call_off();
+        assert_eq!(admin.unready(), None);
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_server_that_is_strained_and_the_answer_says_by_what() {
+        let admin = admin(1);
+        admin.strain.pretend(2, false);
+        assert_eq!(admin.unready(), None, "players come before spectators");
+        admin.strain.pretend(3, false);
+        let late = admin.unready().unwrap().to_string();
+        assert!(late.starts_with("full: ticks are late"), "{late}");
+        admin.strain.pretend(0, true);
+        assert_eq!(admin.unready(), Some(Unready::Strained(Full::Disk(0))));
+        admin.strain.pretend(0, false);
         assert_eq!(admin.unready(), None);
     }
 

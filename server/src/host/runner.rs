@@ -30,6 +30,7 @@ use super::packets::Packets;
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
+use super::strain::Strain;
 use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::{JobId, Output};
@@ -80,6 +81,8 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) wishes: Receiver<Order>,
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
+    /// What there is too much of in the process.
+    pub(super) strain: Strain,
 }
 
 impl<S: Simulation> Ends<S> {
@@ -228,6 +231,7 @@ impl<S: Simulation> Runner<S> {
             if self.is_condemned() {
                 return Some(CloseCode::Fault);
             }
+            self.game.relieve(self.ends.strain.relief());
             is_behind = self.hear_all();
             let now = self.ends.clock.now();
             let asked = *self.ends.closing.borrow();

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_core::packet::hello::CloseCode;
 
+use crate::host::strain::Full;
+
 /// Why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::host) enum NotMade {
@@ -17,20 +19,45 @@ pub(in crate::host) enum NotMade {
     Superseded,
     /// The server ends, or its matches go elsewhere.
     Draining,
+    /// Ticks are late, or there is too little memory or disk.
+    Lateness,
+    Memory,
+    Disk,
     /// It could not be made: its journal, or the game's code.
     Failed,
 }
 
+impl From<Full> for NotMade {
+    fn from(full: Full) -> NotMade {
+        match full {
+            Full::Lateness(_) => NotMade::Lateness,
+            Full::Memory(_) => NotMade::Memory,
+            Full::Disk(_) => NotMade::Disk,
+        }
+    }
+}
+
 impl NotMade {
     /// All of them, as they are called, in the order of their numbers.
-    pub(in crate::host) const NAMES: [&str; NotMade::COUNT] =
-        ["matches", "rate", "id", "superseded", "draining", "failed"];
+    pub(in crate::host) const NAMES: [&str; NotMade::COUNT] = [
+        "matches",
+        "rate",
+        "id",
+        "superseded",
+        "draining",
+        "lateness",
+        "memory",
+        "disk",
+        "failed",
+    ];
     pub(in crate::host) const COUNT: usize = NotMade::Failed as usize + 1;
 
     /// What whoever wanted it is told.
     pub(super) fn code(self) -> CloseCode {
         match self {
-            NotMade::Matches => CloseCode::ServerFull { after_s: 30 },
+            NotMade::Matches | NotMade::Lateness | NotMade::Memory | NotMade::Disk => {
+                CloseCode::ServerFull { after_s: 30 }
+            }
             NotMade::Rate => CloseCode::ServerFull { after_s: 2 },
             NotMade::Id => CloseCode::NoMatch,
             NotMade::Superseded => CloseCode::Superseded,

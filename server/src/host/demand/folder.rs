@@ -27,6 +27,12 @@ fn in_play(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }
 
+/// Whether a match can go on there.
+pub(super) fn goes_on(folder: &Path, id: u64) -> Result<bool, JournalFileError> {
+    settle(folder, id)?;
+    Ok(in_play(folder, id).exists())
+}
+
 /// A match, new or taken up again, and its journal in a folder.
 pub(super) fn make_in<S: Simulation>(
     folder: &Path,

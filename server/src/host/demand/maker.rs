@@ -36,6 +36,9 @@ impl Host {
         let Some(wanted) = floor.demand.begin(matches.at_once) else {
             return;
         };
+        if let Some(folder) = &matches.journals {
+            floor.strain.watch_folder(folder);
+        }
         let maker = Maker {
             demand: floor.demand.clone(),
             floor: floor.clone(),
@@ -69,6 +72,9 @@ struct Plan<S: Simulation> {
     matches: OnDemand<S>,
     floor: Arc<Floor>,
 }
+
+/// A match and its journal, or why there is none.
+type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 
 /// How far a match has come.
 enum Stage {
@@ -248,8 +254,7 @@ impl<S: Simulation> Plan<S> {
         let plan = self.clone();
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
         let (game, journal) = match made {
-            Ok(Ok(Some(made))) => made,
-            Ok(Ok(None)) => return Err(NotMade::Id),
+            Ok(Ok(made)) => made?,
             Ok(Err(error)) => {
                 tracing::error!(id, %error, "a match cannot be made");
                 return Err(NotMade::Failed);
@@ -270,7 +275,7 @@ impl<S: Simulation> Plan<S> {
     }
 
     /// On a thread for blocking work: the game's own code, and files.
-    fn prepare(&self, id: u64) -> Result<Option<(Match<S>, Option<Journal>)>, HostError> {
+    fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
         let OnDemand {
             template,
             journals,
@@ -278,18 +283,25 @@ impl<S: Simulation> Plan<S> {
             on_journal_failure,
             ..
         } = &self.matches;
+        if let Some(full) = self.floor.strain.full() {
+            // Who comes back to a match that was cut off has a seat there.
+            let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
+            if !goes_on.transpose()?.unwrap_or(false) {
+                return Ok(Err(full.into()));
+            }
+        }
         let Some(blueprint) = template.blueprint(id) else {
-            return Ok(None);
+            return Ok(Err(NotMade::Id));
         };
         let blueprint = blueprint.dated();
         let Some(folder) = journals else {
-            return Ok(Some((blueprint.make()?, None)));
+            return Ok(Ok((blueprint.make()?, None)));
         };
         let (game, journal) = folder::make_in(folder, id, blueprint)?;
         let journal = journal
             .durability(*durability)
             .on_failure(*on_journal_failure);
-        Ok(Some((game, Some(journal))))
+        Ok(Ok((game, Some(journal))))
     }
 
     /// Waits until a match is over, and lets go of what it leaves behind; why it ended.

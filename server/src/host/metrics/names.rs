@@ -90,6 +90,18 @@ pub(super) const SESSIONS_MAX: Family = gauge(
     "twinstep_sessions_max",
     "How many connections there may be at once.",
 );
+pub(super) const RELIEF: Family = gauge(
+    "twinstep_relief_steps",
+    "What matches do without because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns.",
+);
+pub(super) const MEMORY: Family = gauge(
+    "twinstep_memory_bytes",
+    "Memory that this process has (resident); 0 where it is not known.",
+);
+pub(super) const DISK_FREE: Family = gauge(
+    "twinstep_journal_disk_free_bytes",
+    "What is free on the fullest disk with a journal; 0 where it is not known.",
+);
 
 pub(super) const TICK_LATENESS: Family = histogram(
     "twinstep_tick_lateness_seconds",
@@ -190,7 +202,7 @@ pub(super) const DROPPED: Family = counter(
 
 /// All of them, in the order in which they are told.
 #[cfg(test)]
-pub(super) const ALL: [&Family; 39] = [
+pub(super) const ALL: [&Family; 42] = [
     &BUILD_INFO,
     &READY,
     &MATCHES,
@@ -200,6 +212,9 @@ pub(super) const ALL: [&Family; 39] = [
     &SEATS_FREE,
     &SESSIONS,
     &SESSIONS_MAX,
+    &RELIEF,
+    &MEMORY,
+    &DISK_FREE,
     &TICK_LATENESS,
     &STEP_TIME,
     &SEAL_TO_SEND,
