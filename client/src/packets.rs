@@ -59,12 +59,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 CloseCode::NoAcks | CloseCode::Moved | CloseCode::Restarting { .. },
             ) => self.contact.note_cut(code),
             // Removed while it was lost, or its turn did not come in time: it may come back, and tries. Or its server
-            // has just started, and does not run the match yet; or it has a newer ticket.
+            // has just started, and does not run the match yet, or has to do with others first; or it has a newer ticket.
             (
                 State::Playing(_),
                 CloseCode::TooSlow
                 | CloseCode::JoinTooSlow
                 | CloseCode::NoMatch
+                | CloseCode::ServerFull { .. }
                 | CloseCode::Superseded,
             ) if self.contact.goes_back() => self.contact.note_cut(code),
             _ => self.close(Closed::Server(code)),

@@ -193,6 +193,9 @@ pub(crate) struct ServeArgs {
     /// How many may play, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) max_players: u8,
+    /// Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match
+    #[arg(long, value_name = "MAX", conflicts_with_all = ["take_over", "new_match"], value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) matches: Option<u16>,
     /// The key whose tickets are good: see `powderkeg key`
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
@@ -276,6 +279,9 @@ pub(crate) struct TicketArgs {
     /// How many play at that screen, 1 to 4
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub(crate) seats: u8,
+    /// The match that it is for, where a server has several
+    #[arg(long = "match", value_name = "ID", default_value_t = 1)]
+    pub(crate) match_id: u64,
     /// For someone who only watches
     #[arg(long, conflicts_with = "seats")]
     pub(crate) spectate: bool,

@@ -22,6 +22,8 @@ use crate::args::{DurabilityArg, FailureArg, ServeArgs, TicketArgs};
 use crate::failure::Failure;
 use crate::{signals, wiring};
 
+mod many;
+
 /// The match that a server runs.
 const MATCH: u64 = 1;
 /// Of the action preset.
@@ -37,6 +39,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
+    if let Some(at_once) = args.matches {
+        return many::serve(args, at_once.into(), &rules, key, seed);
+    }
     let mut server = wiring::server(&rules, seed, args.max_players.into())
         .policies(args.policies.config())
         .spectators(
@@ -47,14 +52,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .serials_file(beside(&args.key_file))
         .bans_file(named_after(&args.key_file, ".bans"))
         .admin_token(named_after(&args.key_file, ".admin"))
-        .durability(match args.durability {
-            DurabilityArg::Process => Durability::Process,
-            DurabilityArg::Power => Durability::Power,
-        })
-        .on_journal_failure(match args.on_journal_failure {
-            FailureArg::End => OnJournalFailure::End,
-            FailureArg::GoOn => OnJournalFailure::GoOn,
-        });
+        .durability(args.durability.into())
+        .on_journal_failure(args.on_journal_failure.into());
     if let Some(public) = args.public {
         server = server.public(public);
     }
@@ -78,6 +77,24 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let server = server.listen(&args.listen.to_string())?;
     tracing::info!(address = %server.local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
     end_of(server.run_until_stopped())
+}
+
+impl From<DurabilityArg> for Durability {
+    fn from(said: DurabilityArg) -> Durability {
+        match said {
+            DurabilityArg::Process => Durability::Process,
+            DurabilityArg::Power => Durability::Power,
+        }
+    }
+}
+
+impl From<FailureArg> for OnJournalFailure {
+    fn from(said: FailureArg) -> OnJournalFailure {
+        match said {
+            FailureArg::End => OnJournalFailure::End,
+            FailureArg::GoOn => OnJournalFailure::GoOn,
+        }
+    }
 }
 
 /// What a server's end means for whoever started it.
@@ -153,7 +170,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     // What the server knows to be safe, if this is where it writes that down.
     let serials = SafeSerials::load(beside(&args.key_file))?;
     let safe = serials.safe(&SerialOf {
-        match_id: MATCH,
+        match_id: args.match_id,
         watches: args.spectate,
         identity: args.player.clone(),
     });
@@ -161,7 +178,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         game: Game::NAME,
         wire_version: u32::from(WIRE_VERSION),
         identity: &args.player,
-        match_id: MATCH,
+        match_id: args.match_id,
         seats,
         servers: &[args.server],
         life: TICKET_LIFE,

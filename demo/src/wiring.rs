@@ -7,7 +7,7 @@ use powderkeg_game::{Arbiter, Game, GameShow, Judge, Luck, Rules, terms};
 use twinstep_client::client::ClientStartError;
 use twinstep_client::{Client, SessionConfig};
 use twinstep_core::simnet::LinkProfile;
-use twinstep_server::host::Server;
+use twinstep_server::host::{Blueprint, Server};
 use twinstep_udp::{Ticket, UdpClient};
 
 /// A server of one match, not listening yet.
@@ -16,9 +16,18 @@ use twinstep_udp::{Ticket, UdpClient};
 /// If the level has a wall without size; the built-in one has none.
 #[must_use]
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
+    Server::of(blueprint(rules, seed, players_max))
+}
+
+/// What a match is made of.
+///
+/// # Panics
+/// As [`server`].
+#[must_use]
+pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint<Game> {
     // What only the server may know does not follow from the seed, which every world tells.
     let arbiter = Arbiter::new(rules, Luck::Drawn(drawn)).expect("walls with a size");
-    Server::action(Game::new(rules, seed), rules.clone())
+    Blueprint::action(Game::new(rules, seed), rules.clone())
         .build(terms::BUILD)
         .players(players_max)
         .policies(terms::policies())

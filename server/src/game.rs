@@ -70,6 +70,7 @@ mod healing;
 mod joining;
 #[cfg(feature = "host")]
 mod overview;
+mod relief;
 mod removal;
 mod resume;
 mod sessions;
@@ -93,6 +94,7 @@ use origin::{Origin, Start};
 #[cfg(feature = "host")]
 pub(crate) use overview::{Present, Whereabouts};
 use people::People;
+pub use relief::Relief;
 use sealing::SealingDesk;
 use snapshots::Snapshots;
 use truth::Truth;
@@ -117,6 +119,8 @@ pub struct Match<S: Simulation> {
     pages: Pages<S>,
     snapshots: Snapshots,
     noted: Noted,
+    /// What it does without, because its server has too much to do.
+    relief: Relief,
     /// Why it is over, if it is.
     closed: Option<CloseCode>,
 }
@@ -172,6 +176,7 @@ impl<S: Simulation> Match<S> {
             pages: Pages::new(config.start),
             snapshots: Snapshots::default(),
             noted: Noted::default(),
+            relief: Relief::default(),
             closed: None,
             config,
         })
@@ -319,7 +324,7 @@ impl<S: Simulation> Match<S> {
     pub fn free_seats(&self) -> usize {
         let taken = self.people.identities.len();
         let free = self.seats.len().saturating_sub(taken);
-        if self.config.open && self.closed.is_none() {
+        if self.config.open && self.closed.is_none() && !self.relief.spares_newcomers() {
             free
         } else {
             0

@@ -63,7 +63,7 @@ mod tempo;
 mod up;
 
 pub use config::MatchConfig;
-pub use game::{Match, MatchStats};
+pub use game::{Match, MatchStats, Relief};
 pub use hooks::{Admission, Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 #[cfg(feature = "local")]

@@ -2,6 +2,7 @@
 
 mod acting;
 mod asking;
+mod demand;
 mod drain;
 mod ends;
 mod handover;
@@ -9,4 +10,5 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod strain;
 mod telling;

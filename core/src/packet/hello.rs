@@ -291,6 +291,12 @@ pub enum CloseCode {
         /// For so many seconds more; [`BANNED_FOR_GOOD`]: without an end.
         for_s: u32,
     },
+    /// The server takes on no more: matches, or players of those that it has.
+    #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
+    ServerFull {
+        /// When it is worth another try, in seconds from now.
+        after_s: u16,
+    },
 }
 
 /// What [`CloseCode::Banned`] says of a ban without an end.

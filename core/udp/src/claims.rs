@@ -56,7 +56,8 @@ pub struct TicketClaims {
 
 impl TicketClaims {
     /// Whose serials this ticket's is one of.
-    pub(crate) fn holder(&self) -> SerialOf {
+    #[must_use]
+    pub fn holder(&self) -> SerialOf {
         SerialOf {
             match_id: self.match_id,
             watches: self.seats == 0,

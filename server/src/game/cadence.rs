@@ -59,6 +59,7 @@ impl<S: Simulation> Match<S> {
             cadence.turn_ticks = cadence.turn_ticks.max(asked.turn_ticks);
             cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
         }
+        cadence.turn_ticks = self.relief.turn_ticks(cadence.turn_ticks);
         cadence
     }
 

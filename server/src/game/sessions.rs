@@ -23,6 +23,7 @@ use super::Match;
 use super::ended::{KEPT, MOVED, is_resumable};
 use super::journal::JournalOut;
 use super::noted::Report;
+use super::relief::Relief;
 use crate::outbox::Item;
 use crate::peer::{Peer, PeerId, SessionStage, Verdict};
 use crate::tally::JoinResult;
@@ -156,6 +157,9 @@ impl<S: Simulation> Match<S> {
         free.sort_by_key(order);
         if players.len() < seats && !self.config.open {
             return Err(CloseCode::Shut);
+        }
+        if players.is_empty() && self.relief.spares_newcomers() {
+            return Err(Relief::refusal());
         }
         players.extend(free.into_iter().take(seats - players.len()));
         if players.len() < seats {

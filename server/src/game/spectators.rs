@@ -20,6 +20,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use super::Match;
+use super::relief::Relief;
 use crate::peer::Peer;
 
 /// Worlds on their way to spectators at once, beside those to players.
@@ -31,6 +32,9 @@ impl<S: Simulation> Match<S> {
         &self,
         identity: &str,
     ) -> Result<ArrayVec<PlayerId, SEATS_MAX>, CloseCode> {
+        if self.relief.spares_spectators() {
+            return Err(Relief::refusal());
+        }
         let others = |p: &&Peer| p.is_spectator() && p.identity != identity;
         if self.people.peers.iter().filter(others).count() < self.config.spectators.max {
             Ok(ArrayVec::new())

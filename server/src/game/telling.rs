@@ -26,7 +26,7 @@ impl<S: Simulation> Match<S> {
             turn: (self.config.command_delay > 0).then_some(self.truth.world.turn().number),
             waiting,
             company: None,
-            announce: self.config.announce,
+            announce: self.relief.announce(self.config.announce),
             history: &self.truth.history,
             seats: &self.seats,
             pages: &mut self.pages,

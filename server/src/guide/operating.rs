@@ -14,7 +14,8 @@
 //!
 //! Tell your orchestrator to restart a server for `/livez` alone. A server that is not ready is busy, not broken: send
 //! newcomers elsewhere and leave it running. A match whose seats are all taken is full, and so is a server of full
-//! matches. A server without a match is ready for one.
+//! matches. A server without a match is ready for one. One that [makes matches on demand](#many-matches) is ready while it may
+//! make another one.
 //!
 //! What names people or changes something needs the token: the last line of the server's
 //! [token file](crate::host::Server::admin_token) (`powderkeg serve` makes it beside the key file, as `KEYFILE.admin`), in the
@@ -58,9 +59,56 @@
 //! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
-//!   it is not taken up again. `powderkeg serve` has one match, and ends with it.
+//!   it is not taken up again. `powderkeg serve` without `--matches` has one match, and ends with it.
 //!
 //! There is no message to all players: the protocol has none.
+//!
+//! # Many matches
+//!
+//! A server makes its matches [on demand](crate::host::OnDemand) (`powderkeg serve --matches 100`): a ticket names its match, and
+//! the first good ticket of a player for it makes it. So whoever makes tickets decides who plays with whom, and tells the server
+//! nothing. A ticket that is forged, out of date, revoked or of somebody banned makes nothing, and neither does that of somebody
+//! who only watches. Which ids there are says the closure that the game's author gave.
+//!
+//! There are at most [`at_once`](crate::host::OnDemand::at_once) matches, and at most
+//! [`per_second`](crate::host::OnDemand::per_second) are made in a second. Whoever comes beyond that is told
+//! [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull): come back in so many seconds, or with a ticket for another
+//! server. Its ticket stays good. Players of matches that run are not concerned.
+//!
+//! A match that nobody is in ends after [`deserted_after`](crate::host::OnDemand::deserted_after). A player who was cut off has its
+//! seat for a minute more, and the match with it. Then its memory, its open journal and its line in `GET /matches` go, and its id
+//! is free: the next ticket for it makes a new match.
+//!
+//! With a [folder](crate::host::OnDemand::journals), match 7 writes `match-7.journal`. When it is over that becomes
+//! `match-7.1.journal`, or the next number that is free. While it has no number it can go on: after a crash, a `kill -9` or a
+//! restart in order, the first ticket for match 7 takes it up there, and nothing needs to be done at the start. What went on
+//! could not be found by its id if it had another name while it is played, so only the number says that a match is over. A
+//! journal that is damaged refuses its match alone: the log says so, and `powderkeg journal repair` mends it.
+//!
+//! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
+//! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
+//!
+//! # When there is too much to do
+//!
+//! Once a second a process looks at how it is, and says "full" before players feel it. Its limits are
+//! [`HostConfig::limits`](crate::host::HostConfig::limits):
+//!
+//! | what is measured | limit if nothing is said | what happens | until |
+//! |---|---|---|---|
+//! | lateness of ticks, as the 99th percentile of 5 s over all matches | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
+//! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
+//! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
+//!
+//! The steps, in an order that players feel last:
+//!
+//! 1. **Spectators**: who watches is let go, and nobody comes to watch.
+//! 2. **Announcements**: inputs are told with their frames only, so others are guessed a little worse.
+//! 3. **Newcomers**: who has no seat gets none, and no match is made. `/readyz` answers 503 from here on.
+//! 4. **Turns** are twice as long, up to 20 ticks: half the packets, and everybody hears of everything a little later.
+//!
+//! Whoever is refused or let go is told [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull), with the time after
+//! which another try is worth it. Who has a seat comes back at any time, also to a match that must be taken up from its journal
+//! for that.
 //!
 //! # Metrics
 //!
@@ -73,11 +121,15 @@
 //! | `twinstep_build_info` | always 1; labels `version`, `wire`, `game` |
 //! | `twinstep_ready` | 1 while `/readyz` answers 200 |
 //! | `twinstep_matches` | matches that run |
+//! | `twinstep_matches_max` | how many there may be at once, where they are [made on demand](#many-matches); else 0 |
 //! | `twinstep_players` | players in a match, also while they are away for a moment |
 //! | `twinstep_spectators` | sessions that watch |
 //! | `twinstep_seats_free` | seats that newcomers could take |
 //! | `twinstep_sessions` | connections, whatever their stage |
 //! | `twinstep_sessions_max` | how many there may be |
+//! | `twinstep_relief_steps` | what matches [do without](#when-there-is-too-much-to-do) because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns |
+//! | `twinstep_memory_bytes` | memory of this process (resident); 0 where it is not known |
+//! | `twinstep_journal_disk_free_bytes` | what is free on the fullest disk with a journal; 0 where it is not known |
 //! | `twinstep_tick_lateness_seconds` | by how much a match was late when it looked at what was due; a healthy machine: 1 to 2 ms, as its timer is no finer |
 //! | `twinstep_step_seconds` | one step of the game, with its digest |
 //! | `twinstep_seal_to_send_seconds` | from the seal of a turn until the socket had its last datagram: step, resolver, journal and queues are in it |
@@ -95,6 +147,9 @@
 //! | `twinstep_journal_bytes_total` | bytes handed to journals |
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
+//! | `twinstep_matches_made_total` | matches made for a ticket, or taken up again for one |
+//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
+//! | `twinstep_matches_ended_total` | by `how`: `deserted`, `over`, `kept` (it can go on), `fault` |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
 //! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |
 //! | `twinstep_incidents_total` | by `kind`: what was written down as an [`Incident`](crate::Incident) |

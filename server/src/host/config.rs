@@ -13,6 +13,7 @@ use super::admin_error::AdminError;
 use super::bans::{Bans, BansError};
 use super::clock::unix_now;
 use super::journal_file::JournalFileError;
+use super::strain::Limits;
 use crate::game::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.
@@ -46,6 +47,8 @@ pub struct HostConfig {
     /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
     /// Without one the admin port only tells. Processes that hand over to each other have the same.
     pub admin_token: Option<PathBuf>,
+    /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
+    pub limits: Limits,
 }
 
 impl HostConfig {
@@ -64,6 +67,7 @@ impl HostConfig {
             sessions_max: 64,
             admin: None,
             admin_token: None,
+            limits: Limits::default(),
         }
     }
 

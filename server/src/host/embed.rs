@@ -23,6 +23,7 @@ use twinstep_udp::{SESSIONS_MAX, TicketKey};
 
 use super::admin;
 use super::admin_error::AdminError;
+use super::blueprint::Blueprint;
 use super::clock::unix_now;
 use super::config::{HostConfig, HostError, bind, public_of};
 use super::handle::MatchHandle;
@@ -30,16 +31,17 @@ use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
 use super::matches::Host;
 use super::taker::{HandedOver, Taker, take_over};
-use crate::chosen::Chosen;
-use crate::config::{MatchConfig, Spectators};
-use crate::game::{Match, MatchStartError};
+use crate::config::MatchConfig;
+use crate::game::MatchStartError;
 use crate::hooks::{Referee, Resolver};
 
 mod issuer;
+mod many;
 mod running;
 
 use issuer::MATCH;
 pub use issuer::TicketIssuer;
+pub use many::RunningMany;
 pub use running::{Running, Stopped};
 
 /// Whether a match that was taken over goes on is looked at so often.
@@ -47,11 +49,7 @@ const PAUSE_LOOK: Duration = Duration::from_millis(2);
 
 /// A server of one match, not started yet.
 pub struct Server<S: Simulation> {
-    config: MatchConfig,
-    sim: S,
-    rules: Arc<S::Rules>,
-    resolver: Chosen<S>,
-    set_referee: Option<Setup<S>>,
+    blueprint: Blueprint<S>,
     public: Vec<SocketAddr>,
     key: Option<TicketKey>,
     serials_file: Option<PathBuf>,
@@ -82,9 +80,6 @@ enum Origin {
     Journal(PathBuf),
 }
 
-/// What is done to the match before it starts.
-type Setup<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
-
 impl<S: Simulation> Server<S> {
     /// An action game that begins from `sim`: see [`MatchConfig::action`].
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
@@ -98,12 +93,13 @@ impl<S: Simulation> Server<S> {
 
     /// A match of any configuration that begins from `sim`.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Server::of(Blueprint::with(config, sim, rules))
+    }
+
+    /// A match that is made by a blueprint.
+    pub fn of(blueprint: Blueprint<S>) -> Self {
         Server {
-            config,
-            sim,
-            rules: rules.into(),
-            resolver: Chosen::default(),
-            set_referee: None,
+            blueprint,
             public: Vec::new(),
             key: None,
             serials_file: None,
@@ -120,39 +116,35 @@ impl<S: Simulation> Server<S> {
     /// Who answers the game's queries; without one they stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
-        self.resolver = Chosen::of(resolver);
+        self.blueprint = self.blueprint.resolver(resolver);
         self
     }
 
     /// Who admits commands and claims; without one all within the bounds are.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
-        self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self.blueprint = self.blueprint.referee(referee);
         self
     }
 
     /// How the match is run; what was said of its seats and its build stays.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
-        self.config = MatchConfig {
-            players_max: self.config.players_max,
-            build: self.config.build,
-            ..policies
-        };
+        self.blueprint = self.blueprint.policies(policies);
         self
     }
 
     /// Seats, 1..=16; 8 if nothing is said.
     #[must_use]
     pub fn players(mut self, seats: usize) -> Self {
-        self.config.players_max = seats;
+        self.blueprint = self.blueprint.players(seats);
         self
     }
 
     /// What this build calls itself: told in the journal and the handshake, never compared.
     #[must_use]
     pub fn build(mut self, name: &str) -> Self {
-        self.config.build = name.to_owned();
+        self.blueprint = self.blueprint.build(name);
         self
     }
 
@@ -160,7 +152,7 @@ impl<S: Simulation> Server<S> {
     /// behind. Nobody, if nothing is said.
     #[must_use]
     pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
-        self.config.spectators = Spectators { max, delay_ticks };
+        self.blueprint = self.blueprint.spectators(max, delay_ticks);
         self
     }
 
@@ -266,8 +258,8 @@ impl<S: Simulation> Server<S> {
         let listen = address.parse().map_err(|_| HostError::Address {
             got: address.to_owned(),
         })?;
-        let mut config = self.config;
-        config.unix_time = unix_now().as_secs();
+        let blueprint = self.blueprint.dated();
+        let config = &blueprint.config;
         config.check().map_err(MatchStartError::from)?;
         let key = self.key.unwrap_or_else(TicketKey::generate);
         // Twice as many, so that who returns need not wait for its old session to time out.
@@ -294,27 +286,21 @@ impl<S: Simulation> Server<S> {
                 host.public = public_of(socket.local_addr().unwrap_or(listen), host.public);
                 // The other process stops what it hands over: a server that cannot start takes nothing over.
                 host.rehearse(&host.public)?;
-                let hello =
-                    Hello::of::<S>(&self.rules, &config.build).map_err(MatchStartError::from)?;
-                let taker = Taker::new(&hello, &config).only(MATCH);
+                let hello = Hello::of::<S>(&blueprint.rules, &config.build);
+                let hello = hello.map_err(MatchStartError::from)?;
+                let taker = Taker::new(&hello, config).only(MATCH);
                 let handed = fetch::<S>(other, taker, &socket, &host)?;
                 let stopped = handed.stopped_unix_ms;
                 (Origin::Journal(handed.journal), Some(stopped))
             }
         };
-        let (mut game, resumed, new) = match origin {
+        let (game, resumed, new) = match origin {
             Origin::Journal(path) => {
-                let (game, journal) = Journal::resume(path, config, self.rules, self.resolver)?;
+                let (game, journal) = blueprint.resume(path)?;
                 (game, Some(journal), None)
             }
-            Origin::New(path) => {
-                let game = Match::new(config, self.sim, self.rules, self.resolver)?;
-                (game, None, path)
-            }
+            Origin::New(path) => (blueprint.make()?, None, path),
         };
-        if let Some(set) = self.set_referee {
-            set(&mut game);
-        }
         let (host, game) = runtime.block_on(async {
             let host = Host::start_bound(socket, admin_port, host).await?;
             // Only once the address is ours: a server that cannot start leaves no file behind.

@@ -20,6 +20,7 @@ use arrayvec::ArrayVec;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
@@ -30,6 +31,7 @@ use twinstep_udp::{
 
 use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
+use super::demand::Demand;
 use super::knock::{Knock, OwnKnocks};
 use super::line::{FromIo, Line};
 use super::load::{BEAT, Load, MOMENT};
@@ -63,6 +65,15 @@ pub(super) enum ToIo {
     Sealed(Duration),
     /// A session is over, for this reason.
     Close(PeerId, CloseCode),
+    /// No match is made for this session that waits, or for any that wait for this one.
+    Refuse(PeerId, CloseCode),
+    RefuseAll(u64, CloseCode),
+    /// A match may be deserted: whether nobody plays there. Then nobody is led there any more, but waits.
+    Rest(u64, oneshot::Sender<bool>),
+    /// It goes on after all.
+    Wake(u64),
+    /// Nothing of a match is left: who waits for it may have it made again.
+    Free(u64),
     /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
     PutOut(String, CloseCode, Sender<u64>),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
@@ -81,6 +92,8 @@ pub(super) struct Around {
     pub(super) counts: Arc<IoCounts>,
     pub(super) bans: Bans,
     pub(super) workers: Workers,
+    /// What makes matches when somebody comes for them.
+    pub(super) demand: Demand,
 }
 
 struct Io {
@@ -89,6 +102,8 @@ struct Io {
     clock: HostClock,
     matches: BTreeMap<u64, Line>,
     routes: Routes,
+    /// Matches to which nobody is led, because they are about to end.
+    resting: BTreeSet<u64>,
     /// Matches that went to another process.
     moved: BTreeSet<u64>,
     around: Around,
@@ -117,6 +132,7 @@ pub(super) fn start(
         clock,
         matches: BTreeMap::new(),
         routes: Routes::default(),
+        resting: BTreeSet::new(),
         moved: BTreeSet::new(),
         around,
         load: Load::default(),
@@ -302,9 +318,11 @@ impl Io {
         };
         let ticket = guest.ticket.clone();
         let id = ticket.match_id;
-        let Some(game) = self.matches.get(&id) else {
+        let Some(game) = self.open_line(id) else {
             if self.moved.contains(&id) {
                 self.say_goodbye(session, CloseCode::Moved);
+            } else {
+                self.around.demand.ask(PeerId(session.0), &ticket);
             }
             return;
         };
@@ -316,6 +334,12 @@ impl Io {
         }
     }
 
+    /// The match to which sessions are led now.
+    fn open_line(&self, id: u64) -> Option<&Line> {
+        let is_open = !self.resting.contains(&id);
+        self.matches.get(&id).filter(|_| is_open)
+    }
+
     /// Tries those who wait again, and gives up those who waited long enough.
     fn lead_waiting(&mut self) {
         let now = self.clock.now();
@@ -325,7 +349,7 @@ impl Io {
         }
         let can_be_led = |guest: &Guest| {
             matches!(guest.route, Route::Waiting(_))
-                && self.matches.contains_key(&guest.ticket.match_id)
+                && self.open_line(guest.ticket.match_id).is_some()
         };
         for session in self.routes.those(can_be_led) {
             self.lead(session);
@@ -357,12 +381,47 @@ impl Io {
                     self.endpoint.note_safe(of, serial);
                 }
                 self.matches.insert(id, game);
+                self.resting.remove(&id);
                 self.lead_waiting();
+            }
+            ToIo::Refuse(peer, code) => {
+                let waits = |guest: &Guest| matches!(guest.route, Route::Waiting(_));
+                let session = SessionId(peer.0);
+                if self.routes.get(session).is_some_and(waits) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::RefuseAll(id, code) => {
+                for session in self.routes.those(|guest| guest.waits_for(id)) {
+                    self.say_goodbye(session, code);
+                }
+            }
+            ToIo::Rest(id, answer) => {
+                let plays =
+                    |guest: &Guest| guest.route == Route::Playing && guest.ticket.match_id == id;
+                let rests = self.routes.those(plays).is_empty();
+                if rests && self.matches.contains_key(&id) {
+                    self.resting.insert(id);
+                }
+                let _ = answer.send(rests);
+            }
+            ToIo::Wake(id) => {
+                self.resting.remove(&id);
+                self.lead_waiting();
+            }
+            ToIo::Free(id) => {
+                for session in self.routes.those(|guest| guest.waits_for(id)) {
+                    self.lead(session);
+                }
             }
             ToIo::Safe(of, serial) => self.endpoint.note_safe(of, serial),
             ToIo::Over(id, code) => {
                 self.matches.remove(&id);
-                self.endpoint.forget_match(id);
+                self.resting.remove(&id);
+                // Where it can be made again, it can be asked for by a ticket that was out of date before.
+                if !self.around.demand.is_on() {
+                    self.endpoint.forget_match(id);
+                }
                 if code == CloseCode::Moved {
                     self.moved.insert(id);
                 }

@@ -351,7 +351,7 @@ impl Journal {
 }
 
 /// Waits until the disk has the entry of a file in its folder.
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -181,7 +181,7 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 /// Why the match of a journal is over for good, as its last bytes have it.
-fn ended(path: &Path) -> std::io::Result<Option<String>> {
+pub(super) fn ended(path: &Path) -> std::io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(

@@ -22,6 +22,7 @@ use super::admin_port::AdminToken;
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::demand::{Demand, Making};
 use super::handle::MatchHandle;
 use super::hands::Hands;
 use super::incidents::IncidentFiles;
@@ -36,6 +37,7 @@ use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
+use super::strain::Strain;
 use super::taker::Taker;
 use super::workers::{SlotId, Workers};
 use crate::game::Match;
@@ -87,25 +89,35 @@ impl Drop for Taken<'_> {
 /// journal can be taken up again, and the threads that ran them end a moment later.
 pub struct Host {
     address: SocketAddr,
-    public: Vec<SocketAddr>,
-    key: TicketKey,
+    floor: Arc<Floor>,
+    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    io: JoinHandle<()>,
+    measuring: JoinHandle<()>,
+    /// What makes matches on demand, if something does.
+    pub(super) maker: Mutex<Option<Making>>,
+}
+
+/// Where matches run: what a match that starts needs of its host.
+pub(super) struct Floor {
+    pub(super) public: Vec<SocketAddr>,
+    pub(super) key: TicketKey,
     game: String,
     incidents: Option<PathBuf>,
     back_after: Duration,
-    clock: HostClock,
+    pub(super) clock: HostClock,
     pub(super) serials: SerialKeeper,
-    told: mpsc::Sender<ToIo>,
+    pub(super) told: mpsc::Sender<ToIo>,
     closing: watch::Sender<Option<Ending>>,
     matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
     /// The matches as the admin port sees them.
-    register: Register,
-    admin: Option<(SocketAddr, JoinHandle<()>)>,
+    pub(super) register: Register,
     /// What all matches have counted.
     ledger: Ledger,
-    drains: Drains,
+    pub(super) drains: Drains,
+    pub(super) demand: Demand,
+    pub(super) strain: Strain,
     workers: Workers,
     hands: Hands,
-    io: JoinHandle<()>,
 }
 
 impl Host {
@@ -161,7 +173,7 @@ impl Host {
         let own_knocks = OwnKnocks::default();
         let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
-        let drains = Drains::default();
+        let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
         let admin = match config.admin.zip(admin) {
@@ -181,6 +193,9 @@ impl Host {
                     drains: drains.clone(),
                     bans: bans.clone(),
                     told: told.clone(),
+                    demand: demand.clone(),
+                    serials: serials.clone(),
+                    strain: strain.clone(),
                 };
                 let token = token
                     .map(AdminToken::load_or_make)
@@ -196,11 +211,12 @@ impl Host {
             counts,
             bans,
             workers: workers.clone(),
+            demand: demand.clone(),
         };
         let io = io::start(socket, endpoint, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
-        Ok(Host {
-            address,
+        let measuring = strain.clone().measure(config.limits, ledger.clone());
+        let floor = Floor {
             public,
             key: config.keys[0].clone(),
             game: config.game,
@@ -212,12 +228,20 @@ impl Host {
             closing: watch::Sender::new(None),
             matches: Arc::default(),
             register,
-            admin,
             ledger,
             drains,
+            demand,
+            strain,
             workers,
             hands: Hands::new(),
+        };
+        Ok(Host {
+            address,
+            floor: Arc::new(floor),
+            admin,
             io: tokio::spawn(io),
+            measuring: tokio::spawn(measuring),
+            maker: Mutex::default(),
         })
     }
 
@@ -236,7 +260,11 @@ impl Host {
     /// What tickets should name.
     #[must_use]
     pub fn public_addresses(&self) -> &[SocketAddr] {
-        &self.public
+        &self.floor.public
+    }
+
+    pub(super) fn floor(&self) -> &Arc<Floor> {
+        &self.floor
     }
 
     /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
@@ -245,6 +273,61 @@ impl Host {
     /// # Errors
     /// The id runs here already, the journal cannot be begun, or the host was shut down.
     pub async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        self.floor.add_match(id, game, journal).await
+    }
+
+    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
+    /// Takes at most 4 s.
+    ///
+    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
+    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
+    pub async fn shutdown(mut self, code: CloseCode) {
+        self.floor.drains.begin();
+        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
+        let _ = self.floor.told.send(ToIo::Shut).await;
+        self.floor.closing.send_replace(Some(Ending::Told(code)));
+        let matches = self.floor.with_matches(std::mem::take);
+        let all_end = async {
+            for hosted in matches.into_values() {
+                if let Hosted::Runs(watching) = hosted {
+                    let _ = watching.await;
+                }
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
+            .await
+            .is_err()
+        {
+            tracing::error!("a match did not end in time");
+        }
+        self.floor.serials.write().await;
+        let _ = self.floor.told.send(ToIo::Drain(code)).await;
+        // What is left of it ends when this is dropped.
+        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        tracing::info!(reason = %code, "shut down");
+    }
+
+    /// Ends all matches as if the process had been killed.
+    pub(super) fn abandon(&self) {
+        self.floor.closing.send_replace(Some(Ending::Abandoned));
+        self.floor.with_matches(std::mem::take);
+        self.floor.workers.shut();
+    }
+
+    /// Whether all matches are over, and have let go of what they held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.floor.workers.is_done()
+    }
+}
+
+impl Floor {
+    /// See [`Host::add_match`].
+    pub(super) async fn add_match<S: Simulation>(
         &self,
         id: u64,
         mut game: Match<S>,
@@ -263,6 +346,9 @@ impl Host {
                 .iter()
                 .map(|(name, watches, at)| (&**name, *watches, *at)),
         );
+        if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
+            self.strain.watch_folder(folder);
+        }
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
         let heard = self.open_line(id, slot, serials_of(id, &game)).await?;
@@ -290,6 +376,7 @@ impl Host {
             wishes,
             back_after: self.back_after,
             hands: self.hands.clone(),
+            strain: self.strain.clone(),
         };
         let tick = game.world().tick().0;
         let runner = Runner::new(
@@ -357,35 +444,17 @@ impl Host {
         }
     }
 
-    /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s.
-    ///
-    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
-    /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
-    pub async fn shutdown(mut self, code: CloseCode) {
-        self.drains.begin();
-        // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
-        let _ = self.told.send(ToIo::Shut).await;
-        self.closing.send_replace(Some(Ending::Told(code)));
-        let matches = self.with_matches(std::mem::take);
-        let all_end = async {
-            for hosted in matches.into_values() {
-                if let Hosted::Runs(watching) = hosted {
-                    let _ = watching.await;
-                }
-            }
-        };
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, all_end)
-            .await
-            .is_err()
-        {
-            tracing::error!("a match did not end in time");
+    /// Lets go of what is kept of a match that is over, when its task has ended.
+    pub(super) async fn forget(&self, id: u64) {
+        let watching = self.with_matches(|matches| matches.remove(&id));
+        if let Some(Hosted::Runs(watching)) = watching {
+            let _ = watching.await;
         }
-        self.serials.write().await;
-        let _ = self.told.send(ToIo::Drain(code)).await;
-        // What is left of it ends when this is dropped.
-        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
-        tracing::info!(reason = %code, "shut down");
+        let mut register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.remove(&id);
     }
 
     fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
@@ -399,18 +468,6 @@ impl Host {
                 })
             }
         })
-    }
-
-    /// Ends all matches as if the process had been killed.
-    pub(super) fn abandon(&self) {
-        self.closing.send_replace(Some(Ending::Abandoned));
-        self.with_matches(std::mem::take);
-        self.workers.shut();
-    }
-
-    /// Whether all matches are over, and have let go of what they held.
-    pub(super) fn is_empty(&self) -> bool {
-        self.workers.is_done()
     }
 
     fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
@@ -440,6 +497,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.abandon();
         self.io.abort();
+        self.measuring.abort();
         if let Some((_, admin)) = &self.admin {
             admin.abort();
         }

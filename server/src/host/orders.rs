@@ -31,4 +31,6 @@ pub(super) enum Order {
     Revoke(String, oneshot::Sender<u64>),
     /// The match is to end, for this reason.
     End(String, oneshot::Sender<()>),
+    /// The match is to end if nobody is there; whether it did.
+    EndDeserted(oneshot::Sender<bool>),
 }

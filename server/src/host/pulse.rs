@@ -33,6 +33,7 @@ pub(super) struct Pulse {
     players: AtomicU32,
     spectators: AtomicU32,
     lateness_us: AtomicU32,
+    deserted: AtomicBool,
     condemned: AtomicBool,
 }
 
@@ -58,7 +59,13 @@ impl Pulse {
         self.players.store(players, Ordering::Relaxed);
         let spectators = game.spectators() as u32;
         self.spectators.store(spectators, Ordering::Relaxed);
+        self.deserted.store(game.is_deserted(), Ordering::Relaxed);
         self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether nobody is in the match, and nobody has a seat to come back to.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.deserted.load(Ordering::Relaxed)
     }
 
     /// Shows by how much a tick was late.

@@ -9,12 +9,15 @@ use tokio::sync::mpsc;
 
 use super::bans::Bans;
 use super::clock::HostClock;
+use super::demand::Demand;
 use super::io::ToIo;
 use super::knock::OwnKnocks;
 use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
 use super::orders::Order;
 use super::pulse::{Beat, Pulse};
+use super::serials::SerialKeeper;
+use super::strain::{Full, Strain};
 use super::taker::Taker;
 
 /// What the admin port knows of a match.
@@ -49,6 +52,9 @@ pub(super) struct Admin {
     pub(super) bans: Bans,
     /// The I/O task.
     pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) demand: Demand,
+    pub(super) serials: SerialKeeper,
+    pub(super) strain: Strain,
 }
 
 /// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
@@ -64,7 +70,7 @@ impl Drains {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 }
@@ -80,6 +86,10 @@ pub(super) enum Unready {
     Connections(u64),
     #[error("full: no seat is free in {0} matches")]
     Seats(u64),
+    #[error("full: {0} matches, and more are not made")]
+    Matches(usize),
+    #[error(transparent)]
+    Strained(#[from] Full),
 }
 
 impl Admin {
@@ -94,6 +104,13 @@ impl Admin {
         let sessions = self.io.sessions();
         if sessions >= self.sessions_max as u64 {
             return Some(Unready::Connections(sessions));
+        }
+        if let Some(full) = self.strain.full() {
+            return Some(full.into());
+        }
+        if self.demand.is_on() {
+            let is_full = !self.demand.has_room();
+            return is_full.then(|| Unready::Matches(self.demand.at_once()));
         }
         match self.ledger.gauges() {
             Gauges {
@@ -133,6 +150,9 @@ mod tests {
             drains: Drains::default(),
             bans: Bans::default(),
             told: mpsc::channel(1).0,
+            demand: Demand::default(),
+            serials: SerialKeeper::default(),
+            strain: Strain::default(),
         }
     }
 
@@ -146,6 +166,20 @@ mod tests {
         admin.drains.call_off();
         assert_eq!(admin.unready(), Some(Unready::Draining));
         admin.drains.call_off();
+        assert_eq!(admin.unready(), None);
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_server_that_is_strained_and_the_answer_says_by_what() {
+        let admin = admin(1);
+        admin.strain.pretend(2, false);
+        assert_eq!(admin.unready(), None, "players come before spectators");
+        admin.strain.pretend(3, false);
+        let late = admin.unready().unwrap().to_string();
+        assert!(late.starts_with("full: ticks are late"), "{late}");
+        admin.strain.pretend(0, true);
+        assert_eq!(admin.unready(), Some(Unready::Strained(Full::Disk(0))));
+        admin.strain.pretend(0, false);
         assert_eq!(admin.unready(), None);
     }
 

@@ -33,6 +33,11 @@ pub(super) struct Guest {
 }
 
 impl Guest {
+    /// Whether it waits for this match.
+    pub(super) fn waits_for(&self, match_id: u64) -> bool {
+        matches!(self.route, Route::Waiting(_)) && self.ticket.match_id == match_id
+    }
+
     fn is_of(&self, ticket: &TicketClaims) -> bool {
         let ours = &self.ticket;
         (ours.match_id, ours.seats == 0) == (ticket.match_id, ticket.seats == 0)

@@ -33,6 +33,7 @@ use super::packets::Packets;
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
+use super::strain::Strain;
 use super::workers::{Next, Play};
 use crate::game::{Folded, Match, Unfolded};
 use crate::incident::{Incident, Trouble};
@@ -85,6 +86,8 @@ pub(super) struct Ends<S: Simulation> {
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
     pub(super) hands: Hands,
+    /// What there is too much of in the process.
+    pub(super) strain: Strain,
 }
 
 impl<S: Simulation> Ends<S> {
@@ -220,13 +223,17 @@ impl<S: Simulation> Runner<S> {
         self.ends.pulse.is_condemned()
     }
 
+    /// Before anybody is heard: its journal begins.
+    fn begin(&mut self) {
+        self.game.advance(self.ends.clock.now());
+        self.carry_out();
+        self.ends.counts.show(&self.game);
+    }
+
     /// Moves the match on if it is due.
     fn go_on(&mut self) {
         let now = self.ends.clock.now();
-        if !self.has_begun {
-            self.has_begun = true;
-            self.game.advance(now);
-        } else if now >= self.game.next_due() {
+        if now >= self.game.next_due() {
             let lateness = now.saturating_sub(self.game.next_due());
             self.ends.pulse.note_lateness(lateness);
             self.ends.counts.lateness.note(lateness);
@@ -575,6 +582,11 @@ impl<S: Simulation> Play for Runner<S> {
         if self.is_condemned() {
             return CONDEMNED;
         }
+        if !self.has_begun {
+            self.has_begun = true;
+            self.begin();
+        }
+        self.game.relieve(self.ends.strain.relief());
         let is_behind = self.hear_all();
         let ending = *self.ends.closing.borrow();
         match ending {

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
+use twinstep_udp::SerialOf;
 
 use super::fields::{Fields, Refusal};
 use crate::host::bans::{Ban, BansError};
@@ -164,6 +165,11 @@ pub(super) async fn revoke(
     let (id, identity) = (fields.match_if_said()?, fields.identity()?);
     fields.done()?;
     let matches = match id {
+        Some(id) if admin.demand.is_on() && !admin.known().contains_key(&id) => {
+            let serial = revoke_unmade(&admin, id, &identity).await;
+            let revoked = json!([{ "match": id, "serial": serial }]);
+            return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
+        }
         Some(id) => vec![(id, running(&admin, id)?)],
         None => admin.known().into_iter().collect(),
     };
@@ -178,6 +184,22 @@ pub(super) async fn revoke(
         revoked.push(json!({ "match": id, "serial": serial }));
     }
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
+}
+
+/// Makes tickets worthless for a match that is not made yet.
+async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
+    let serial = unix_now().as_millis() as u64;
+    for watches in [false, true] {
+        let of = SerialOf {
+            match_id: id,
+            watches,
+            identity: identity.to_owned(),
+        };
+        admin.serials.raise(of.clone(), serial);
+        let _ = admin.told.send(ToIo::Safe(of, serial)).await;
+    }
+    tracing::info!(id, identity = ?line(identity), serial, "tickets revoked by an operator");
+    serial
 }
 
 /// Ends a match.

@@ -95,7 +95,7 @@ impl<S: Simulation> Running<S> {
         TicketIssuer {
             key: self.key.clone(),
             servers: self.host().public_addresses().to_vec(),
-            serials: self.host().serials.clone(),
+            serials: self.host().floor().serials.clone(),
             game: self.game.clone(),
             runtime: self.runtime().handle().clone(),
         }
@@ -203,19 +203,24 @@ impl<S: Simulation> Running<S> {
 
 impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
-        if let Some(host) = self.host.take() {
-            host.abandon();
-            wait_for(&host);
-        }
-        let Some(runtime) = self.runtime.take() else {
-            return;
-        };
-        // Where a runtime of the caller's runs, nothing may wait.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            runtime.shutdown_background();
-        } else {
-            runtime.shutdown_timeout(DROP_PATIENCE);
-        }
+        let_go(self.host.take(), self.runtime.take());
+    }
+}
+
+/// Ends a server as if its process had been killed.
+pub(super) fn let_go(host: Option<Host>, runtime: Option<Runtime>) {
+    if let Some(host) = host {
+        host.abandon();
+        wait_for(&host);
+    }
+    let Some(runtime) = runtime else {
+        return;
+    };
+    // Where a runtime of the caller's runs, nothing may wait.
+    if tokio::runtime::Handle::try_current().is_ok() {
+        runtime.shutdown_background();
+    } else {
+        runtime.shutdown_timeout(DROP_PATIENCE);
     }
 }
 

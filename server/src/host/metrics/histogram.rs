@@ -38,13 +38,45 @@ impl Histogram {
 
 /// What one histogram, or several, have noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(in crate::host) struct Spread {
     /// How many in each bucket, not cumulative.
     pub(super) buckets: [u64; BUCKETS],
     pub(super) sum_ns: u128,
 }
 
 impl Spread {
+    /// What was noted since an earlier one.
+    pub(in crate::host) fn since(&self, earlier: &Spread) -> Spread {
+        Spread {
+            buckets: std::array::from_fn(|n| self.buckets[n].saturating_sub(earlier.buckets[n])),
+            sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns),
+        }
+    }
+
+    /// How many there are.
+    pub(in crate::host) fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// So large a part of them (0 to 1) took at most so long: within a bucket as if all were spread evenly, and beyond the
+    /// last end as long as that.
+    pub(in crate::host) fn quantile(&self, part: f64) -> Duration {
+        let wanted = part * self.count() as f64;
+        if wanted == 0.0 {
+            return Duration::ZERO;
+        }
+        let (mut below, mut from_us) = (0.0, 0);
+        for (count, to_us) in self.buckets.iter().zip(BOUNDS_US) {
+            let count = *count as f64;
+            if count > 0.0 && below + count >= wanted {
+                let within = (wanted - below) / count * (to_us - from_us) as f64;
+                return Duration::from_micros(from_us + within as u64);
+            }
+            (below, from_us) = (below + count, to_us);
+        }
+        Duration::from_micros(from_us)
+    }
+
     /// How many there are up to each end, the last without one: cumulative by construction, however much is noted
     /// meanwhile.
     pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
@@ -59,6 +91,31 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_is_found_within_its_bucket() {
+        let histogram = Histogram::default();
+        let spread = || {
+            let mut spread = Spread::default();
+            histogram.add_to(&mut spread);
+            spread
+        };
+        assert_eq!(spread().quantile(0.99), Duration::ZERO);
+        for _ in 0..980 {
+            histogram.note(Duration::from_micros(800));
+        }
+        let before = spread();
+        for _ in 0..20 {
+            histogram.note(Duration::from_millis(40));
+        }
+        // Ten of twenty are in the lower half of 25 to 50 ms.
+        assert_eq!(spread().quantile(0.99), Duration::from_micros(37_500));
+        let lately = spread().since(&before);
+        assert_eq!(lately.count(), 20);
+        assert_eq!(lately.quantile(0.5), Duration::from_micros(37_500));
+        histogram.note(Duration::from_secs(60));
+        assert_eq!(spread().quantile(1.0), Duration::from_secs(5));
+    }
 
     #[test]
     fn what_is_as_long_as_a_bucket_is_in_it_and_what_is_longer_in_the_next() {

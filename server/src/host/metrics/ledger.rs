@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::counts::{Gauges, MatchCounts, MatchSum};
+use super::histogram::Spread;
 use crate::incident::Trouble;
 
 /// What all matches have counted. Clones share it.
@@ -55,6 +56,16 @@ impl Ledger {
             counts.add_gauges_to(&mut gauges);
         }
         gauges
+    }
+
+    /// How late ticks were so far.
+    pub(in crate::host) fn lateness(&self) -> Spread {
+        let matches = self.matches();
+        let mut sum = matches.over.lateness;
+        for counts in &matches.running {
+            counts.lateness.add_to(&mut sum);
+        }
+        sum
     }
 
     /// What all have counted so far.

@@ -57,6 +57,22 @@ pub(super) const READY: Family = gauge(
     "1 while newcomers find a place here, as /readyz says; else 0.",
 );
 pub(super) const MATCHES: Family = gauge("twinstep_matches", "Matches that run.");
+pub(super) const MATCHES_MAX: Family = gauge(
+    "twinstep_matches_max",
+    "How many matches there may be at once where they are made on demand; else 0.",
+);
+pub(super) const MADE: Family = counter(
+    "twinstep_matches_made_total",
+    "Matches that were made for a ticket, or taken up again for one.",
+);
+pub(super) const NOT_MADE: Family = counter(
+    "twinstep_matches_not_made_total",
+    "Tickets for which no match was made, by the reason.",
+);
+pub(super) const ENDED: Family = counter(
+    "twinstep_matches_ended_total",
+    "Matches made for a ticket that have ended, by how.",
+);
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
     "Players who are in a match, with or without a connection.",
@@ -73,6 +89,18 @@ pub(super) const SESSIONS: Family = gauge(
 pub(super) const SESSIONS_MAX: Family = gauge(
     "twinstep_sessions_max",
     "How many connections there may be at once.",
+);
+pub(super) const RELIEF: Family = gauge(
+    "twinstep_relief_steps",
+    "What matches do without because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns.",
+);
+pub(super) const MEMORY: Family = gauge(
+    "twinstep_memory_bytes",
+    "Memory that this process has (resident); 0 where it is not known.",
+);
+pub(super) const DISK_FREE: Family = gauge(
+    "twinstep_journal_disk_free_bytes",
+    "What is free on the fullest disk with a journal; 0 where it is not known.",
 );
 
 pub(super) const TICK_LATENESS: Family = histogram(
@@ -174,15 +202,19 @@ pub(super) const DROPPED: Family = counter(
 
 /// All of them, in the order in which they are told.
 #[cfg(test)]
-pub(super) const ALL: [&Family; 35] = [
+pub(super) const ALL: [&Family; 42] = [
     &BUILD_INFO,
     &READY,
     &MATCHES,
+    &MATCHES_MAX,
     &PLAYERS,
     &SPECTATORS,
     &SEATS_FREE,
     &SESSIONS,
     &SESSIONS_MAX,
+    &RELIEF,
+    &MEMORY,
+    &DISK_FREE,
     &TICK_LATENESS,
     &STEP_TIME,
     &SEAL_TO_SEND,
@@ -200,6 +232,9 @@ pub(super) const ALL: [&Family; 35] = [
     &JOURNAL_BYTES,
     &JOURNAL_WRITES,
     &JOURNAL_ERRORS,
+    &MADE,
+    &NOT_MADE,
+    &ENDED,
     &JOINS,
     &KICKS,
     &INCIDENTS,

@@ -39,6 +39,13 @@ impl<S: Simulation> Runner<S> {
                 self.game.close(CloseCode::MatchOver);
                 let _ = answer.send(());
             }
+            Order::EndDeserted(answer) => {
+                let is_deserted = self.game.is_deserted();
+                if is_deserted {
+                    self.close(CloseCode::MatchOver);
+                }
+                let _ = answer.send(is_deserted);
+            }
         }
     }
 

@@ -1,0 +1,107 @@
+//! [`Relief`]: what a match does without while its server has too much to do, in an order that players feel last.
+//!
+//! ```text
+//!  1  spectators       who watches is let go, and nobody comes to watch
+//!  2  announcements    others' inputs are told with their frames only: they are guessed a little worse
+//!  3  newcomers        nobody gets a seat who has none; who has one comes back whatever is said here
+//!  4  turns            twice as long: half the packets, and everybody hears of everything a little later
+//! ```
+//!
+//! Invariant: what a step does without here ends no game and changes no world but by the length of its turns, which is told in
+//! frames like every other change of them.
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::TURN_TICKS_MAX;
+use twinstep_core::packet::hello::CloseCode;
+
+use super::Match;
+use crate::config::Announce;
+
+/// Who is refused or let go for it comes back after so long.
+const AFTER_S: u16 = 30;
+
+/// What a match does without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relief {
+    /// How many steps were taken, 0..=4: see the order above.
+    pub steps: u8,
+    /// Newcomers are refused for another reason: there is no memory or disk for more.
+    pub shut: bool,
+}
+
+impl Relief {
+    /// The most steps.
+    pub const STEPS_MAX: u8 = 4;
+
+    pub(super) fn spares_spectators(self) -> bool {
+        self.steps >= 1
+    }
+
+    /// What is announced, where this would be.
+    pub(super) fn announce(self, wish: Announce) -> Announce {
+        match self.steps {
+            0 | 1 => wish,
+            _ => Announce::Never,
+        }
+    }
+
+    pub(super) fn spares_newcomers(self) -> bool {
+        self.steps >= 3 || self.shut
+    }
+
+    /// How long a turn is, in ticks, where it would be so long.
+    pub(super) fn turn_ticks(self, wish: u8) -> u8 {
+        match self.steps {
+            0..=3 => wish,
+            _ => wish.saturating_mul(2).min(TURN_TICKS_MAX),
+        }
+    }
+
+    /// What somebody is told who is not let in, or let go.
+    pub(super) fn refusal() -> CloseCode {
+        CloseCode::ServerFull { after_s: AFTER_S }
+    }
+}
+
+impl<S: Simulation> Match<S> {
+    /// Does without some things from here on, or no more: a host says so that measures what it has to do.
+    pub fn relieve(&mut self, relief: Relief) {
+        if self.relief == relief {
+            return;
+        }
+        self.relief = relief;
+        while relief.spares_spectators()
+            && let Some(at) = self.people.peers.iter().position(|p| p.is_spectator())
+        {
+            self.close_peer(at, Relief::refusal());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_takes_one_thing_more_in_this_order() {
+        let taken = |relief: Relief| {
+            [
+                relief.spares_spectators(),
+                relief.announce(Announce::Ahead) == Announce::Never,
+                relief.spares_newcomers(),
+                relief.turn_ticks(3) == 6,
+            ]
+        };
+        for steps in 0..=Relief::STEPS_MAX {
+            let relief = Relief { steps, shut: false };
+            assert_eq!(taken(relief), [0, 1, 2, 3].map(|n| n < steps), "{steps}");
+            assert!(relief.turn_ticks(TURN_TICKS_MAX) == TURN_TICKS_MAX);
+        }
+        let shut = Relief {
+            steps: 0,
+            shut: true,
+        };
+        assert_eq!(taken(shut), [false, false, true, false]);
+        assert_eq!(Relief::default().announce(Announce::Never), Announce::Never);
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Blueprint`]: what a match is made of, before it is one.
+
+use std::sync::Arc;
+
+use twinstep_core::Simulation;
+
+use super::clock::unix_now;
+use super::journal_file::{Journal, JournalFileError};
+use crate::chosen::Chosen;
+use crate::config::{MatchConfig, Spectators};
+use crate::game::{Match, MatchStartError};
+use crate::hooks::{Referee, Resolver};
+
+/// What is done to the match before it starts.
+type Setup<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
+
+/// What a match is made of: its start, its rules, its hooks and how it is run. Nothing is computed before it is made.
+///
+/// ```
+/// use twinstep_core::testing::doc::Counter;
+/// use twinstep_server::host::Blueprint;
+///
+/// let four = Blueprint::action(Counter::default(), ()).players(4);
+/// ```
+pub struct Blueprint<S: Simulation> {
+    pub(super) config: MatchConfig,
+    sim: S,
+    pub(super) rules: Arc<S::Rules>,
+    resolver: Chosen<S>,
+    set_referee: Option<Setup<S>>,
+}
+
+impl<S: Simulation> Blueprint<S> {
+    /// An action game that begins from `sim`: see [`MatchConfig::action`].
+    pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Blueprint::with(MatchConfig::action(), sim, rules)
+    }
+
+    /// A strategy game that begins from `sim`: see [`MatchConfig::strategy`].
+    pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Blueprint::with(MatchConfig::strategy(), sim, rules)
+    }
+
+    /// A match of any configuration that begins from `sim`.
+    pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
+        Blueprint {
+            config,
+            sim,
+            rules: rules.into(),
+            resolver: Chosen::default(),
+            set_referee: None,
+        }
+    }
+
+    /// Who answers the game's queries; without one they stay unanswered.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
+        self.resolver = Chosen::of(resolver);
+        self
+    }
+
+    /// Who admits commands and claims; without one all within the bounds are.
+    #[must_use]
+    pub fn referee(mut self, referee: impl Referee<S>) -> Self {
+        self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self
+    }
+
+    /// How the match is run; what was said of its seats and its build stays.
+    #[must_use]
+    pub fn policies(mut self, policies: MatchConfig) -> Self {
+        self.config = MatchConfig {
+            players_max: self.config.players_max,
+            build: self.config.build,
+            ..policies
+        };
+        self
+    }
+
+    /// Seats, 1..=16; 8 if nothing is said.
+    #[must_use]
+    pub fn players(mut self, seats: usize) -> Self {
+        self.config.players_max = seats;
+        self
+    }
+
+    /// What this build calls itself: told in the journal and the handshake, never compared.
+    #[must_use]
+    pub fn build(mut self, name: &str) -> Self {
+        self.config.build = name.to_owned();
+        self
+    }
+
+    /// How many may watch, and how many ticks behind: up to 16 at once (0 ticks), or 512 who are 180 to 900 ticks
+    /// behind. Nobody, if nothing is said.
+    #[must_use]
+    pub fn spectators(mut self, max: usize, delay_ticks: u32) -> Self {
+        self.config.spectators = Spectators { max, delay_ticks };
+        self
+    }
+
+    /// It begins now.
+    pub(super) fn dated(mut self) -> Self {
+        self.config.unix_time = unix_now().as_secs();
+        self
+    }
+
+    /// A new match.
+    pub(super) fn make(self) -> Result<Match<S>, MatchStartError> {
+        let game = Match::new(self.config, self.sim, self.rules, self.resolver)?;
+        Ok(set_up(game, self.set_referee))
+    }
+
+    /// The match of a journal, which goes on.
+    pub(super) fn resume(
+        self,
+        path: impl Into<std::path::PathBuf>,
+    ) -> Result<(Match<S>, Journal), JournalFileError> {
+        let (game, journal) = Journal::resume(path, self.config, self.rules, self.resolver)?;
+        Ok((set_up(game, self.set_referee), journal))
+    }
+}
+
+fn set_up<S: Simulation>(mut game: Match<S>, set_referee: Option<Setup<S>>) -> Match<S> {
+    if let Some(set) = set_referee {
+        set(&mut game);
+    }
+    game
+}

@@ -1,0 +1,164 @@
+//! A server of many matches, made on demand, that runs on threads of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use twinstep_core::Simulation;
+use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_udp::{SerialOf, Ticket, TicketError, TicketKey, TicketSpec};
+
+use super::running::let_go;
+use super::{Stopped, threads};
+use crate::host::admin;
+use crate::host::clock::unix_now;
+use crate::host::config::{HostConfig, HostError, bind};
+use crate::host::demand::OnDemand;
+use crate::host::matches::Host;
+use crate::host::signal::StopSignal;
+
+/// A ticket can be used for so long.
+const TICKET_LIFE: Duration = Duration::from_secs(3_600);
+/// A session is over after so long a silence.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server whose matches are made [on demand](OnDemand). Dropped, it ends at once, without a word to its clients, as if its
+/// process had been killed: its journals can be taken up again.
+pub struct RunningMany {
+    key: TicketKey,
+    game: &'static str,
+    host: Option<Host>,
+    runtime: Option<Runtime>,
+}
+
+impl RunningMany {
+    /// Starts: from here on it runs on threads of its own.
+    ///
+    /// # Errors
+    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot be used.
+    ///
+    /// # Panics
+    /// Within a tokio runtime: there, use [`Host::make_on_demand`].
+    pub fn start<S: Simulation>(
+        matches: OnDemand<S>,
+        config: HostConfig,
+    ) -> Result<RunningMany, HostError> {
+        let socket = bind(config.listen)?;
+        let admin = config.admin.map(admin::bind).transpose()?;
+        let key = config.keys[0].clone();
+        let runtime = threads()?;
+        let host = runtime.block_on(async {
+            let host = Host::start_bound(socket, admin, config).await?;
+            host.make_on_demand(matches);
+            Ok::<_, HostError>(host)
+        })?;
+        Ok(RunningMany {
+            key,
+            game: S::NAME,
+            host: Some(host),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.host().local_addr()
+    }
+
+    /// Where its admin port is, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.host().admin_addr()
+    }
+
+    /// What tickets tell players to dial.
+    #[must_use]
+    pub fn public_addresses(&self) -> &[SocketAddr] {
+        self.host().public_addresses()
+    }
+
+    /// The host, for what it can do besides.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        self.host
+            .as_ref()
+            .expect("a server runs until it is shut down")
+    }
+
+    /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ticket(&self, match_id: u64, identity: &str) -> Result<Ticket, TicketError> {
+        self.ticket_for(match_id, identity, 1, TICKET_LIFE)
+    }
+
+    /// A ticket for a screen with so many local players of a match (0: for someone who watches it), good for `life`, and newer
+    /// than those that the file of safe serials knows.
+    ///
+    /// # Errors
+    /// A name, a number of seats or a life out of range, or an identity that is revoked for good.
+    pub fn ticket_for(
+        &self,
+        match_id: u64,
+        identity: &str,
+        seats: u8,
+        life: Duration,
+    ) -> Result<Ticket, TicketError> {
+        let of = SerialOf {
+            match_id,
+            watches: seats == 0,
+            identity: identity.to_owned(),
+        };
+        let spec = TicketSpec {
+            game: self.game,
+            wire_version: u32::from(WIRE_VERSION),
+            identity,
+            match_id,
+            seats,
+            servers: self.public_addresses(),
+            life,
+            timeout: TIMEOUT,
+            now_unix: unix_now(),
+        };
+        Ticket::issue_after(&self.key, &spec, self.host().floor().serials.safe(&of))
+    }
+
+    /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then all clients are told. Matches with a journal are kept:
+    /// see [`Host::shutdown`]. Asked a second time, it ends at once.
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(mut self) -> std::io::Result<Stopped> {
+        let host = self.host.take();
+        let host = host.expect("a server runs until it is shut down");
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.expect("threads live as long as the server");
+        runtime.block_on(async {
+            let mut stop = StopSignal::listen()?;
+            stop.requested().await;
+            tokio::select! {
+                () = host.shutdown(CloseCode::Draining) => {}
+                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
+            }
+            Ok(Stopped::InOrder)
+        })
+    }
+
+    /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
+    pub fn shutdown(mut self) {
+        let host = self.host.take();
+        let host = host.expect("a server runs until it is shut down");
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.expect("threads live as long as the server");
+        runtime.block_on(host.shutdown(CloseCode::Draining));
+    }
+}
+
+impl Drop for RunningMany {
+    fn drop(&mut self) {
+        let_go(self.host.take(), self.runtime.take());
+    }
+}

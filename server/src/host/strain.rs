@@ -1,0 +1,201 @@
+//! Whether a process takes on more: by what is measured, once a second, before players feel it.
+//!
+//! ```text
+//!  lateness of ticks, the 99th percentile of 5 s over all matches
+//!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step more of relief: spectators, announcements, newcomers, turns
+//!     below half of it for 10 looks                       ─▶ one step less
+//!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches, at once
+//!     below 95 % of it, above 110 % of it                 ─▶ not any more
+//! ```
+//!
+//! From the third step on, the process is full as well. Whoever has a seat comes back whatever is said here.
+//!
+//! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::metrics::{Ledger, Spread};
+use crate::game::Relief;
+
+mod ladder;
+mod measured;
+
+use ladder::{Gauge, Ladder};
+use measured::{free_bytes, memory_bytes, memory_max_bytes};
+
+/// The process is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks that the lateness is taken over.
+const LOOKS: usize = 5;
+/// Fewer ticks say nothing.
+const TICKS_MIN: u64 = 100;
+
+/// From where on a process takes on no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// By how much ticks may be late, as the 99th percentile of 5 s over all matches. 20 ms if nothing is said: a tick and a
+    /// fifth at 60 Hz, which clients hide.
+    pub tick_lateness: Duration,
+    /// Memory that the process may have, in bytes. If nothing is said (`None`), 85 % of what its cgroup or else its machine
+    /// has; where neither is known, none is measured.
+    pub memory_bytes: Option<u64>,
+    /// Bytes that stay free on each disk with a journal: 256 MiB if nothing is said. Measured on unix.
+    pub disk_free_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            tick_lateness: Duration::from_millis(20),
+            memory_bytes: None,
+            disk_free_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Why a process takes on no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Full {
+    #[error("full: ticks are late, by {0:?} (the 99th percentile)")]
+    Lateness(Duration),
+    #[error("full: {0} bytes of memory are used")]
+    Memory(u64),
+    #[error("full: {0} bytes are free for journals")]
+    Disk(u64),
+}
+
+/// What was measured last, for whoever asks. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Strain(Arc<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    steps: AtomicU8,
+    /// Whether memory, and disk, are short.
+    memory_is_short: AtomicU8,
+    disk_is_short: AtomicU8,
+    lateness_us: AtomicU64,
+    memory: AtomicU64,
+    /// [`u64::MAX`]: not known.
+    disk_free: AtomicU64,
+    folders: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Strain {
+    /// What matches do without now. Cost: three reads.
+    pub(super) fn relief(&self) -> Relief {
+        let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
+        Relief {
+            steps: self.0.steps.load(Ordering::Relaxed),
+            shut: is(&self.0.memory_is_short) || is(&self.0.disk_is_short),
+        }
+    }
+
+    /// Why newcomers are refused, if they are.
+    pub(super) fn full(&self) -> Option<Full> {
+        let Relief { steps, .. } = self.relief();
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        if self.0.memory_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Memory(load(&self.0.memory)))
+        } else if self.0.disk_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Disk(load(&self.0.disk_free)))
+        } else if steps >= 3 {
+            Some(Full::Lateness(Duration::from_micros(load(
+                &self.0.lateness_us,
+            ))))
+        } else {
+            None
+        }
+    }
+
+    /// How many steps of relief were taken.
+    pub(super) fn steps(&self) -> u8 {
+        self.0.steps.load(Ordering::Relaxed)
+    }
+
+    /// Memory in use, in bytes; 0: not known.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.0.memory.load(Ordering::Relaxed)
+    }
+
+    /// What is free on the fullest disk with a journal, in bytes; 0: not known, or there is none.
+    pub(super) fn disk_free_bytes(&self) -> u64 {
+        self.0.disk_free.load(Ordering::Relaxed)
+    }
+
+    /// Journals are written in this folder.
+    pub(super) fn watch_folder(&self, folder: &Path) {
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        let folders = self.0.folders.lock();
+        let mut folders = folders.unwrap_or_else(PoisonError::into_inner);
+        if !folders.contains(folder) {
+            folders.insert(folder.to_owned());
+        }
+    }
+
+    /// Measures as long as it is not dropped.
+    pub(super) async fn measure(self, limits: Limits, ledger: Ledger) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let most = limits.memory_bytes.or_else(memory_max_bytes);
+        let mut ladder = Ladder::new(limits.tick_lateness);
+        let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
+        let mut disk = Gauge::below(limits.disk_free_bytes);
+        let mut before = std::collections::VecDeque::<Spread>::with_capacity(LOOKS + 1);
+        loop {
+            looks.tick().await;
+            before.push_back(ledger.lateness());
+            if before.len() > LOOKS + 1 {
+                before.pop_front();
+            }
+            let (Some(newest), Some(oldest)) = (before.back(), before.front()) else {
+                continue;
+            };
+            let lateness = match newest.since(oldest) {
+                spread if spread.count() < TICKS_MIN => Duration::ZERO,
+                spread => spread.quantile(0.99),
+            };
+            self.0
+                .lateness_us
+                .store(lateness.as_micros() as u64, Ordering::Relaxed);
+            self.0.steps.store(ladder.look(lateness), Ordering::Relaxed);
+            if let Some(bytes) = memory_bytes() {
+                self.0.memory.store(bytes, Ordering::Relaxed);
+                let is_short = memory.look(bytes);
+                self.0
+                    .memory_is_short
+                    .store(is_short.into(), Ordering::Relaxed);
+            }
+            if let Some(bytes) = self.least_free() {
+                self.0.disk_free.store(bytes, Ordering::Relaxed);
+                let is_short = disk.look(bytes);
+                self.0
+                    .disk_is_short
+                    .store(is_short.into(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// What is free on the fullest disk. A call of the operating system for each folder: a server has one or two.
+    fn least_free(&self) -> Option<u64> {
+        let folders = self.0.folders.lock();
+        let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
+        folders.iter().filter_map(|folder| free_bytes(folder)).min()
+    }
+
+    /// As if this had been measured.
+    #[cfg(test)]
+    pub(super) fn pretend(&self, steps: u8, disk_is_short: bool) {
+        self.0.steps.store(steps, Ordering::Relaxed);
+        self.0
+            .disk_is_short
+            .store(disk_is_short.into(), Ordering::Relaxed);
+    }
+}
