@@ -108,3 +108,42 @@ pub struct TransportCounters {
     /// Errors of the socket, each of which is treated as loss.
     pub io_errors: u64,
 }
+
+impl core::ops::AddAssign for TransportCounters {
+    fn add_assign(&mut self, other: Self) {
+        let TransportCounters {
+            datagrams,
+            packets,
+            junk,
+            late,
+            oversize,
+            unknown_key,
+            rejected,
+            denied_full,
+            denied_expired,
+            denied_superseded,
+            bad_claims,
+            rate_limited,
+            unadmitted,
+            fenced,
+            queue_full,
+            io_errors,
+        } = other;
+        self.datagrams += datagrams;
+        self.packets += packets;
+        self.junk += junk;
+        self.late += late;
+        self.oversize += oversize;
+        self.unknown_key += unknown_key;
+        self.rejected += rejected;
+        self.denied_full += denied_full;
+        self.denied_expired += denied_expired;
+        self.denied_superseded += denied_superseded;
+        self.bad_claims += bad_claims;
+        self.rate_limited += rate_limited;
+        self.unadmitted += unadmitted;
+        self.fenced += fenced;
+        self.queue_full += queue_full;
+        self.io_errors += io_errors;
+    }
+}

@@ -1,4 +1,4 @@
-//! The I/O task: owns the socket and netcode, leads packets to their match and back.
+//! The I/O task: owns the doors (`host/door.rs`), leads packets to their match and back.
 //!
 //! ```text
 //!  Connected ─▶ match known? ──▶ Playing ──Close──▶ Leaving ──1 s──▶ disconnected
@@ -8,16 +8,15 @@
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
 //! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
-//! Under load it looks at the socket once a millisecond (`host/load.rs`).
+//! Under load it looks at the doors once a millisecond (`host/load.rs`).
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use tokio::net::UdpSocket;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
@@ -25,14 +24,12 @@ use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
-use twinstep_udp::{
-    DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
-};
+use twinstep_udp::{SerialOf, ServerEvent, SessionId, TicketClaims, TransportCounters};
 
 use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
 use super::demand::Demand;
-use super::knock::{Knock, OwnKnocks};
+use super::door::{Door, Doors};
 use super::line::{FromIo, Line};
 use super::load::{BEAT, Load, MOMENT};
 use super::metrics::{IoCounts, Traffic};
@@ -85,10 +82,6 @@ pub(super) enum ToIo {
 /// What the task shares with the rest of its host.
 pub(super) struct Around {
     pub(super) beat: Arc<Beat>,
-    /// The game that is served: who knocks for it hears that it is here.
-    pub(super) game: String,
-    /// What this server asks others, lest it answers itself.
-    pub(super) own_knocks: OwnKnocks,
     pub(super) counts: Arc<IoCounts>,
     pub(super) bans: Bans,
     pub(super) workers: Workers,
@@ -97,8 +90,7 @@ pub(super) struct Around {
 }
 
 struct Io {
-    socket: UdpSocket,
-    endpoint: ServerEndpoint,
+    doors: Doors,
     clock: HostClock,
     matches: BTreeMap<u64, Line>,
     routes: Routes,
@@ -108,7 +100,6 @@ struct Io {
     moved: BTreeSet<u64>,
     around: Around,
     load: Load,
-    is_shut: bool,
     draining: Option<CloseCode>,
     traffic: Traffic,
     /// Turns whose packets leave with the next datagrams: when they were sealed.
@@ -119,16 +110,14 @@ struct Io {
 
 /// The task; it runs until it was told to drain and everybody is gone.
 pub(super) fn start(
-    socket: UdpSocket,
-    endpoint: ServerEndpoint,
+    doors: Doors,
     clock: HostClock,
     orders: Receiver<ToIo>,
     around: Around,
 ) -> impl Future<Output = ()> {
-    let counters = endpoint.counters();
+    let counters = doors.counters();
     let io = Io {
-        socket,
-        endpoint,
+        doors,
         clock,
         matches: BTreeMap::new(),
         routes: Routes::default(),
@@ -136,7 +125,6 @@ pub(super) fn start(
         moved: BTreeSet::new(),
         around,
         load: Load::default(),
-        is_shut: false,
         draining: None,
         traffic: Traffic::default(),
         sealed: ArrayVec::new(),
@@ -150,17 +138,13 @@ impl Io {
     async fn run(mut self, mut orders: Receiver<ToIo>) {
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut buffer = [0; DATAGRAM_MAX + 1];
         loop {
             let first = if self.load.is_high() {
                 tokio::time::sleep(MOMENT).await;
                 None
             } else {
                 tokio::select! {
-                    ready = self.socket.readable() => {
-                        self.traffic.errors += u64::from(ready.is_err());
-                        None
-                    }
+                    () = poll_fn(|context| self.doors.poll_ready(context)) => None,
                     order = orders.recv() => match order {
                         None => return,
                         order => order,
@@ -169,7 +153,9 @@ impl Io {
                 }
             };
             // First what came, or a process that stood still would take its own silence for that of others.
-            let came = self.receive(&mut buffer);
+            let came = self
+                .doors
+                .receive(self.clock.now(), BATCH, &mut self.traffic);
             let Some(ordered) = self.obey_all(first, &mut orders) else {
                 return;
             };
@@ -204,45 +190,8 @@ impl Io {
         Some(count)
     }
 
-    /// Takes what waits in the socket; how many datagrams that were.
-    fn receive(&mut self, buffer: &mut [u8; DATAGRAM_MAX + 1]) -> usize {
-        let now = self.clock.now();
-        for count in 0..BATCH {
-            match self.socket.try_recv_from(buffer) {
-                Ok((bytes, from)) => match self.heard(&buffer[..bytes]) {
-                    // Who ends is there for nobody, and nobody is sent to where he is.
-                    Some(knock) => {
-                        if !knock.is_one_of(&self.around.own_knocks) && !self.is_shut {
-                            let _ = self.socket.try_send_to(&knock.answer(), from);
-                        }
-                    }
-                    None => self.endpoint.handle(now, from, &buffer[..bytes]),
-                },
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return count,
-                // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
-                Err(_) => self.traffic.errors += 1,
-            }
-        }
-        BATCH
-    }
-
-    /// A datagram came: whether somebody knocks by it.
-    fn heard(&mut self, datagram: &[u8]) -> Option<Knock> {
-        self.traffic.datagrams_in += 1;
-        self.traffic.bytes_in += datagram.len() as u64;
-        Knock::read(datagram, &self.around.game)
-    }
-
     fn transmit(&mut self) {
-        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
-            match self.socket.try_send_to(datagram, to) {
-                Ok(bytes) => {
-                    self.traffic.datagrams_out += 1;
-                    self.traffic.bytes_out += bytes as u64;
-                }
-                Err(_) => self.traffic.unsent += 1,
-            }
-        }
+        self.doors.transmit(&mut self.traffic);
         if !self.sealed.is_empty() {
             let now = self.clock.now();
             for sealed in self.sealed.drain(..) {
@@ -255,9 +204,9 @@ impl Io {
     fn pass_time(&mut self, now: Duration) {
         self.around.beat.beat(now);
         self.around.workers.look();
-        self.endpoint.advance(now, unix_now());
-        let counters = self.endpoint.counters();
-        let sessions = self.endpoint.sessions();
+        self.doors.advance(now, unix_now());
+        let counters = self.doors.counters();
+        let sessions = self.doors.sessions();
         self.around.counts.show(&self.traffic, &counters, sessions);
         self.lead_waiting();
         let is_over =
@@ -272,7 +221,7 @@ impl Io {
     }
 
     fn hear_events(&mut self) {
-        while let Some(event) = self.endpoint.poll_event() {
+        while let Some(event) = self.doors.event() {
             match event {
                 ServerEvent::Connected { session, ticket } => self.hear_connected(session, ticket),
                 ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
@@ -329,7 +278,7 @@ impl Io {
         // Its packets come behind this, so the match knows it by then.
         let heard = FromIo::Connected(PeerId(session.0), ticket);
         if game.tell(heard) {
-            self.endpoint.admit(session);
+            self.doors.admit(session);
             self.routes.turn(session, Route::Playing);
         }
     }
@@ -378,7 +327,7 @@ impl Io {
         match order {
             ToIo::Open(id, game, safe) => {
                 for (of, serial) in safe {
-                    self.endpoint.note_safe(of, serial);
+                    self.doors.note_safe(of, serial);
                 }
                 self.matches.insert(id, game);
                 self.resting.remove(&id);
@@ -414,13 +363,13 @@ impl Io {
                     self.lead(session);
                 }
             }
-            ToIo::Safe(of, serial) => self.endpoint.note_safe(of, serial),
+            ToIo::Safe(of, serial) => self.doors.note_safe(of, serial),
             ToIo::Over(id, code) => {
                 self.matches.remove(&id);
                 self.resting.remove(&id);
                 // Where it can be made again, it can be asked for by a ticket that was out of date before.
                 if !self.around.demand.is_on() {
-                    self.endpoint.forget_match(id);
+                    self.doors.forget_match(id);
                 }
                 if code == CloseCode::Moved {
                     self.moved.insert(id);
@@ -441,7 +390,7 @@ impl Io {
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
                     // Not sent is lost: the match says it again.
-                    let sent = self.endpoint.send(SessionId(peer.0), bytes).is_ok();
+                    let sent = self.doors.send(SessionId(peer.0), bytes);
                     self.traffic.packets_out += u64::from(sent);
                 }
             }
@@ -470,8 +419,7 @@ impl Io {
                 }
             }
             ToIo::Shut => {
-                self.is_shut = true;
-                self.endpoint.shut();
+                self.doors.shut();
             }
             ToIo::Drain(code) => {
                 self.draining = Some(code);
@@ -486,7 +434,7 @@ impl Io {
 
     fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
         tracing::info!(session = session.0, reason = %code, "session closed");
-        self.endpoint.admit(session);
+        self.doors.admit(session);
         self.tell_why(session, code);
         let until = self.clock.now() + GOODBYE;
         self.routes.turn(session, Route::Leaving(code, until));
@@ -494,7 +442,7 @@ impl Io {
 
     fn end(&mut self, session: SessionId) {
         self.routes.remove(session);
-        self.endpoint.disconnect(session);
+        self.doors.disconnect(session);
     }
 
     fn tell_why(&mut self, session: SessionId, code: CloseCode) {
@@ -506,12 +454,12 @@ impl Io {
             .expect("a code of a few bytes");
         let len = packet.len();
         // Lost like any packet; each one that comes from there gets another answer.
-        let _ = self.endpoint.send(session, &buffer[..len]);
+        self.doors.send(session, &buffer[..len]);
     }
 
     /// One line a second at most, whatever the network does.
     fn tell_losses(&mut self) {
-        let now = (self.traffic, self.endpoint.counters());
+        let now = (self.traffic, self.doors.counters());
         let (before, counters) = self.lost_before;
         let own = |it: &Traffic| [it.match_full, it.unsent, it.errors];
         let sum = |c: &TransportCounters| {

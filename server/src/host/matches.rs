@@ -23,6 +23,7 @@ use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::demand::{Demand, Making};
+use super::door::Doors;
 use super::handle::MatchHandle;
 use super::hands::Hands;
 use super::incidents::IncidentFiles;
@@ -39,6 +40,7 @@ use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::taker::Taker;
+use super::udp_door::UdpDoor;
 use super::workers::{SlotId, Workers};
 use crate::game::Match;
 
@@ -206,14 +208,14 @@ impl Host {
         };
         let around = Around {
             beat,
-            game: config.game.clone(),
-            own_knocks,
             counts,
             bans,
             workers: workers.clone(),
             demand: demand.clone(),
         };
-        let io = io::start(socket, endpoint, clock, orders, around);
+        let door = UdpDoor::new(socket, endpoint, config.game.clone(), own_knocks);
+        let doors = Doors::new(vec![Box::new(door)]);
+        let io = io::start(doors, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         let measuring = strain.clone().measure(config.limits, ledger.clone());
         let floor = Floor {

@@ -24,6 +24,7 @@ mod blueprint;
 mod clock;
 mod config;
 mod demand;
+mod door;
 mod drain;
 mod embed;
 mod handle;
@@ -52,6 +53,7 @@ mod serials;
 mod signal;
 mod strain;
 mod taker;
+mod udp_door;
 mod workers;
 
 pub use admin_client::{AdminAnswer, AdminClient};

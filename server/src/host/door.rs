@@ -1,0 +1,386 @@
+//! [`Door`]: a way into the host. It turns what comes over one kind of transport into sessions and their packets, and takes
+//! packets out; the I/O task (`host/io.rs`) knows nothing else of it.
+//!
+//! ```text
+//!  UDP ───── UdpDoor ──┐                  Connected, Packet, Disconnected
+//!                      ├─ Doors ─────────────────────────────────────────▶ io ──▶ matches
+//!  another ─ … ────────┘  knows behind which door each session is
+//! ```
+//!
+//! To add one: implement [`Door`], and give it to [`Doors`] in `host/matches.rs`.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use twinstep_udp::{SerialOf, ServerEvent, SessionId, TransportCounters};
+
+use super::metrics::Traffic;
+
+/// A way into the host. Nothing here waits; what finds no room is lost, as packets are.
+pub(super) trait Door: Send {
+    /// Whether something may have come; whoever asks is woken when it does.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
+    /// Takes at most so many datagrams that came; how many these were.
+    fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
+
+    /// What happened to a session: first that it is connected, by a ticket that was good. Its number was drawn (64 random
+    /// bits), so that no other one ever has it.
+    fn event(&mut self) -> Option<ServerEvent>;
+
+    /// Packets of this session may pass from now on.
+    fn admit(&mut self, session: SessionId);
+
+    /// Sends a packet with the next [`transmit`](Door::transmit); whether there is room, and such a session.
+    fn send(&mut self, session: SessionId, packet: &[u8]) -> bool;
+
+    /// Ends a session. No event tells of it.
+    fn disconnect(&mut self, session: SessionId);
+
+    /// Sends what is ready.
+    fn transmit(&mut self, traffic: &mut Traffic);
+
+    /// Moves time on.
+    fn advance(&mut self, now: Duration, now_unix: Duration);
+
+    /// Tickets with a lower serial let this identity in no more.
+    fn note_safe(&mut self, of: SerialOf, serial: u64);
+
+    /// Nobody comes for this match any more.
+    fn forget_match(&mut self, id: u64);
+
+    /// Lets nobody in any more, and answers nobody who asks.
+    fn shut(&mut self);
+
+    /// How many sessions there are.
+    fn sessions(&self) -> usize;
+
+    /// What was dropped, and why.
+    fn counters(&self) -> TransportCounters;
+}
+
+/// All ways in, as one.
+pub(super) struct Doors {
+    doors: Vec<Box<dyn Door>>,
+    /// Behind which door each session is, where there are several.
+    behind: BTreeMap<SessionId, usize>,
+}
+
+impl Doors {
+    pub(super) fn new(doors: Vec<Box<dyn Door>>) -> Doors {
+        Doors {
+            doors,
+            behind: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, session: SessionId) -> Option<&mut dyn Door> {
+        let at = match self.doors.len() {
+            1 => 0,
+            _ => *self.behind.get(&session)?,
+        };
+        match self.doors.get_mut(at) {
+            Some(door) => Some(&mut **door),
+            None => None,
+        }
+    }
+
+    /// What happened to a session behind one of them, one door after the other.
+    fn next_event(&mut self) -> Option<(usize, ServerEvent)> {
+        let mut doors = self.doors.iter_mut().enumerate();
+        doors.find_map(|(at, door)| door.event().map(|event| (at, event)))
+    }
+}
+
+impl Door for Doors {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut ready = Poll::Pending;
+        // Each of them is to wake whoever asks.
+        for door in &mut self.doors {
+            if door.poll_ready(context).is_ready() {
+                ready = Poll::Ready(());
+            }
+        }
+        ready
+    }
+
+    fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
+        let took = self.doors.iter_mut();
+        took.map(|door| door.receive(now, at_most, traffic)).sum()
+    }
+
+    fn event(&mut self) -> Option<ServerEvent> {
+        loop {
+            let (at, event) = self.next_event()?;
+            if self.doors.len() == 1 {
+                return Some(event);
+            }
+            let (ServerEvent::Connected { session, .. }
+            | ServerEvent::Packet { session, .. }
+            | ServerEvent::Disconnected { session, .. }) = &event;
+            let session = *session;
+            match (&event, self.behind.get(&session)) {
+                (ServerEvent::Connected { .. }, None) => {
+                    self.behind.insert(session, at);
+                }
+                (ServerEvent::Connected { .. }, Some(_)) => {
+                    self.doors[at].disconnect(session);
+                    continue;
+                }
+                // Nobody speaks for a session behind another door.
+                (_, behind) if behind != Some(&at) => continue,
+                (ServerEvent::Disconnected { .. }, _) => {
+                    self.behind.remove(&session);
+                }
+                (ServerEvent::Packet { .. }, _) => {}
+            }
+            return Some(event);
+        }
+    }
+
+    fn admit(&mut self, session: SessionId) {
+        if let Some(door) = self.of(session) {
+            door.admit(session);
+        }
+    }
+
+    fn send(&mut self, session: SessionId, packet: &[u8]) -> bool {
+        self.of(session)
+            .is_some_and(|door| door.send(session, packet))
+    }
+
+    fn disconnect(&mut self, session: SessionId) {
+        if let Some(door) = self.of(session) {
+            door.disconnect(session);
+        }
+        self.behind.remove(&session);
+    }
+
+    fn transmit(&mut self, traffic: &mut Traffic) {
+        self.doors
+            .iter_mut()
+            .for_each(|door| door.transmit(traffic));
+    }
+
+    fn advance(&mut self, now: Duration, now_unix: Duration) {
+        self.doors
+            .iter_mut()
+            .for_each(|door| door.advance(now, now_unix));
+    }
+
+    fn note_safe(&mut self, of: SerialOf, serial: u64) {
+        for door in &mut self.doors {
+            door.note_safe(of.clone(), serial);
+        }
+    }
+
+    fn forget_match(&mut self, id: u64) {
+        self.doors.iter_mut().for_each(|door| door.forget_match(id));
+    }
+
+    fn shut(&mut self) {
+        self.doors.iter_mut().for_each(|door| door.shut());
+    }
+
+    fn sessions(&self) -> usize {
+        self.doors.iter().map(|door| door.sessions()).sum()
+    }
+
+    fn counters(&self) -> TransportCounters {
+        let mut sum = TransportCounters::default();
+        for door in &self.doors {
+            sum += door.counters();
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::{Arc, Mutex};
+    use std::task::Waker;
+
+    use twinstep_udp::TicketClaims;
+
+    use super::*;
+
+    /// What a transport in memory was told.
+    #[derive(Default)]
+    struct Told {
+        sent: Vec<(u64, Vec<u8>)>,
+        admitted: Vec<u64>,
+        ended: Vec<u64>,
+        safe: u32,
+        is_shut: bool,
+    }
+
+    /// A transport in memory: packets are pushed in, and what goes out is kept.
+    struct Memory {
+        comes: VecDeque<ServerEvent>,
+        told: Arc<Mutex<Told>>,
+    }
+
+    impl Door for Memory {
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            match self.comes.is_empty() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        }
+
+        fn receive(&mut self, _: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
+            let count = self.comes.len().min(at_most);
+            traffic.datagrams_in += count as u64;
+            count
+        }
+
+        fn event(&mut self) -> Option<ServerEvent> {
+            self.comes.pop_front()
+        }
+
+        fn admit(&mut self, session: SessionId) {
+            self.told.lock().unwrap().admitted.push(session.0);
+        }
+
+        fn send(&mut self, session: SessionId, packet: &[u8]) -> bool {
+            let mut told = self.told.lock().unwrap();
+            told.sent.push((session.0, packet.to_vec()));
+            true
+        }
+
+        fn disconnect(&mut self, session: SessionId) {
+            self.told.lock().unwrap().ended.push(session.0);
+        }
+
+        fn transmit(&mut self, traffic: &mut Traffic) {
+            traffic.datagrams_out += 1;
+        }
+
+        fn advance(&mut self, _: Duration, _: Duration) {}
+
+        fn note_safe(&mut self, _: SerialOf, _: u64) {
+            self.told.lock().unwrap().safe += 1;
+        }
+
+        fn forget_match(&mut self, _: u64) {}
+
+        fn shut(&mut self) {
+            self.told.lock().unwrap().is_shut = true;
+        }
+
+        fn sessions(&self) -> usize {
+            3
+        }
+
+        fn counters(&self) -> TransportCounters {
+            TransportCounters {
+                junk: 2,
+                ..TransportCounters::default()
+            }
+        }
+    }
+
+    fn claims(identity: &str) -> TicketClaims {
+        TicketClaims {
+            ticket_id: 1,
+            serial: 1,
+            identity: identity.to_owned(),
+            match_id: 7,
+            seats: 1,
+            expires_unix_s: 0,
+        }
+    }
+
+    fn events(session: SessionId, identity: &str) -> VecDeque<ServerEvent> {
+        VecDeque::from([
+            ServerEvent::Connected {
+                session,
+                ticket: claims(identity),
+            },
+            ServerEvent::Packet {
+                session,
+                bytes: identity.as_bytes().to_vec(),
+            },
+        ])
+    }
+
+    /// A door of these sessions, and what it is told.
+    fn door(sessions: &[(u64, &str)]) -> (Box<dyn Door>, Arc<Mutex<Told>>) {
+        let told = Arc::<Mutex<Told>>::default();
+        let comes = sessions
+            .iter()
+            .flat_map(|(id, identity)| events(SessionId(*id), identity));
+        let memory = Memory {
+            comes: comes.collect(),
+            told: told.clone(),
+        };
+        (Box::new(memory), told)
+    }
+
+    #[test]
+    fn each_session_is_reached_through_its_own_door() {
+        let (anna, bert) = (SessionId(5), SessionId(u64::MAX));
+        let (first, told) = door(&[(anna.0, "anna")]);
+        let (second, told_second) = door(&[(bert.0, "bert")]);
+        let mut doors = Doors::new(vec![first, second]);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(doors.poll_ready(&mut context).is_ready());
+        let mut traffic = Traffic::default();
+        assert_eq!(doors.receive(Duration::ZERO, 99, &mut traffic), 4);
+        let events: Vec<_> = std::iter::from_fn(|| doors.event()).collect();
+        let expected: Vec<_> = events_of([(anna, "anna"), (bert, "bert")]);
+        assert_eq!(events, expected);
+        assert!(doors.poll_ready(&mut context).is_pending());
+
+        doors.admit(bert);
+        assert!(doors.send(anna, b"to anna") && doors.send(bert, b"to bert"));
+        doors.disconnect(anna);
+        assert!(!doors.send(anna, b"who is gone"));
+        assert!(!doors.send(SessionId(6), b"who never came"));
+        let of = SerialOf {
+            match_id: 7,
+            watches: false,
+            identity: "anna".to_owned(),
+        };
+        doors.note_safe(of, 3);
+        doors.transmit(&mut traffic);
+        doors.shut();
+        assert_eq!((traffic.datagrams_in, traffic.datagrams_out), (4, 2));
+        assert_eq!((doors.sessions(), doors.counters().junk), (6, 4));
+        let (first, second) = (told.lock().unwrap(), told_second.lock().unwrap());
+        assert_eq!(first.sent, [(anna.0, b"to anna".to_vec())]);
+        assert_eq!(second.sent, [(bert.0, b"to bert".to_vec())]);
+        assert_eq!(
+            (&first.admitted[..], &first.ended[..]),
+            (&[][..], &[anna.0][..])
+        );
+        assert_eq!(
+            (&second.admitted[..], &second.ended[..]),
+            (&[bert.0][..], &[][..])
+        );
+        for told in [first, second] {
+            assert!(told.is_shut && told.safe == 1);
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_taken_gets_nobody_in() {
+        let (first, _) = door(&[(5, "anna")]);
+        let (second, told) = door(&[(5, "mallory")]);
+        let mut doors = Doors::new(vec![first, second]);
+        let came = std::iter::from_fn(|| doors.event());
+        assert!(came.eq(events_of([(SessionId(5), "anna")])));
+        assert_eq!(told.lock().unwrap().ended, [5]);
+        assert!(doors.send(SessionId(5), b"to anna"));
+        assert_eq!(told.lock().unwrap().sent, []);
+    }
+
+    fn events_of<const N: usize>(sessions: [(SessionId, &str); N]) -> Vec<ServerEvent> {
+        let events = sessions
+            .into_iter()
+            .flat_map(|(session, identity)| events(session, identity));
+        events.collect()
+    }
+}
