@@ -8,6 +8,7 @@
 //! cargo run --release -p twinstep-bench -- host [--players 100] [--seconds 10]
 //! cargo run --release -p twinstep-bench -- serve --listen ADDR --matches 25 --key-file FILE
 //! cargo run --release -p twinstep-bench -- load --server ADDR --players 100 --key-file FILE [--seconds 10]
+//! cargo run --release -p twinstep-bench -- many [--matches 200] [--joins 1000] [--seconds 10]
 //! cargo run --release -p twinstep-bench -- size [--markdown]
 //! ```
 //!
@@ -21,6 +22,7 @@
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
 //! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
+//! | `many` | many matches in one process, made on demand: lateness, and what joins and leaves leave behind |
 //! | `size` | what a large state costs that nobody touches |
 //! | `kit` | how fast `twinstep-testing` checks a game |
 //! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
@@ -34,6 +36,7 @@ mod frames;
 mod host;
 mod journal;
 mod kit;
+mod many;
 mod measure;
 mod ours;
 mod peer_ggrs;
@@ -98,6 +101,29 @@ enum What {
         /// For how long is measured, after 4 s of warming up.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
         seconds: u64,
+    },
+    /// Measures many matches of one server process that are made on demand: lateness of ticks, and memory, descriptors and
+    /// threads while players come and go. Linux tells these.
+    Many {
+        /// Matches of four players at once.
+        #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=240))]
+        matches: u16,
+        /// Joins and leaves, after all play.
+        #[arg(long, default_value_t = 1_000)]
+        joins: usize,
+        /// For how long lateness is measured before.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        seconds: u64,
+    },
+    /// The server of `many`, until its input ends.
+    #[command(hide = true)]
+    ManyServe {
+        /// The folder of its key and its journals.
+        #[arg(long)]
+        folder: PathBuf,
+        /// Matches at once.
+        #[arg(long)]
+        matches: usize,
     },
     /// Serves matches of four of the game that is measured, until its input ends; prints its address, then what it has used
     /// up for each line that it reads.
@@ -165,6 +191,15 @@ fn main() -> ExitCode {
             let time = Duration::from_secs(seconds);
             failed = host::run(players.into(), time, &mut text).err();
         }
+        What::Many {
+            matches,
+            joins,
+            seconds,
+        } => {
+            let time = Duration::from_secs(seconds);
+            failed = many::run(matches.into(), joins, time, &mut text).err();
+        }
+        What::ManyServe { folder, matches } => failed = many::serve(&folder, matches).err(),
         What::Serve {
             listen,
             matches,

@@ -227,6 +227,9 @@ pub(crate) struct ServeArgs {
     /// /metrics, POST /drain?to=ADDR
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) admin: Option<SocketAddr>,
+    /// For how many seconds whoever plays may play on when the server is asked to end; nobody new is let in then
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub(crate) drain: u32,
     /// Take over the match of the server on this machine whose --admin address this is; its players follow
     #[arg(long, value_name = "ADDR", value_parser = here, conflicts_with_all = ["journal", "new_match"])]
     pub(crate) take_over: Option<SocketAddr>,

@@ -52,6 +52,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .serials_file(beside(&args.key_file))
         .bans_file(named_after(&args.key_file, ".bans"))
         .admin_token(named_after(&args.key_file, ".admin"))
+        .drain_within(Duration::from_secs(args.drain.into()))
         .durability(args.durability.into())
         .on_journal_failure(args.on_journal_failure.into());
     if let Some(public) = args.public {
@@ -101,6 +102,8 @@ impl From<FailureArg> for OnJournalFailure {
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
     match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
+        // As a program that a signal ends.
+        Stopped::AtOnce => Ok(ExitCode::from(130)),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }
 }

@@ -6,4 +6,5 @@ mod common;
 mod ends;
 mod host;
 mod kill;
+mod many;
 mod operating;

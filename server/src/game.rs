@@ -324,7 +324,7 @@ impl<S: Simulation> Match<S> {
     pub fn free_seats(&self) -> usize {
         let taken = self.people.identities.len();
         let free = self.seats.len().saturating_sub(taken);
-        if self.config.open && self.closed.is_none() && !self.relief.spares_newcomers() {
+        if self.config.open && self.closed.is_none() && self.relief.refuses_newcomers().is_none() {
             free
         } else {
             0

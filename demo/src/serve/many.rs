@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use powderkeg_game::{Game, Rules};
 use twinstep_core::Simulation;
@@ -46,6 +47,7 @@ pub(super) fn serve(
         admin_token: Some(named_after(&args.key_file, ".admin")),
         admin: args.admin,
         incidents: args.journal.clone(),
+        drain_within: Duration::from_secs(args.drain.into()),
         // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
         sessions_max: (2 * at_once * (players + watchers)).min(SESSIONS_MAX),
         ..HostConfig::new(Game::NAME, args.listen, key)

@@ -17,24 +17,30 @@ use twinstep_core::packet::hello::CloseCode;
 use super::Match;
 use crate::config::Announce;
 
-/// Who is refused or let go for it comes back after so long.
-const AFTER_S: u16 = 30;
-
 /// What a match does without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relief {
     /// How many steps were taken, 0..=4: see the order above.
     pub steps: u8,
-    /// Newcomers are refused for another reason: there is no memory or disk for more.
-    pub shut: bool,
+    /// Newcomers are refused for another reason, which they are told: there is no memory or disk for more, or the server is
+    /// about to end.
+    pub shut: Option<CloseCode>,
 }
 
 impl Relief {
     /// The most steps.
     pub const STEPS_MAX: u8 = 4;
+    /// What somebody is told who is not let in, or let go, because there is too much to do.
+    pub const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
 
     pub(super) fn spares_spectators(self) -> bool {
         self.steps >= 1
+    }
+
+    /// What whoever comes to watch is told, if it may not.
+    pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
+        let late = self.spares_spectators().then_some(Relief::FULL);
+        self.shut.or(late)
     }
 
     /// What is announced, where this would be.
@@ -45,8 +51,10 @@ impl Relief {
         }
     }
 
-    pub(super) fn spares_newcomers(self) -> bool {
-        self.steps >= 3 || self.shut
+    /// What whoever comes to play and has no seat is told, if none is to be had.
+    pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
+        let late = (self.steps >= 3).then_some(Relief::FULL);
+        self.shut.or(late)
     }
 
     /// How long a turn is, in ticks, where it would be so long.
@@ -55,11 +63,6 @@ impl Relief {
             0..=3 => wish,
             _ => wish.saturating_mul(2).min(TURN_TICKS_MAX),
         }
-    }
-
-    /// What somebody is told who is not let in, or let go.
-    pub(super) fn refusal() -> CloseCode {
-        CloseCode::ServerFull { after_s: AFTER_S }
     }
 }
 
@@ -73,7 +76,7 @@ impl<S: Simulation> Match<S> {
         while relief.spares_spectators()
             && let Some(at) = self.people.peers.iter().position(|p| p.is_spectator())
         {
-            self.close_peer(at, Relief::refusal());
+            self.close_peer(at, Relief::FULL);
         }
     }
 }
@@ -88,19 +91,20 @@ mod tests {
             [
                 relief.spares_spectators(),
                 relief.announce(Announce::Ahead) == Announce::Never,
-                relief.spares_newcomers(),
+                relief.refuses_newcomers().is_some(),
                 relief.turn_ticks(3) == 6,
             ]
         };
         for steps in 0..=Relief::STEPS_MAX {
-            let relief = Relief { steps, shut: false };
+            let relief = Relief { steps, shut: None };
             assert_eq!(taken(relief), [0, 1, 2, 3].map(|n| n < steps), "{steps}");
             assert!(relief.turn_ticks(TURN_TICKS_MAX) == TURN_TICKS_MAX);
         }
         let shut = Relief {
             steps: 0,
-            shut: true,
+            shut: Some(CloseCode::Draining),
         };
+        assert_eq!(shut.refuses_spectators(), Some(CloseCode::Draining));
         assert_eq!(taken(shut), [false, false, true, false]);
         assert_eq!(Relief::default().announce(Announce::Never), Announce::Never);
     }

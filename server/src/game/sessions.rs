@@ -23,7 +23,6 @@ use super::Match;
 use super::ended::{KEPT, MOVED, is_resumable};
 use super::journal::JournalOut;
 use super::noted::Report;
-use super::relief::Relief;
 use crate::outbox::Item;
 use crate::peer::{Peer, PeerId, SessionStage, Verdict};
 use crate::tally::JoinResult;
@@ -158,8 +157,10 @@ impl<S: Simulation> Match<S> {
         if players.len() < seats && !self.config.open {
             return Err(CloseCode::Shut);
         }
-        if players.is_empty() && self.relief.spares_newcomers() {
-            return Err(Relief::refusal());
+        if let Some(code) = self.relief.refuses_newcomers()
+            && players.is_empty()
+        {
+            return Err(code);
         }
         players.extend(free.into_iter().take(seats - players.len()));
         if players.len() < seats {

@@ -20,7 +20,6 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use super::Match;
-use super::relief::Relief;
 use crate::peer::Peer;
 
 /// Worlds on their way to spectators at once, beside those to players.
@@ -32,8 +31,8 @@ impl<S: Simulation> Match<S> {
         &self,
         identity: &str,
     ) -> Result<ArrayVec<PlayerId, SEATS_MAX>, CloseCode> {
-        if self.relief.spares_spectators() {
-            return Err(Relief::refusal());
+        if let Some(code) = self.relief.refuses_spectators() {
+            return Err(code);
         }
         let others = |p: &&Peer| p.is_spectator() && p.identity != identity;
         if self.people.peers.iter().filter(others).count() < self.config.spectators.max {

@@ -110,6 +110,20 @@
 //! which another try is worth it. Who has a seat comes back at any time, also to a match that must be taken up from its journal
 //! for that.
 //!
+//! # Ending a server
+//!
+//! SIGTERM (or Ctrl-C) ends a server in order. `/readyz` answers 503 at once, no match is made any more, and nobody is let in who
+//! has no seat; who has one comes back, also by a new connection. Whoever plays plays on, for at most
+//! [`drain_within`](crate::host::HostConfig::drain_within) (`powderkeg serve --drain SECONDS`; 0 if nothing is said). When everybody
+//! has left, or then, each match ends its turn, writes its world and its end to its journal and waits for the disk. Its players
+//! hear [`Restarting`](twinstep_core::packet::hello::CloseCode::Restarting): in how many seconds to come back
+//! ([`back_after`](crate::host::HostConfig::back_after)), to the addresses of their ticket. Clients do that by themselves. Players of
+//! a match without a journal hear that the server is shutting down.
+//!
+//! A second signal ends the process at once, as `kill -9` would: nobody is told, and journals can be taken up all the same. The
+//! exit status is 0 for an end in order, 1 if the match had died of a fault, 130 after a second signal. Give an orchestrator some
+//! 5 s more than `--drain` before it kills: `terminationGracePeriodSeconds`, or systemd's `TimeoutStopSec`.
+//!
 //! # Metrics
 //!
 //! No label names a player or a match. Counters belong to the process: they never go down while it lives, also when a match

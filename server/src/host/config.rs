@@ -40,6 +40,9 @@ pub struct HostConfig {
     /// When the next process is expected to go on with a match that is kept at a [`shutdown`](super::Host::shutdown):
     /// clients are told, in whole seconds.
     pub back_after: Duration,
+    /// For how long matches may play on once the process was asked to end, before they are kept or ended: see
+    /// [`Host::drain`](super::Host::drain). Not at all, if nothing is said.
+    pub drain_within: Duration,
     /// Sessions at once, over all matches, at most [`twinstep_udp::SESSIONS_MAX`].
     pub sessions_max: usize,
     /// Where operators and the next server process ask; an address on loopback.
@@ -64,6 +67,7 @@ impl HostConfig {
             bans_file: None,
             incidents: None,
             back_after: BACK_AFTER,
+            drain_within: Duration::ZERO,
             sessions_max: 64,
             admin: None,
             admin_token: None,

@@ -58,6 +58,7 @@ pub struct Server<S: Simulation> {
     durability: Durability,
     on_journal_failure: OnJournalFailure,
     incidents: Option<PathBuf>,
+    drain_within: Duration,
     admin: Option<SocketAddr>,
     admin_token: Option<PathBuf>,
 }
@@ -108,6 +109,7 @@ impl<S: Simulation> Server<S> {
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
             incidents: None,
+            drain_within: Duration::ZERO,
             admin: None,
             admin_token: None,
         }
@@ -222,6 +224,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// For how long the match may play on once the process was asked to end: see [`Host::drain`]. Not at all, if nothing is
+    /// said.
+    #[must_use]
+    pub fn drain_within(mut self, time: Duration) -> Self {
+        self.drain_within = time;
+        self
+    }
+
     /// Where operators, and the server process that takes over, may ask; an address on loopback.
     #[must_use]
     pub fn admin(mut self, address: SocketAddr) -> Self {
@@ -272,6 +282,7 @@ impl<S: Simulation> Server<S> {
             serials_file: self.serials_file,
             bans_file: self.bans_file,
             incidents: self.incidents,
+            drain_within: self.drain_within,
             sessions_max,
             admin: self.admin,
             admin_token: self.admin_token,

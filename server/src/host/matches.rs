@@ -54,6 +54,8 @@ const MOVES_MAX: usize = 4;
 const WISHES_MAX: usize = 64;
 /// A shutdown waits this long for matches to end, and then as long for goodbyes to be heard.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
+/// Whether everybody has left a host that drains is looked at so often.
+const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// A match of a host.
 enum Hosted {
@@ -95,6 +97,7 @@ pub struct Host {
     admin: Option<(SocketAddr, JoinHandle<()>)>,
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
+    drain_within: Duration,
     /// What makes matches on demand, if something does.
     pub(super) maker: Mutex<Option<Making>>,
 }
@@ -243,6 +246,7 @@ impl Host {
             admin,
             io: tokio::spawn(io),
             measuring: tokio::spawn(measuring),
+            drain_within: config.drain_within,
             maker: Mutex::default(),
         })
     }
@@ -281,6 +285,25 @@ impl Host {
         journal: Option<Journal>,
     ) -> Result<MatchHandle<S>, HostError> {
         self.floor.add_match(id, game, journal).await
+    }
+
+    /// Waits until nobody plays any more, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
+    /// matches and lets no newcomer in; who has a seat may come back. What is left then ends with
+    /// [`shutdown`](Host::shutdown).
+    pub async fn drain(&self) {
+        if self.drain_within.is_zero() {
+            return;
+        }
+        self.floor.drains.begin();
+        self.floor.strain.begin_drain();
+        tracing::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
+        let all_gone = async {
+            while !self.floor.is_deserted() {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
+        tracing::info!(everybody_left = in_time.is_ok(), "drained");
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
@@ -444,6 +467,17 @@ impl Floor {
             match_id: id,
             servers: self.public.clone(),
         }
+    }
+
+    /// Whether nobody is in any match, and nobody has a seat to come back to.
+    fn is_deserted(&self) -> bool {
+        let register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.values().all(|listed| {
+            listed.moves.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
+        })
     }
 
     /// Lets go of what is kept of a match that is over, when its task has ended.

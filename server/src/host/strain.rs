@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use twinstep_core::packet::hello::CloseCode;
+
 use super::metrics::{Ledger, Spread};
 use crate::game::Relief;
 
@@ -78,6 +80,7 @@ struct Shown {
     /// Whether memory, and disk, are short.
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
+    drains: AtomicU8,
     lateness_us: AtomicU64,
     memory: AtomicU64,
     /// [`u64::MAX`]: not known.
@@ -86,13 +89,24 @@ struct Shown {
 }
 
 impl Strain {
-    /// What matches do without now. Cost: three reads.
+    /// What matches do without now. Cost: four reads.
     pub(super) fn relief(&self) -> Relief {
         let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
         Relief {
             steps: self.0.steps.load(Ordering::Relaxed),
-            shut: is(&self.0.memory_is_short) || is(&self.0.disk_is_short),
+            shut: if is(&self.0.drains) {
+                Some(CloseCode::Draining)
+            } else if is(&self.0.memory_is_short) || is(&self.0.disk_is_short) {
+                Some(Relief::FULL)
+            } else {
+                None
+            },
         }
+    }
+
+    /// The process is about to end: from here on newcomers are refused for that.
+    pub(super) fn begin_drain(&self) {
+        self.0.drains.store(1, Ordering::Relaxed);
     }
 
     /// Why newcomers are refused, if they are.

@@ -9,7 +9,7 @@ use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{SerialOf, Ticket, TicketError, TicketKey, TicketSpec};
 
-use super::running::let_go;
+use super::running::{ended_at_once, let_go};
 use super::{Stopped, threads};
 use crate::host::admin;
 use crate::host::clock::unix_now;
@@ -126,8 +126,8 @@ impl RunningMany {
         Ticket::issue_after(&self.key, &spec, self.host().floor().serials.safe(&of))
     }
 
-    /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then all clients are told. Matches with a journal are kept:
-    /// see [`Host::shutdown`]. Asked a second time, it ends at once.
+    /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then matches play on for [`HostConfig::drain_within`], and all
+    /// clients are told. Matches with a journal are kept: see [`Host::shutdown`]. Asked a second time, it ends at once.
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
@@ -139,11 +139,14 @@ impl RunningMany {
         runtime.block_on(async {
             let mut stop = StopSignal::listen()?;
             stop.requested().await;
+            let in_order = async {
+                host.drain().await;
+                host.shutdown(CloseCode::Draining).await;
+            };
             tokio::select! {
-                () = host.shutdown(CloseCode::Draining) => {}
-                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
+                () = in_order => Ok(Stopped::InOrder),
+                () = stop.requested() => Ok(ended_at_once()),
             }
-            Ok(Stopped::InOrder)
         })
     }
 

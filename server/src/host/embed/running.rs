@@ -32,6 +32,8 @@ pub enum Stopped {
     InOrder,
     /// Its match was over before, for this reason.
     Over(CloseCode),
+    /// It was asked a second time: it ended without waiting for its clients or its disk, as if it had been killed.
+    AtOnce,
 }
 
 /// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
@@ -128,8 +130,8 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients are
-    /// told. A match with a journal is kept when the process is asked to end: see [`Host::shutdown`]. Asked a second
-    /// time, it ends at once. Whether the match was over by itself says [`Stopped`]: a process should not end as if all
+    /// told. When the process is asked to end, the match plays on for a while if it was [told](super::Server::drain_within)
+    /// so; then a match with a journal is kept: see [`Host::shutdown`]. Asked a second time, it ends at once. Whether the match was over by itself says [`Stopped`]: a process should not end as if all
     /// had gone well when it was [`Fault`](CloseCode::Fault).
     ///
     /// # Errors
@@ -164,18 +166,30 @@ impl<S: Simulation> Running<S> {
                 let why = tokio::time::timeout(LOOK_EVERY, game.ended()).await;
                 why.ok().flatten()
             };
-            let (code, stopped) = tokio::select! {
-                () = stop.requested() => (CloseCode::Draining, Stopped::InOrder),
-                over = deserted => match over {
+            let asked = tokio::select! {
+                () = stop.requested() => None,
+                over = deserted => Some(match over {
                     Some(code) => (CloseCode::Draining, Stopped::Over(code)),
                     None => (CloseCode::MatchOver, Stopped::InOrder),
-                },
+                }),
+            };
+            let (code, stopped) = match asked {
+                Some(ended) => ended,
+                None => {
+                    tokio::select! {
+                        () = host.drain() => {}
+                        () = stop.requested() => return Ok(ended_at_once()),
+                    }
+                    // It may have ended meanwhile, and not as it should.
+                    let over = game.over.borrow().filter(|code| *code == CloseCode::Fault);
+                    let stopped = over.map_or(Stopped::InOrder, Stopped::Over);
+                    (CloseCode::Draining, stopped)
+                }
             };
             tokio::select! {
-                () = host.shutdown(code) => {}
-                () = stop.requested() => tracing::warn!("asked to end a second time: not waiting any more"),
+                () = host.shutdown(code) => Ok(stopped),
+                () = stop.requested() => Ok(ended_at_once()),
             }
-            Ok(stopped)
         })
     }
 
@@ -205,6 +219,12 @@ impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
         let_go(self.host.take(), self.runtime.take());
     }
+}
+
+/// What a second signal comes to.
+pub(super) fn ended_at_once() -> Stopped {
+    tracing::warn!("asked to end a second time: not waiting any more");
+    Stopped::AtOnce
 }
 
 /// Ends a server as if its process had been killed.

@@ -1,0 +1,194 @@
+//! `powderkeg serve --matches` as a process: matches come with their players, and the server ends as an orchestrator wants it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use twinstep_core::replay::Index;
+use twinstep_server::game::KEPT;
+
+use crate::common::{Folder, Process, address, run, succeed, within};
+
+struct Served {
+    process: Process,
+    address: String,
+    admin: String,
+    said: mpsc::Receiver<String>,
+}
+
+impl Served {
+    fn start(folder: &Folder, listen: &str, drain_s: &str) -> Served {
+        let mut process = Process::start(&[
+            "serve",
+            "--listen",
+            listen,
+            "--key-file",
+            &folder.file("key"),
+            "--journal",
+            &folder.file("journals"),
+            "--matches",
+            "8",
+            "--drain",
+            drain_s,
+            "--admin",
+            "127.0.0.1:0",
+        ]);
+        let (mut served, mut port) = (None, None);
+        let mut log = process.log();
+        while served.is_none() || port.is_none() {
+            let line = log.next().expect("it starts");
+            if line.contains("admin port") {
+                port = address(&line);
+            }
+            if line.contains("Powderkeg is served") {
+                served = address(&line);
+            }
+        }
+        let (say, said) = mpsc::channel();
+        std::thread::Builder::new()
+            .spawn(move || log.for_each(|line| drop(say.send(line))))
+            .unwrap();
+        Served {
+            process,
+            address: served.unwrap(),
+            admin: port.unwrap(),
+            said,
+        }
+    }
+
+    fn ask(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.admin).unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.admin
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn ticket(&self, folder: &Folder, player: &str, id: &str) -> String {
+        let file = folder.file(&format!("{player}-{id}.ticket"));
+        succeed(&[
+            "ticket",
+            "--key-file",
+            &folder.file("key"),
+            "--server",
+            &self.address,
+            "--player",
+            player,
+            "--match",
+            id,
+            "--out",
+            &file,
+        ]);
+        file
+    }
+
+    /// Waits until so many play.
+    fn has(&self, players: usize) {
+        let series = format!("\ntwinstep_players {players}\n");
+        within(|| self.ask("/metrics").contains(&series));
+    }
+
+    /// How it exits.
+    fn exit(mut self) -> (Option<i32>, Vec<String>) {
+        within(|| self.process.has_ended());
+        let code = self.process.0.wait().unwrap().code();
+        (code, self.said.iter().collect())
+    }
+}
+
+fn bot(ticket: &str) -> Process {
+    Process::start(&["join", "--bot", ticket])
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_lets_its_players_play_on_and_then_keeps_their_matches() {
+    let folder = Folder::with_a_key("many-drain");
+    let server = Served::start(&folder, "127.0.0.1:0", "6");
+    let (anna, bob) = (
+        server.ticket(&folder, "anna", "7"),
+        server.ticket(&folder, "bob", "8"),
+    );
+    let (mut one, two) = (bot(&anna), bot(&bob));
+    server.has(2);
+    assert!(server.ask("/matches").contains("\"id\":8"));
+    server.process.signal("TERM");
+    within(|| server.ask("/readyz").starts_with("HTTP/1.1 503"));
+    let said = server.ask("/readyz");
+    assert!(said.contains("draining"), "{said}");
+    // Nobody new: neither into a match that is there nor into another one.
+    for id in ["7", "9"] {
+        let newcomer = server.ticket(&folder, "carl", id);
+        let output = run(&["join", "--bot", &newcomer]);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(said.contains("shutting down"), "match {id}: {said}");
+    }
+    // Who was cut off comes back.
+    one.0.kill().unwrap();
+    one.0.wait().unwrap();
+    let mut one = bot(&anna);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(!one.has_ended() && server.ask("/livez").starts_with("HTTP/1.1 200"));
+    let address = server.address.clone();
+    let (code, log) = server.exit();
+    assert_eq!(code, Some(0), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.contains("everybody_left=false")),
+        "{log:?}"
+    );
+
+    // Their matches are whole to their ends, and go on where the next server is.
+    for id in [7, 8] {
+        let journal = format!("{}/match-{id}.journal", folder.file("journals"));
+        let bytes = std::fs::read(&journal).unwrap();
+        let index = Index::scan(&bytes).unwrap();
+        assert_eq!(index.ended.as_deref(), Some(KEPT), "match {id}");
+        // A world at the very end: nothing is stepped again.
+        assert_eq!(
+            index.worlds.last().map(|world| world.tick),
+            Some(index.newest)
+        );
+    }
+    let next = Served::start(&folder, &address, "0");
+    next.has(2);
+    let metrics = next.ask("/metrics");
+    assert!(
+        metrics.contains("\ntwinstep_matches_made_total 2\n"),
+        "{metrics}"
+    );
+    drop((one, two));
+}
+
+#[test]
+fn a_server_that_drains_ends_when_everybody_has_left_and_at_once_when_asked_again() {
+    let folder = Folder::with_a_key("many-left");
+    let server = Served::start(&folder, "127.0.0.1:0", "3600");
+    let one = bot(&server.ticket(&folder, "anna", "7"));
+    server.has(1);
+    server.process.signal("TERM");
+    within(|| server.ask("/readyz").contains("draining"));
+    one.signal("TERM");
+    let (code, log) = server.exit();
+    assert_eq!(code, Some(0), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.contains("everybody_left=true")),
+        "{log:?}"
+    );
+
+    let server = Served::start(&folder, "127.0.0.1:0", "3600");
+    let one = bot(&server.ticket(&folder, "anna", "8"));
+    server.has(1);
+    server.process.signal("TERM");
+    within(|| server.ask("/readyz").contains("draining"));
+    server.process.signal("TERM");
+    let (code, log) = server.exit();
+    assert_eq!(code, Some(130), "{log:?}");
+    // As if it had been killed: its match can go on.
+    let journal = format!("{}/match-8.journal", folder.file("journals"));
+    succeed(&["journal", "check", &journal]);
+    drop(one);
+}
