@@ -7,3 +7,4 @@ mod ends;
 mod host;
 mod kill;
 mod operating;
+mod settings;

@@ -9,4 +9,5 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod settings;
 mod telling;

@@ -31,7 +31,7 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 use super::admin_error::AdminError;
-use super::admin_port::{self, AdminToken};
+use super::admin_port::{self, LiveToken};
 use super::drain;
 use super::register::Admin;
 
@@ -54,7 +54,7 @@ pub(super) fn start(
     listener: std::net::TcpListener,
     address: SocketAddr,
     admin: Admin,
-    token: Option<AdminToken>,
+    token: Option<LiveToken>,
 ) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), AdminError> {
     let failed = |source| AdminError::Listen { address, source };
     let listener = TcpListener::from_std(listener).map_err(failed)?;

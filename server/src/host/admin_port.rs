@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -22,6 +22,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use twinstep_udp::{TicketKey, TicketKeyError};
+
+use super::secret::load_secret;
 
 /// The head of a request must be here so soon.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +56,7 @@ impl AdminToken {
     /// Reads the token's file, which must be there.
     pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
         // Its own rules say whether it is sound, and nobody else's.
-        TicketKey::load(path)?;
+        load_secret(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
             path: path.to_owned(),
             source,
@@ -92,8 +94,31 @@ impl Drop for Connection {
 }
 
 /// Routes for whoever has the token.
-pub(super) fn guard(router: Router, token: Option<AdminToken>) -> Router {
+pub(super) fn guard(router: Router, token: Option<LiveToken>) -> Router {
     router.route_layer(middleware::from_fn_with_state(token, only_who_may))
+}
+
+/// The token that is good now. Clones share it.
+#[derive(Clone)]
+pub(super) struct LiveToken(Arc<Mutex<AdminToken>>);
+
+impl LiveToken {
+    pub(super) fn new(token: AdminToken) -> LiveToken {
+        LiveToken(Arc::new(Mutex::new(token)))
+    }
+
+    /// Whether the new one is another one.
+    pub(super) fn replace(&self, token: AdminToken) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = known.0 != token.0;
+        *known = token;
+        is_new
+    }
+
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.is_in(headers)
+    }
 }
 
 /// Answers requests until it is dropped.
@@ -170,7 +195,7 @@ fn is_local(host: &str) -> bool {
 
 /// Who changes something, or asks who is there, needs the token.
 async fn only_who_may(
-    State(token): State<Option<AdminToken>>,
+    State(token): State<Option<LiveToken>>,
     request: Request,
     next: Next,
 ) -> Response {

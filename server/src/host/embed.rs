@@ -53,7 +53,7 @@ pub struct Server<S: Simulation> {
     resolver: Chosen<S>,
     set_referee: Option<Setup<S>>,
     public: Vec<SocketAddr>,
-    key: Option<TicketKey>,
+    keys: Vec<TicketKey>,
     serials_file: Option<PathBuf>,
     bans_file: Option<PathBuf>,
     journal: Option<Keep>,
@@ -105,7 +105,7 @@ impl<S: Simulation> Server<S> {
             resolver: Chosen::default(),
             set_referee: None,
             public: Vec::new(),
-            key: None,
+            keys: Vec::new(),
             serials_file: None,
             bans_file: None,
             journal: None,
@@ -168,7 +168,14 @@ impl<S: Simulation> Server<S> {
     /// [`Running::ticket`] only.
     #[must_use]
     pub fn key(mut self, key: TicketKey) -> Self {
-        self.key = Some(key);
+        self.keys = vec![key];
+        self
+    }
+
+    /// The key before, of which tickets are still good; called behind [`key`](Self::key), which makes all new ones.
+    #[must_use]
+    pub fn old_key(mut self, key: TicketKey) -> Self {
+        self.keys.push(key);
         self
     }
 
@@ -254,6 +261,18 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// The length of a tick, when nothing slows it.
+    #[cfg(feature = "operator")]
+    pub(crate) fn tick(&self) -> Duration {
+        self.config.tick
+    }
+
+    /// What a journal must be of to go on here.
+    #[cfg(feature = "operator")]
+    pub(crate) fn hello(&self) -> Result<Hello, MatchStartError> {
+        Hello::of::<S>(&self.rules, &self.config.build).map_err(MatchStartError::from)
+    }
+
     /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
     ///
     /// # Errors
@@ -269,13 +288,16 @@ impl<S: Simulation> Server<S> {
         let mut config = self.config;
         config.unix_time = unix_now().as_secs();
         config.check().map_err(MatchStartError::from)?;
-        let key = self.key.unwrap_or_else(TicketKey::generate);
+        let keys = match self.keys.is_empty() {
+            true => vec![TicketKey::generate()],
+            false => self.keys,
+        };
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
         let socket = bind(listen)?;
         let admin_port = self.admin.map(admin::bind).transpose()?;
-        let mut host = HostConfig {
+        let host = HostConfig {
             public: self.public,
             serials_file: self.serials_file,
             bans_file: self.bans_file,
@@ -283,8 +305,9 @@ impl<S: Simulation> Server<S> {
             sessions_max,
             admin: self.admin,
             admin_token: self.admin_token,
-            ..HostConfig::new(S::NAME, listen, key.clone())
+            ..HostConfig::new(S::NAME, listen, keys[0].clone())
         };
+        let mut host = HostConfig { keys, ..host };
         let runtime = threads()?;
         let (origin, stopped_unix_ms) = match self.journal {
             None => (Origin::New(None), None),
@@ -331,7 +354,6 @@ impl<S: Simulation> Server<S> {
             runtime.spawn(tell_pause(game.clone(), since));
         }
         Ok(Running {
-            key,
             host: Some(host),
             game,
             runtime: Some(runtime),

@@ -20,12 +20,14 @@ use arrayvec::ArrayVec;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TicketClaims, TransportCounters,
+    DATAGRAM_MAX, SerialOf, ServerConfigError, ServerEndpoint, ServerEvent, SessionId,
+    TicketClaims, TicketKey, TransportCounters,
 };
 
 use super::bans::Bans;
@@ -75,6 +77,11 @@ pub(super) enum ToIo {
     Close(PeerId, CloseCode),
     /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
     PutOut(String, CloseCode, Sender<u64>),
+    /// Tickets of these keys are good from now on, and of no others.
+    Keys(
+        Vec<TicketKey>,
+        oneshot::Sender<Result<(), ServerConfigError>>,
+    ),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
@@ -419,6 +426,10 @@ impl Io {
                 for session in self.routes.those(waits) {
                     self.say_goodbye(session, code);
                 }
+            }
+            ToIo::Keys(keys, done) => {
+                // Whoever asked may be gone: it holds all the same.
+                let _ = done.send(self.endpoint.set_keys(&keys));
             }
             ToIo::Shut => {
                 self.is_shut = true;

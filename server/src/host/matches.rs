@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint, TicketKey};
+use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint};
 
 use super::admin;
 use super::admin_error::AdminError;
-use super::admin_port::AdminToken;
+use super::admin_port::{AdminToken, LiveToken};
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
@@ -29,9 +29,11 @@ use super::isolation;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
 use super::metrics::{IoCounts, Ledger};
+use super::minting::MintingKey;
 use super::pulse::{Beat, Pulse};
 use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
+use super::reload::Reloader;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::taker::Taker;
@@ -90,7 +92,8 @@ impl Drop for Taken<'_> {
 pub struct Host {
     address: SocketAddr,
     public: Vec<SocketAddr>,
-    key: TicketKey,
+    pub(super) key: MintingKey,
+    reloader: Reloader,
     game: String,
     incidents: Option<PathBuf>,
     back_after: Duration,
@@ -162,10 +165,17 @@ impl Host {
         let bans = Bans::open(config.bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let drains = Drains::default();
+        let (key, known_bans) = (MintingKey::new(config.keys[0].clone()), bans.clone());
+        let token = config.admin_token.as_deref();
+        let token = token.filter(|_| admin.is_some());
+        let token = token
+            .map(AdminToken::load_or_make)
+            .transpose()
+            .map_err(AdminError::from)?;
+        let live_token = token.map(LiveToken::new);
         let admin = match config.admin.zip(admin) {
             None => None,
             Some((at, listener)) => {
-                let token = config.admin_token.as_deref();
                 let about = Admin {
                     clock,
                     beat: beat.clone(),
@@ -180,11 +190,7 @@ impl Host {
                     bans: bans.clone(),
                     told: told.clone(),
                 };
-                let token = token
-                    .map(AdminToken::load_or_make)
-                    .transpose()
-                    .map_err(AdminError::from)?;
-                Some(admin::start(listener, at, about, token)?)
+                Some(admin::start(listener, at, about, live_token.clone())?)
             }
         };
         let around = Around {
@@ -199,7 +205,13 @@ impl Host {
         Ok(Host {
             address,
             public,
-            key: config.keys[0].clone(),
+            reloader: Reloader {
+                told: told.clone(),
+                minting: key.clone(),
+                bans: known_bans,
+                token: live_token,
+            },
+            key,
             game: config.game,
             incidents: config.incidents,
             back_after: config.back_after,
@@ -232,6 +244,12 @@ impl Host {
     #[must_use]
     pub fn public_addresses(&self) -> &[SocketAddr] {
         &self.public
+    }
+
+    /// What can be changed while matches run.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// Starts a match on a thread of its own; tickets that name `id` lead to it. `journal` is a new one, or the

@@ -36,17 +36,27 @@ mod knock;
 mod load;
 mod matches;
 mod metrics;
+mod minting;
 mod moves;
 mod orders;
 mod packets;
 mod pulse;
 mod register;
 mod rejoin;
+mod reload;
 mod routes;
 mod runner;
+mod secret;
 mod serials;
 mod signal;
 mod taker;
+
+#[cfg(feature = "operator")]
+pub(crate) use bans::check as check_bans;
+#[cfg(feature = "operator")]
+pub(crate) use clock::unix_now;
+#[cfg(feature = "operator")]
+pub(crate) use secret::{CREDENTIALS_VARIABLE, load_secret};
 
 pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;
@@ -58,5 +68,6 @@ pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use matches::Host;
+pub use reload::{Reloader, RereadBans};
 pub use signal::{StopSignal, stop_requested};
 pub use taker::{Drained, HandedOver, Kept, Taker, take_over};
