@@ -107,18 +107,6 @@ fn dialled(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Where a server on this machine may be asked.
-pub(crate) fn here(text: &str) -> Result<SocketAddr, String> {
-    let here = dialled(text)?;
-    match here.ip().is_loopback() {
-        true => Ok(here),
-        false => Err(
-            "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
-                .to_owned(),
-        ),
-    }
-}
-
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() || !is_plain(text) {

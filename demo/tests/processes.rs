@@ -4,6 +4,7 @@ mod come_and_go;
 mod command_line;
 mod common;
 mod ends;
+mod fleet;
 mod host;
 mod kill;
 mod operating;

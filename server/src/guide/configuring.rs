@@ -27,7 +27,7 @@
 //! | `check` | Only look whether all settings and files will do: exits with 0 or 2 | true or false | - |
 //! | `print-config` | Only print all settings, and where each comes from | true or false | - |
 //! | `listen` | Where to listen, such as 0.0.0.0:7777 | ADDR | - |
-//! | `public` | What players dial, if it is another address | ADDR[,ADDR] | - |
+//! | `public` | What players dial, if it is another address; auto: what the manager of the fleet says | ADDR[,ADDR] | - |
 //! | `max-players` | How many may play | 1 to 16 players | 8 |
 //! | `key-file` | The key whose tickets are good | a file of mode 0600 | - |
 //! | `old-key-file` | The key before: its tickets are still good | a file of mode 0600 | KEY-FILE.old, if it is there |
@@ -39,9 +39,10 @@
 //! | `incidents` | Where incident files go | a folder | beside the journal |
 //! | `spectators` | How many may watch; more than 16 need a delay | 0 to 512 spectators | 0 |
 //! | `spectator-delay` | How many seconds behind the match they are: 0, or 3 to 15 | SECONDS | 0 |
-//! | `admin` | Where this machine's operators may ask, such as 127.0.0.1:7700; also GET /livez, GET /metrics | ADDR | - |
+//! | `admin` | Where this machine's operators may ask, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma | ADDR\|unix:PATH | - |
 //! | `admin-token-file` | The token of whoever may change something there; made if it is not there | a file of mode 0600 | in the folder of --state |
 //! | `take-over` | Take over the match of the server on this machine whose --admin address this is; its players follow | ADDR | - |
+//! | `fleet` | Which manager of a fleet hears how this server is | none, agones | none |
 //!
 //! A game adds its own ([`Operator::setting`](crate::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
 //! [The module](crate::operator) shows a whole server with settings in ten lines.

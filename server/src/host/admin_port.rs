@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use twinstep_udp::{TicketKey, TicketKeyError};
@@ -121,14 +122,41 @@ impl LiveToken {
     }
 }
 
+/// Where connections come from.
+pub(super) trait Accept {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn next(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
+}
+
+impl Accept for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> std::io::Result<TcpStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+#[cfg(unix)]
+impl Accept for tokio::net::UnixListener {
+    type Stream = tokio::net::UnixStream;
+
+    async fn next(&self) -> std::io::Result<tokio::net::UnixStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+/// Routes for this machine alone: a browser on it could be made to ask.
+pub(super) fn on_loopback(router: Router) -> Router {
+    router.layer(middleware::from_fn(only_this_machine))
+}
+
 /// Answers requests until it is dropped.
-pub(super) async fn serve(listener: TcpListener, router: Router) {
-    let router = router
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .layer(middleware::from_fn(only_this_machine));
+pub(super) async fn serve(listener: impl Accept, router: Router) {
+    let router = router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
     let mut open: VecDeque<Connection> = VecDeque::new();
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok(stream) = listener.next().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -150,7 +178,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
 }
 
 /// One request of one connection.
-async fn answer(stream: TcpStream, router: Router) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)

@@ -25,6 +25,7 @@ use super::admin;
 use super::admin_error::AdminError;
 use super::clock::unix_now;
 use super::config::{HostConfig, HostError, bind, public_of};
+use super::fleet::Sidecar;
 use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
@@ -61,6 +62,8 @@ pub struct Server<S: Simulation> {
     on_journal_failure: OnJournalFailure,
     incidents: Option<PathBuf>,
     admin: Option<SocketAddr>,
+    admin_socket: Option<PathBuf>,
+    fleet: Option<Sidecar>,
     admin_token: Option<PathBuf>,
 }
 
@@ -113,6 +116,8 @@ impl<S: Simulation> Server<S> {
             on_journal_failure: OnJournalFailure::default(),
             incidents: None,
             admin: None,
+            admin_socket: None,
+            fleet: None,
             admin_token: None,
         }
     }
@@ -252,6 +257,20 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// A Unix socket where operators may ask too: a file that is made for its owner alone. Who can open it needs no token.
+    #[must_use]
+    pub fn admin_socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.admin_socket = Some(path.into());
+        self
+    }
+
+    /// Makes it a member of a fleet: see [`HostConfig::fleet`].
+    #[must_use]
+    pub fn fleet(mut self, sidecar: Sidecar) -> Self {
+        self.fleet = Some(sidecar);
+        self
+    }
+
     /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
     /// its journal goes on here. The game, its version, rules and key must be the same, and there must be as
     /// many seats: else it goes on where it is.
@@ -304,6 +323,8 @@ impl<S: Simulation> Server<S> {
             incidents: self.incidents,
             sessions_max,
             admin: self.admin,
+            admin_socket: self.admin_socket,
+            fleet: self.fleet,
             admin_token: self.admin_token,
             ..HostConfig::new(S::NAME, listen, keys[0].clone())
         };

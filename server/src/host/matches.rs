@@ -16,12 +16,13 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint};
 
-use super::admin;
+use super::admin::{self, AtSocket};
 use super::admin_error::AdminError;
 use super::admin_port::{AdminToken, LiveToken};
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::fleet::{FleetNews, Membership};
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
 use super::io::{self, Around, FromIo, ToIo};
@@ -105,6 +106,8 @@ pub struct Host {
     /// The matches as the admin port sees them.
     register: Register,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
+    _at_socket: Option<AtSocket>,
+    fleet: Option<Membership>,
     /// What all matches have counted.
     ledger: Ledger,
     drains: Drains,
@@ -173,26 +176,35 @@ impl Host {
             .transpose()
             .map_err(AdminError::from)?;
         let live_token = token.map(LiveToken::new);
+        let about = Admin {
+            clock,
+            beat: beat.clone(),
+            matches: register.clone(),
+            game: config.game.clone(),
+            public: public.clone(),
+            own_knocks: own_knocks.clone(),
+            ledger: ledger.clone(),
+            io: counts.clone(),
+            sessions_max: config.sessions_max,
+            drains: drains.clone(),
+            bans: bans.clone(),
+            told: told.clone(),
+        };
         let admin = match config.admin.zip(admin) {
             None => None,
-            Some((at, listener)) => {
-                let about = Admin {
-                    clock,
-                    beat: beat.clone(),
-                    matches: register.clone(),
-                    game: config.game.clone(),
-                    public: public.clone(),
-                    own_knocks: own_knocks.clone(),
-                    ledger: ledger.clone(),
-                    io: counts.clone(),
-                    sessions_max: config.sessions_max,
-                    drains: drains.clone(),
-                    bans: bans.clone(),
-                    told: told.clone(),
-                };
-                Some(admin::start(listener, at, about, live_token.clone())?)
-            }
+            Some((at, listener)) => Some(admin::start(
+                listener,
+                at,
+                about.clone(),
+                live_token.clone(),
+            )?),
         };
+        let socket_path = config.admin_socket.as_deref();
+        let at_socket = socket_path.map(|path| admin::start_at(path, about.clone()));
+        let at_socket = at_socket.transpose()?;
+        let fleet = config
+            .fleet
+            .map(|sidecar| Membership::start(sidecar, about));
         let around = Around {
             beat,
             game: config.game.clone(),
@@ -222,6 +234,8 @@ impl Host {
             matches: Arc::default(),
             register,
             admin,
+            _at_socket: at_socket,
+            fleet,
             ledger,
             drains,
             io: tokio::spawn(io),
@@ -244,6 +258,12 @@ impl Host {
     #[must_use]
     pub fn public_addresses(&self) -> &[SocketAddr] {
         &self.public
+    }
+
+    /// What the manager of the host's [fleet](HostConfig::fleet) says of this server, now and later.
+    #[must_use]
+    pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
+        self.fleet.as_ref().map(Membership::news)
     }
 
     /// What can be changed while matches run.
@@ -370,7 +390,7 @@ impl Host {
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s.
+    /// Takes at most 4 s, and 7 s more where a [fleet](HostConfig::fleet) does not hear that this server is done.
     ///
     /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
@@ -397,6 +417,9 @@ impl Host {
         let _ = self.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
+        }
         tracing::info!(reason = %code, "shut down");
     }
 

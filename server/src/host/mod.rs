@@ -16,6 +16,7 @@
 //! them.
 
 mod admin;
+mod admin_address;
 mod admin_client;
 mod admin_error;
 mod admin_port;
@@ -24,6 +25,7 @@ mod clock;
 mod config;
 mod drain;
 mod embed;
+mod fleet;
 mod handle;
 mod incidents;
 mod io;
@@ -58,11 +60,15 @@ pub(crate) use clock::unix_now;
 #[cfg(feature = "operator")]
 pub(crate) use secret::{CREDENTIALS_VARIABLE, load_secret};
 
+pub use admin_address::AdminAddress;
 pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;
 pub use bans::BansError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped, TicketIssuer};
+#[cfg(feature = "operator")]
+pub(crate) use fleet::where_dialled;
+pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};

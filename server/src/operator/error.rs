@@ -6,7 +6,7 @@ use twinstep_core::text::line;
 use twinstep_udp::{SerialsError, TicketKeyError};
 
 use super::origin::SettingSource;
-use crate::host::{AdminError, BansError, HostError, JournalFileError};
+use crate::host::{AdminError, BansError, HostError, JournalFileError, SidecarError};
 
 /// Why a server is not set up as an operator chose.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +81,14 @@ pub enum SettingError {
         from: SettingSource,
         /// What is wrong with it.
         source: TicketKeyError,
+    },
+    /// The manager of the fleet.
+    #[error("{from}: {source}")]
+    Fleet {
+        /// Where it was chosen.
+        from: SettingSource,
+        /// What went wrong.
+        source: SidecarError,
     },
     /// A folder that is to be written.
     #[error("{from}: cannot use {path}: {source}; choose a folder that can be read and written")]

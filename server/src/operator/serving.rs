@@ -1,6 +1,8 @@
 //! From what an operator chose to a server that runs: [`Configured::listen`], [`Operated`].
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
@@ -10,11 +12,14 @@ use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use super::reload::Rereading;
-use super::standard;
+use super::standard::{self, Public};
 use crate::host::{
-    Durability, HostError, JOURNAL_EXTENSION, OnJournalFailure, Running, Server, Stopped,
-    newest_unfinished,
+    Durability, HostError, JOURNAL_EXTENSION, OnJournalFailure, Running, Server, Sidecar,
+    SidecarError, Stopped, newest_unfinished, where_dialled,
 };
+
+/// The manager of a fleet gives an address within so long.
+const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The match of a server's journals.
 const MATCH: u64 = 1;
@@ -27,6 +32,7 @@ impl Configured {
     pub fn check(&self) -> Result<(), SettingError> {
         self.expect("listen", |all| all.address("listen"))?;
         self.check_spectators()?;
+        self.sidecar()?;
         Files::of(self)?.check()?;
         if let Some(path) = self.path("journal") {
             match std::fs::metadata(&path) {
@@ -74,14 +80,23 @@ impl Configured {
                 Some("go-on") => OnJournalFailure::GoOn,
                 _ => OnJournalFailure::End,
             });
-        if let Some(public) = self.get_by("public", standard::public) {
-            server = public.into_iter().fold(server, Server::public);
+        let sidecar = self.sidecar()?;
+        if let Some(sidecar) = sidecar {
+            server = server.fleet(sidecar);
+        }
+        match self.get_by("public", standard::public) {
+            None => {}
+            Some(Public::At(addresses)) => {
+                server = addresses.into_iter().fold(server, Server::public);
+            }
+            Some(Public::Auto) => server = server.public(self.ask_fleet(sidecar)?),
         }
         if let Some(folder) = self.path("incidents") {
             server = server.incidents(folder);
         }
-        if let Some(admin) = self.address("admin") {
-            server = server.admin(admin);
+        if let Some((tcp, unix)) = self.get_by("admin", standard::admin) {
+            server = tcp.into_iter().fold(server, Server::admin);
+            server = unix.into_iter().fold(server, Server::admin_socket);
         }
         if let Some(other) = self.get_by("take-over", standard::here) {
             server = server.take_over(other);
@@ -96,6 +111,42 @@ impl Configured {
             running,
             _rereading: rereading,
         })
+    }
+
+    fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
+        let sidecar = match self.text("fleet") {
+            Some("agones") => Sidecar::agones(),
+            _ if self.text("public") == Some("auto") => {
+                return Err(self.refuse(
+                    "public",
+                    "expected an address, or auto in a fleet (--fleet agones)",
+                ));
+            }
+            _ => return Ok(None),
+        };
+        sidecar
+            .map(Some)
+            .map_err(|source| self.no_fleet("fleet", source))
+    }
+
+    /// What players dial, as the manager of the fleet says; waits for it.
+    fn ask_fleet(&self, sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
+        let sidecar = sidecar.expect("checked with the fleet");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(HostError::Threads)?;
+        let asked = runtime.block_on(where_dialled(sidecar, FLEET_PATIENCE));
+        // A name that is still looked up is of no use any more.
+        runtime.shutdown_background();
+        asked.map_err(|source| self.no_fleet("public", source))
+    }
+
+    fn no_fleet(&self, name: &str, source: SidecarError) -> SettingError {
+        SettingError::Fleet {
+            from: self.source(name),
+            source,
+        }
     }
 
     /// The newest match of a folder that was cut off goes on, or a new one begins.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use twinstep_core::bounds::{
     SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
@@ -10,6 +11,7 @@ use twinstep_udp::SERVERS_MAX;
 
 use super::setting::{Setting, address, dialled};
 use super::source::CONFIG;
+use crate::host::AdminAddress;
 
 /// Players of a match, if a game does not say otherwise.
 const PLAYERS_MAX: u64 = 16;
@@ -27,7 +29,7 @@ pub(super) fn settings() -> Vec<Setting> {
             "public",
             "ADDR[,ADDR]",
             |text| public(text).map(drop),
-            "What players dial, if it is another address",
+            "What players dial, if it is another address; auto: what the manager of the fleet says",
         ),
         Setting::number("max-players", 1..=PLAYERS_MAX, "players", "How many may play").or("8"),
         Setting::secret("key-file", "The key whose tickets are good"),
@@ -79,11 +81,13 @@ pub(super) fn settings() -> Vec<Setting> {
         )
         .or("0")
         .needs(&["spectators"]),
-        Setting::address(
+        Setting::text(
             "admin",
-            "Where this machine's operators may ask, such as 127.0.0.1:7700; also GET /livez, GET /metrics",
+            "ADDR|unix:PATH",
+            |text| admin(text).map(drop),
+            "Where this machine's operators may ask, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma",
         ),
-        Setting::secret("admin-token-file", "The token of whoever may change something there; made if it is not there")
+Setting::secret("admin-token-file", "The token of whoever may change something there; made if it is not there")
             .or_else("in the folder of --state"),
         Setting::text(
             "take-over",
@@ -92,16 +96,54 @@ pub(super) fn settings() -> Vec<Setting> {
             "Take over the match of the server on this machine whose --admin address this is; its players follow",
         )
         .excludes(&["journal", "new-match"]),
+        Setting::one_of(
+            "fleet",
+            &[
+                ("none", "this server stands alone"),
+                ("agones", "Agones' sidecar on this machine, at the port that AGONES_SDK_HTTP_PORT names"),
+            ],
+            "Which manager of a fleet hears how this server is",
+        )
+        .or("none"),
     ]
 }
 
+/// What players dial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Public {
+    /// What the manager of the fleet says.
+    Auto,
+    /// These.
+    At(Vec<SocketAddr>),
+}
+
 /// Reads what players dial.
-pub(super) fn public(text: &str) -> Result<Vec<SocketAddr>, String> {
+pub(super) fn public(text: &str) -> Result<Public, String> {
+    if text == "auto" {
+        return Ok(Public::Auto);
+    }
     let addresses: Vec<SocketAddr> = text.split(',').map(dialled).collect::<Result<_, _>>()?;
     match addresses.len() {
-        1..=SERVERS_MAX => Ok(addresses),
+        1..=SERVERS_MAX => Ok(Public::At(addresses)),
         _ => Err(format!("expected at most {SERVERS_MAX} addresses")),
     }
+}
+
+/// Reads where operators ask: on loopback, at a Unix socket, or both.
+pub(super) fn admin(text: &str) -> Result<(Option<SocketAddr>, Option<PathBuf>), String> {
+    let (mut tcp, mut unix) = (None, None);
+    for address in text.split(',') {
+        let was_there = match address.parse()? {
+            AdminAddress::Tcp(address) => tcp.replace(address).is_some(),
+            AdminAddress::Unix(path) => unix.replace(path).is_some(),
+        };
+        if was_there {
+            return Err(
+                "expected one address on loopback, one Unix socket, or one of each".to_owned(),
+            );
+        }
+    }
+    Ok((tcp, unix))
 }
 
 /// Reads where a server on this machine may be asked.
