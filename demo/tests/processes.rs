@@ -7,5 +7,6 @@ mod ends;
 mod fleet;
 mod host;
 mod kill;
+mod manifests;
 mod operating;
 mod settings;
