@@ -3,7 +3,6 @@
 //! What comes back is the server's own answer; text in it that players chose is made harmless where it is printed.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,17 +12,17 @@ use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use serde_json::{Value, json};
 use twinstep_core::text::line;
-use twinstep_server::host::AdminClient;
+use twinstep_server::host::{AdminAddress, AdminClient};
 
-use crate::args::here;
 use crate::failure::Failure;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminArgs {
-    /// The --admin address of the server, such as 127.0.0.1:7700
-    #[arg(long, value_name = "ADDR", value_parser = here)]
-    to: SocketAddr,
-    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are answered
+    /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
+    #[arg(long, value_name = "ADDR")]
+    to: AdminAddress,
+    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are answered; a Unix
+    /// socket needs none
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print the server's answer as it came
@@ -81,6 +80,12 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
+    /// Copy the journal of a match as it is now
+    Save {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+    },
     /// End a match for good
     End {
         /// The match
@@ -107,7 +112,7 @@ fn length(text: &str) -> Result<Duration, String> {
 
 /// Asks, and prints what is answered; exits with 1 if it was not done.
 pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
-    let mut client = AdminClient::new(args.to);
+    let mut client = AdminClient::new(args.to.clone());
     if let Some(file) = &args.token_file {
         client = client.with_token(file)?;
     }
@@ -164,6 +169,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/revoke", Some(body))
         }
+        AdminTask::Save { id } => ("/save", Some(json!({ "match": id }))),
         AdminTask::End { id, words } => {
             let body = json!({ "match": id, "words": words });
             ("/end", Some(body))
@@ -257,6 +263,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 list(&ids)
             )
         }
+        AdminTask::Save { .. } => format!("{} has {} bytes", cell(&told["saved"]), told["bytes"]),
         AdminTask::End { id, .. } => format!("match {id} is over"),
         AdminTask::Ready | AdminTask::Metrics => told.to_string(),
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::text::is_plain;
@@ -107,18 +107,6 @@ fn dialled(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Where a server on this machine may be asked.
-pub(crate) fn here(text: &str) -> Result<SocketAddr, String> {
-    let here = dialled(text)?;
-    match here.ip().is_loopback() {
-        true => Ok(here),
-        false => Err(
-            "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
-                .to_owned(),
-        ),
-    }
-}
-
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() || !is_plain(text) {
@@ -178,63 +166,6 @@ pub(crate) struct PlayArgs {
     /// Serve on when the game here has ended, until everybody has left
     #[arg(long, requires = "listen")]
     pub(crate) stay: bool,
-}
-
-#[derive(Clone, Debug, Args)]
-// Either keeps a journal.
-#[command(group = ArgGroup::new("kept").args(["journal", "take_over"]).multiple(true))]
-pub(crate) struct ServeArgs {
-    /// Where to listen, such as 0.0.0.0:7777
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(crate) listen: SocketAddr,
-    /// What players dial, if it is another address
-    #[arg(long, value_name = "ADDR", value_parser = dialled)]
-    pub(crate) public: Option<SocketAddr>,
-    /// How many may play, 1 to 8
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
-    pub(crate) max_players: u8,
-    /// Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match
-    #[arg(long, value_name = "MAX", conflicts_with_all = ["take_over", "new_match"], value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    pub(crate) matches: Option<u16>,
-    /// The key whose tickets are good: see `powderkeg key`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key_file: PathBuf,
-    /// Where to keep the match's journal; the newest match there that was cut off goes on
-    #[arg(long, value_name = "DIR")]
-    pub(crate) journal: Option<PathBuf>,
-    /// Begin a new match, even if one was cut off
-    #[arg(long, requires = "journal")]
-    pub(crate) new_match: bool,
-    /// What the journal is to survive
-    #[arg(long, value_enum, default_value = "process", requires = "kept")]
-    pub(crate) durability: DurabilityArg,
-    /// What becomes of the match when the journal cannot be written
-    #[arg(long, value_enum, default_value = "end", requires = "kept")]
-    pub(crate) on_journal_failure: FailureArg,
-    /// Not the campaign, but an endless arena with so many enemies; players must join with the same number
-    #[arg(long)]
-    pub(crate) enemies: Option<u16>,
-    /// The seed of the match [default: the clock]
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
-    /// How many may watch: up to 16, or 512 with a delay
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) spectators: u16,
-    /// How many seconds behind the match they are: 0, or 3 to 15
-    #[arg(long, value_name = "S", default_value_t = 0, requires = "spectators")]
-    pub(crate) spectator_delay: u32,
-    /// Where this machine's operators may ask, such as 127.0.0.1:7700: see `powderkeg admin`; also GET /livez, GET
-    /// /metrics, POST /drain?to=ADDR
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(crate) admin: Option<SocketAddr>,
-    /// For how many seconds whoever plays may play on when the server is asked to end; nobody new is let in then
-    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=86_400))]
-    pub(crate) drain: u32,
-    /// Take over the match of the server on this machine whose --admin address this is; its players follow
-    #[arg(long, value_name = "ADDR", value_parser = here, conflicts_with_all = ["journal", "new_match"])]
-    pub(crate) take_over: Option<SocketAddr>,
-    #[command(flatten)]
-    pub(crate) policies: PolicyArgs,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -357,22 +288,6 @@ pub(crate) struct BotsArgs {
     /// How to print what was measured
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) report: Format,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DurabilityArg {
-    /// The end of the process, however it ends
-    Process,
-    /// A loss of power too: the server waits for the disk in every turn
-    Power,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum FailureArg {
-    /// It ends; what was written can be taken up again
-    End,
-    /// It goes on without one, and the log says so again and again
-    GoOn,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

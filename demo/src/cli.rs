@@ -17,11 +17,12 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
 use crate::args::{
-    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ServeArgs,
-    ShotsArgs, SticksArg, TicketArgs, ViewArgs, link,
+    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ShotsArgs,
+    SticksArg, TicketArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
+use crate::serve::ServeArgs;
 use crate::view::{self, ViewChoice};
 use crate::{admin, host, journal, log, play, replay, serve};
 
@@ -370,9 +371,18 @@ mod tests {
             ("--name a\u{200b}b", "can be seen"),
             ("--name \u{3164}", "can be seen"),
         ] {
-            let error = parsed(line).expect_err(line);
-            assert_eq!(error.exit_code(), 2, "{line}");
-            let said = error.to_string();
+            // What is chosen of a server is looked at together with its environment and its file.
+            let (code, said) = match parsed(line) {
+                Err(error) => (error.exit_code(), error.to_string()),
+                Ok(cli) => {
+                    let Some(Task::Serve(args)) = &cli.task else {
+                        panic!("{line} is no server");
+                    };
+                    let error = serve::wanted(args, []).expect_err(line);
+                    (error.exit_code().into(), error.to_string())
+                }
+            };
+            assert_eq!(code, 2, "{line}");
             assert!(said.contains(words), "{line} should say {words:?}: {said}");
         }
         assert!(parsed("host --public 203.0.113.7:7777 --listen 0.0.0.0:0").is_ok());
@@ -387,7 +397,6 @@ mod tests {
             ["bots", "--seconds", "0"],
             ["bots", "--sticks", "wild"],
             ["bots", "--wings", "2"],
-            ["serve", "--listen", "here"],
             ["play", "--windowed", "1280"],
             ["play", "--windowed", "639x360"],
             ["play", "--windowed", "640x359"],

@@ -10,6 +10,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
 use twinstep_server::host::{AdminError, HostError, JournalFileError, MatchEnded};
+use twinstep_server::operator::SettingError;
 use twinstep_udp::{SerialsError, TicketError, TicketKeyError};
 
 /// Why nothing came of it.
@@ -44,6 +45,9 @@ pub enum Failure {
     /// A server that cannot start.
     #[error("{}{}", .0, host_hint(.0))]
     Host(#[from] HostError),
+    /// What was chosen of a server will not do.
+    #[error("{}{}", .0, setting_hint(.0))]
+    Setting(#[from] SettingError),
     /// The admin port of a server.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -149,6 +153,18 @@ fn host_hint(error: &HostError) -> String {
     }
 }
 
+fn setting_hint(error: &SettingError) -> String {
+    match error {
+        SettingError::Secret { source, .. } => key_hint(source).to_owned(),
+        SettingError::Host(error) => host_hint(error),
+        SettingError::Journal(error) => journal_hint(error),
+        SettingError::Missing {
+            name: "key-file", ..
+        } => KEY_HINT.to_owned(),
+        _ => String::new(),
+    }
+}
+
 fn journal_hint(error: &JournalFileError) -> String {
     match error {
         JournalFileError::Resume {
@@ -167,11 +183,14 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
+/// What makes a key.
+const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
+
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
         TicketKeyError::Exists { .. } => "",
         TicketKeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
-        _ => "\n(`powderkeg key FILE` makes one)",
+        _ => KEY_HINT,
     }
 }
 

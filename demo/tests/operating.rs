@@ -193,3 +193,70 @@ fn a_log_as_json_is_an_object_a_line() {
     let mut wrong = powderkeg(&["serve", "--log-format", "xml"]);
     assert_eq!(wrong.output().unwrap().status.code(), Some(2));
 }
+
+/// A Unix socket is its owner's alone, so it needs no token; a journal can be copied while its match runs.
+#[cfg(unix)]
+#[test]
+fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::with_a_key("operating-socket");
+    let (key, socket, journals) = (
+        folder.file("key"),
+        folder.file("admin.sock"),
+        folder.file("journals"),
+    );
+    let at = format!("unix:{socket}");
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--key-file",
+        &key,
+        "--enemies",
+        "0",
+        "--admin",
+        &at,
+        "--journal",
+        &journals,
+    ];
+    let start = || {
+        let mut server = Process::start(&args);
+        assert!(
+            server
+                .log()
+                .any(|line| line.contains("Powderkeg is served"))
+        );
+        server
+    };
+    let admin = |args: &[&str]| {
+        let output = run(&[&["admin", "--to", &at], args].concat());
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    // Killed, it leaves its socket behind, which the next one replaces.
+    drop(start());
+    assert!(std::path::Path::new(&socket).exists());
+    let server = start();
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(admin(&["bans"]), (true, "nobody is banned\n".to_owned()));
+    assert!(admin(&["ban", "anna"]).0);
+    let (is_done, said) = admin(&["save"]);
+    assert!(is_done && said.contains(".saved-"), "{said}");
+    let saved = said.split(" has ").next().unwrap();
+    let summary = run(&["replay", "--verify", "--enemies", "0", saved]);
+    assert!(summary.status.success(), "{summary:?}");
+    let (is_done, said) = admin(&["save", "7"]);
+    assert!(
+        !is_done && said.contains("match 7 does not run here"),
+        "{said}"
+    );
+    server.signal("TERM");
+    assert!(server.end().0);
+    assert!(
+        !std::path::Path::new(&socket).exists(),
+        "it goes with its server"
+    );
+    assert!(!admin(&["bans"]).0);
+}

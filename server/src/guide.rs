@@ -13,6 +13,7 @@
 //! | [9. Other genres and engines](choices) | what a fighting game or a Bevy game would choose |
 //! | [10. Playing alone](alone) | no server process: single-player and tutorials, with pause and slow motion |
 //! | [11. Operating a server](operating) | what it tells, what each alert means, what an operator can do |
+//! | [12. Setting a server up](configuring) | flags, environment, a file; secrets, and how keys are changed |
 //!
 //! | to look up | |
 //! |---|---|
@@ -201,6 +202,7 @@
 pub mod alone;
 pub mod asking;
 pub mod choices;
+pub mod configuring;
 pub mod costs;
 pub mod desync;
 pub mod determinism;

@@ -17,7 +17,8 @@
 //! | [`local`] | the same match and its players in one process, without a server: to play alone, and for tests |
 //! | [`physics`] | a mirror of lockstep positions for area queries, rays and casts |
 //!
-//! Three features are on by default: `host` (tokio, axum, UDP), `physics` (rapier2d) and `local` (the client's session).
+//! Four features are on by default: `host` (tokio, axum, UDP), `operator` (flags, files of settings), `physics` (rapier2d) and
+//! `local` (the client's session).
 //! Without them the match is left, and all that it needs to run in virtual time. A game that is only played locally
 //! needs `local` alone.
 //!
@@ -25,7 +26,12 @@
 //! **Journal first**: a turn is written before anybody hears of it.
 
 #![cfg_attr(
-    not(all(feature = "host", feature = "local", feature = "physics")),
+    not(all(
+        feature = "host",
+        feature = "local",
+        feature = "operator",
+        feature = "physics"
+    )),
     allow(
         rustdoc::broken_intra_doc_links,
         reason = "the guide also names what is left out"
@@ -47,6 +53,8 @@ pub mod host;
 pub mod incident;
 #[cfg(feature = "local")]
 pub mod local;
+#[cfg(feature = "operator")]
+pub mod operator;
 mod outbox;
 pub mod peer;
 #[cfg(feature = "physics")]

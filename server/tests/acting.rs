@@ -17,7 +17,7 @@ use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::Presence;
 use twinstep_server::host::{
-    AdminClient, AdminError, Host, HostConfig, HostError, Journal, MatchHandle,
+    AdminAddress, AdminClient, AdminError, Host, HostConfig, HostError, Journal, MatchHandle,
 };
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
@@ -643,6 +643,6 @@ async fn the_admin_client_asks_with_a_token_that_is_there_and_makes_none() {
     let (unknown, banned, matches) = asked.await.unwrap();
     assert_eq!((unknown, banned, matches.status), (401, 200, 200));
     assert!(matches.body.starts_with("[{\"id\":1,"), "{}", matches.body);
-    let nobody = AdminClient::new("127.0.0.1:1".parse().unwrap());
+    let nobody = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
     assert!(matches!(nobody.get("/livez"), Err(AdminError::Ask { .. })));
 }

@@ -10,5 +10,6 @@ mod host;
 mod isolation;
 mod journals;
 mod sessions;
+mod settings;
 mod strain;
 mod telling;

@@ -57,6 +57,11 @@ impl Door {
         self.challenged.get(&from).map(|challenge| challenge.gate)
     }
 
+    /// Whether somebody is about to come in by this gate.
+    pub(crate) fn knows_gate(&self, gate: usize) -> bool {
+        self.challenged.values().any(|one| one.gate == gate)
+    }
+
     /// Whether somebody at this address can be challenged.
     pub(crate) fn has_room(&self, from: SocketAddr) -> bool {
         self.challenged.len() < CHALLENGED_MAX || self.challenged.contains_key(&from)

@@ -8,15 +8,15 @@
 //! 9f0c…64 hex digits…e1                                               the secret
 //! ```
 //!
-//! Two keys may be alive at once: the first mints, all verify. To rotate, put a new key before the old one, and
-//! drop the old one when its last ticket has expired. The generation names the key in each ticket (through
+//! Two keys may be alive at once: the first mints, all verify. To rotate, put a new key before the old one
+//! ([`ServerEndpoint::set_keys`](crate::ServerEndpoint::set_keys)), and drop the old one when its last ticket has expired. The generation names the key in each ticket (through
 //! the protocol id), so the server knows which key to try.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::secrets::{self, from_hex, random, random_u64, to_hex};
+use crate::secrets::{self, Exposed, Guard, from_hex, random, random_u64, to_hex};
 
 const FIRST_LINE: &str = "twinstep-key-1";
 
@@ -43,18 +43,35 @@ impl TicketKey {
     /// Reads a key file.
     ///
     /// # Errors
-    /// [`TicketKeyError`]: the file is missing, cannot be read, may be opened by others, or is no key file.
+    /// [`TicketKeyError`]: the file is missing, cannot be read, is another user's or may be opened by others, or is no key
+    /// file.
     pub fn load(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
-        let path = path.as_ref().to_path_buf();
-        let (text, loose) = match secrets::read(&path, 1_024) {
+        TicketKey::load_guarded(path.as_ref(), Guard::Itself)
+    }
+
+    /// As [`load`](Self::load), from a folder that keeps others out by itself, and that a service manager made for this
+    /// process: systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's, and
+    /// its group may read it.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_credential(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
+        TicketKey::load_guarded(path.as_ref(), Guard::Folder)
+    }
+
+    fn load_guarded(path: &Path, guard: Guard) -> Result<TicketKey, TicketKeyError> {
+        let path = path.to_path_buf();
+        let (text, exposed) = match secrets::read(&path, 1_024, guard) {
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(TicketKeyError::Missing { path });
             }
             Err(source) => return Err(TicketKeyError::Unreadable { path, source }),
         };
-        if let Some(mode) = loose {
-            return Err(TicketKeyError::Permissions { path, mode });
+        match exposed {
+            Some(Exposed::Mode(mode)) => return Err(TicketKeyError::Permissions { path, mode }),
+            Some(Exposed::Owner(owner)) => return Err(TicketKeyError::Owner { path, owner }),
+            None => {}
         }
         parse(&text).map_err(|found| TicketKeyError::NotAKey { path, found })
     }
@@ -181,6 +198,17 @@ pub enum TicketKeyError {
         /// Its mode bits.
         mode: u32,
     },
+    /// Another user owns the file.
+    #[error(
+        "expected the key file {path} to be this program's user's, but it is user {owner}'s, who knows it then; make a new \
+         key as the user that runs this program"
+    )]
+    Owner {
+        /// Which file.
+        path: PathBuf,
+        /// The owner's number.
+        owner: u32,
+    },
     /// The file is no key file.
     #[error(
         "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
@@ -288,6 +316,44 @@ mod tests {
             TicketKeyError::Permissions { mode: 0o640, .. }
         ));
         assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+
+    /// systemd and Kubernetes let a group read what they put into a folder of the service's own.
+    #[cfg(unix)]
+    #[test]
+    fn a_credential_s_group_may_read_it_and_nobody_else_may() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new();
+        let path = folder.file("key");
+        let key = TicketKey::generate();
+        key.save(&path).unwrap();
+        let set = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(0o440);
+        assert_eq!(TicketKey::load_credential(&path).unwrap(), key);
+        for mode in [0o444, 0o460, 0o441] {
+            set(mode);
+            assert!(TicketKey::load_credential(&path).is_err(), "{mode:o}");
+        }
+    }
+
+    /// Who owns a file can read it, whatever its mode. Only root can make such a file.
+    #[cfg(unix)]
+    #[test]
+    fn a_key_file_of_another_user_is_refused() {
+        let folder = Folder::new();
+        let path = folder.file("key");
+        TicketKey::generate().save(&path).unwrap();
+        if std::os::unix::fs::chown(&path, Some(4_242), None).is_err() {
+            return;
+        }
+        let refused = TicketKey::load(&path).unwrap_err();
+        assert!(
+            matches!(refused, TicketKeyError::Owner { owner: 4_242, .. }),
+            "{refused}"
+        );
+        assert!(TicketKey::load_credential(&path).is_ok());
     }
 
     #[test]

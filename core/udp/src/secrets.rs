@@ -112,12 +112,30 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a file, and whether others than its owner may open it (their mode bits, e.g. 0o644).
+/// What keeps others from a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Its own mode and owner.
+    Itself,
+    /// Its folder, which a service manager made for this process: the file may be another user's, and its group's.
+    Folder,
+}
+
+/// How others could know a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposed {
+    /// Its mode lets them open it, e.g. 0o644.
+    Mode(u32),
+    /// It belongs to this user, who is neither this process's nor root.
+    Owner(u32),
+}
+
+/// The text of a file, and whether others could know it.
 ///
 /// Reads at most `limit` bytes: a wrong path must not cost the memory of what lies there.
-pub(crate) fn read(path: &Path, limit: u64) -> io::Result<(String, Option<u32>)> {
+pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {
     let file = File::open(path)?;
-    let loose = loose_mode(&file)?;
+    let loose = exposed(&file, guard)?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     // Lossy, because what is not text is reported by the parser as what it is: not such a file.
@@ -137,14 +155,25 @@ pub(crate) fn owner_only() -> OpenOptions {
 }
 
 #[cfg(unix)]
-fn loose_mode(file: &File) -> io::Result<Option<u32>> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata()?.permissions().mode() & 0o777;
-    Ok((mode & 0o077 != 0).then_some(mode))
+fn exposed(file: &File, guard: Guard) -> io::Result<Option<Exposed>> {
+    use std::os::unix::fs::MetadataExt;
+    let data = file.metadata()?;
+    let mode = data.mode() & 0o777;
+    let others = match guard {
+        Guard::Itself => 0o077,
+        // An access list of systemd, and a group of Kubernetes, look like a group that may read.
+        Guard::Folder => 0o037,
+    };
+    if mode & others != 0 {
+        return Ok(Some(Exposed::Mode(mode)));
+    }
+    let user = rustix::process::geteuid().as_raw();
+    let is_ours = guard == Guard::Folder || [0, user].contains(&data.uid());
+    Ok((!is_ours).then_some(Exposed::Owner(data.uid())))
 }
 
 #[cfg(not(unix))]
-fn loose_mode(_: &File) -> io::Result<Option<u32>> {
+fn exposed(_: &File, _: Guard) -> io::Result<Option<Exposed>> {
     Ok(None)
 }
 
@@ -237,7 +266,10 @@ pub(crate) mod tests {
         // Another process that looked before the name was taken.
         let late = put(&path, |_| Ok(()), |fresh| place_new(fresh, &path));
         assert_eq!(late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(read(&path, 100).unwrap(), ("whole".to_string(), None));
+        assert_eq!(
+            read(&path, 100, Guard::Itself).unwrap(),
+            ("whole".to_string(), None)
+        );
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
@@ -247,7 +279,10 @@ pub(crate) mod tests {
         let path = folder.file("secret");
         replace_file(&path, "one").unwrap();
         replace_file(&path, "two").unwrap();
-        assert_eq!(read(&path, 100).unwrap(), ("two".to_string(), None));
+        assert_eq!(
+            read(&path, 100, Guard::Itself).unwrap(),
+            ("two".to_string(), None)
+        );
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
@@ -287,6 +322,6 @@ pub(crate) mod tests {
         let folder = Folder::new();
         let path = folder.file("long");
         write_new(&path, &"x".repeat(1_000)).unwrap();
-        assert_eq!(read(&path, 10).unwrap().0.len(), 10);
+        assert_eq!(read(&path, 10, Guard::Itself).unwrap().0.len(), 10);
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::claims::{SerialOf, is_identity};
-use crate::secrets::{self, owner_only, replace_file};
+use crate::secrets::{self, Guard, owner_only, replace_file};
 use crate::tickets::{CLOCK_SLACK, TICKET_LIFE_MAX};
 
 /// The largest file that is read: a million identities.
@@ -141,7 +141,7 @@ fn read(path: &Path) -> Result<BTreeMap<SerialOf, u64>, SerialsError> {
         path: path.to_path_buf(),
         source,
     };
-    let text = match secrets::read(path, FILE_MAX_BYTES + 1) {
+    let text = match secrets::read(path, FILE_MAX_BYTES + 1, Guard::Itself) {
         Ok((text, _)) if text.len() as u64 > FILE_MAX_BYTES => {
             return Err(failed(io::ErrorKind::FileTooLarge.into()));
         }

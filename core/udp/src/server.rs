@@ -43,6 +43,8 @@ const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// What comes from an address so long after its session ended may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
+/// Keys that are alive, or that somebody still plays by.
+const GATES_MAX: usize = 8;
 /// Addresses of sessions that ended lately.
 const GONE_MAX: usize = SESSIONS_MAX;
 
@@ -80,6 +82,8 @@ pub enum ServerEvent {
 /// admitted.
 pub struct ServerEndpoint {
     gates: Vec<Protocol>,
+    game: String,
+    wire_version: u32,
     public_addresses: Vec<SocketAddr>,
     sessions_max: usize,
     now: Duration,
@@ -100,10 +104,25 @@ pub struct ServerEndpoint {
     scratch: Box<[u8; DATAGRAM_MAX]>,
 }
 
+/// What goes with one key.
 struct Protocol {
     id: u64,
     secret: [u8; KEY_BYTES],
     gate: Gate,
+    /// Whether the key is alive. Sessions that came by one that is not play on.
+    is_open: bool,
+}
+
+impl Protocol {
+    fn new(key: &TicketKey, game: &str, wire_version: u32, sessions_max: usize) -> Protocol {
+        let id = key.protocol_id(game, wire_version);
+        Protocol {
+            id,
+            secret: *key.secret(),
+            gate: Gate::new(id, sessions_max),
+            is_open: true,
+        }
+    }
 }
 
 struct Session {
@@ -117,6 +136,13 @@ struct Session {
     is_admitted: bool,
 }
 
+fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
+    match keys.len() {
+        1..=KEYS_MAX => Ok(()),
+        other => Err(ServerConfigError::Keys(other)),
+    }
+}
+
 impl ServerEndpoint {
     /// A server without sessions; `now` is the session time that belongs to `config.now_unix`.
     ///
@@ -126,25 +152,19 @@ impl ServerEndpoint {
         config: ServerConfig<'_>,
         now: Duration,
     ) -> Result<ServerEndpoint, ServerConfigError> {
-        if !(1..=KEYS_MAX).contains(&config.keys.len()) {
-            return Err(ServerConfigError::Keys(config.keys.len()));
-        }
+        check_keys(config.keys)?;
         if !(1..=SESSIONS_MAX).contains(&config.sessions_max) {
             return Err(ServerConfigError::Sessions(config.sessions_max));
         }
         if config.public_addresses.is_empty() {
             return Err(ServerConfigError::NoAddress);
         }
-        let protocol = |key: &TicketKey| {
-            let id = key.protocol_id(config.game, config.wire_version);
-            Protocol {
-                id,
-                secret: *key.secret(),
-                gate: Gate::new(id, config.sessions_max),
-            }
-        };
+        let protocol =
+            |key| Protocol::new(key, config.game, config.wire_version, config.sessions_max);
         Ok(ServerEndpoint {
             gates: config.keys.iter().map(protocol).collect(),
+            game: config.game.to_owned(),
+            wire_version: config.wire_version,
             public_addresses: config.public_addresses.to_vec(),
             sessions_max: config.sessions_max,
             now,
@@ -196,6 +216,47 @@ impl ServerEndpoint {
     pub fn shut(&mut self) {
         self.is_shut = true;
         self.door.shut();
+    }
+
+    /// From now on tickets of these keys are good, and of no others. Sessions that came by another one play on.
+    ///
+    /// # Errors
+    /// [`ServerConfigError::Keys`]: no key, or too many. [`ServerConfigError::KeysInUse`]: sessions play by too many keys
+    /// that came and went. Then nothing changes.
+    pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
+        check_keys(keys)?;
+        let known = |gates: &[Protocol], key: &TicketKey| {
+            let id = key.protocol_id(&self.game, self.wire_version);
+            let is_it = |gate: &Protocol| gate.id == id && gate.secret == *key.secret();
+            gates.iter().position(is_it)
+        };
+        // By whose gates nobody plays, and nobody is about to.
+        let in_use = |at: usize| {
+            self.sessions.values().any(|session| session.gate == at) || self.door.knows_gate(at)
+        };
+        let stays = |at: usize| keys.iter().any(|key| known(&self.gates, key) == Some(at));
+        let free = |at: &usize| !stays(*at) && !in_use(*at);
+        let mut places: Vec<usize> = (0..self.gates.len()).filter(free).collect();
+        places.extend(self.gates.len()..GATES_MAX);
+        let fresh: Vec<&TicketKey> = keys
+            .iter()
+            .filter(|key| known(&self.gates, key).is_none())
+            .collect();
+        if fresh.len() > places.len() {
+            return Err(ServerConfigError::KeysInUse(GATES_MAX));
+        }
+        for at in 0..self.gates.len() {
+            let is_open = keys.iter().any(|key| known(&self.gates, key) == Some(at));
+            self.gates[at].is_open = is_open;
+        }
+        for (key, at) in fresh.into_iter().zip(places) {
+            let gate = Protocol::new(key, &self.game, self.wire_version, self.sessions_max);
+            match self.gates.get_mut(at) {
+                Some(place) => *place = gate,
+                None => self.gates.push(gate),
+            }
+        }
+        Ok(())
     }
 
     /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket

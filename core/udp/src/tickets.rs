@@ -31,7 +31,7 @@ use crate::claims::{
     address_from_bytes, address_to_bytes, is_identity,
 };
 use crate::keys::TicketKey;
-use crate::secrets::{self, from_hex, random, random_u64, to_hex};
+use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 
 /// The longest life of a ticket. Which serials are safe is remembered for about as long.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
@@ -155,7 +155,7 @@ impl Ticket {
     /// [`TicketError`]: the file is missing, cannot be read, or holds no ticket.
     pub fn load(path: impl AsRef<Path>) -> Result<Ticket, TicketError> {
         let path = path.as_ref().to_path_buf();
-        match secrets::read(&path, FILE_MAX_BYTES) {
+        match secrets::read(&path, FILE_MAX_BYTES, Guard::Itself) {
             Ok((text, _)) => text.parse(),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(TicketError::Missing { path }),
             Err(source) => Err(TicketError::Unreadable { path, source }),

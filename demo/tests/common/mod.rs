@@ -20,6 +20,12 @@ pub(crate) fn powderkeg(args: &[&str]) -> Command {
     for name in ["HOME", "XDG_CONFIG_HOME", "APPDATA"] {
         command.env(name, std::env::temp_dir().join("powderkeg-nobody"));
     }
+    // What a run of tests is told is no setting of a server.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TWINSTEP_") {
+            command.env_remove(name);
+        }
+    }
     command
         .args(args)
         .stdin(Stdio::null())

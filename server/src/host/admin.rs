@@ -1,4 +1,4 @@
-//! The admin port: what an operator, or the next server process, asks of this one. On loopback only.
+//! The admin port: what an operator, or the next server process, asks of this one. On loopback, or at a Unix socket.
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats, else 503
@@ -14,6 +14,7 @@
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
 //!  POST /revoke          identity, match?                      its tickets so far are worthless
 //!  POST /end             match, words                          ends a match, for good; the words stand in its journal
+//!  POST /save            match                                 copies its journal; says where to
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
 //!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
 //! ```
@@ -22,22 +23,27 @@
 //! match does not answer.
 //!
 //! Invariant: whoever is not on this machine reaches nothing of this (`host/admin_port.rs`), and who has not the token
-//! changes nothing, and learns of nobody by name.
+//! changes nothing, and learns of nobody by name. A Unix socket is its owner's alone: who can open it needs no token.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
+use super::admin_address::AdminAddress;
+#[cfg(unix)]
+use super::admin_address::AdminSocket;
 use super::admin_error::AdminError;
-use super::admin_port::{self, AdminToken};
+use super::admin_port::{self, LiveToken};
 use super::drain;
 use super::register::Admin;
 
 mod act;
 mod fields;
 mod look;
+mod save;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -46,7 +52,10 @@ pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminEr
     }
     std::net::TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|source| AdminError::Listen { address, source })
+        .map_err(|source| AdminError::Listen {
+            address: address.into(),
+            source,
+        })
 }
 
 /// Serves a bound admin port until its task is aborted; where it listens. Without a token nothing can be changed.
@@ -54,11 +63,63 @@ pub(super) fn start(
     listener: std::net::TcpListener,
     address: SocketAddr,
     admin: Admin,
-    token: Option<AdminToken>,
+    token: Option<LiveToken>,
 ) -> Result<(SocketAddr, tokio::task::JoinHandle<()>), AdminError> {
-    let failed = |source| AdminError::Listen { address, source };
+    let failed = |source| AdminError::Listen {
+        address: address.into(),
+        source,
+    };
     let listener = TcpListener::from_std(listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
+    let (open, guarded) = routes(admin);
+    let router = open.merge(admin_port::guard(guarded, token));
+    let router = admin_port::on_loopback(router);
+    tracing::info!(address = %bound, "admin port");
+    Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
+}
+
+/// Serves a Unix socket until its task is aborted. Who can open it may do everything.
+#[cfg(unix)]
+pub(super) fn start_at(path: &Path, admin: Admin) -> Result<AtSocket, AdminError> {
+    let failed = |source| AdminError::Listen {
+        address: AdminAddress::Unix(path.to_owned()),
+        source,
+    };
+    let (listener, socket) = AdminSocket::bind(path).map_err(failed)?;
+    let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+    let (open, guarded) = routes(admin);
+    tracing::info!(path = %path.display(), "admin socket");
+    let task = tokio::spawn(admin_port::serve(listener, open.merge(guarded)));
+    Ok(AtSocket {
+        task,
+        _socket: socket,
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn start_at(path: &Path, _: Admin) -> Result<AtSocket, AdminError> {
+    Err(AdminError::Listen {
+        address: AdminAddress::Unix(path.to_owned()),
+        source: std::io::ErrorKind::Unsupported.into(),
+    })
+}
+
+/// A Unix socket that is served; dropped, it is no more.
+pub(super) struct AtSocket {
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there are none"))]
+    task: tokio::task::JoinHandle<()>,
+    #[cfg(unix)]
+    _socket: AdminSocket,
+}
+
+impl Drop for AtSocket {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What anybody on this machine may ask, and what needs a token.
+fn routes(admin: Admin) -> (Router, Router) {
     let open = Router::new()
         .route("/livez", get(look::livez))
         .route("/readyz", get(look::readyz))
@@ -73,10 +134,9 @@ pub(super) fn start(
         .route("/unban", post(act::unban))
         .route("/revoke", post(act::revoke))
         .route("/end", post(act::end))
+        .route("/save", post(save::save))
         .route("/ready", post(drain::ready))
         .route("/drain", post(drain::drain))
         .with_state(admin);
-    let router = open.merge(admin_port::guard(guarded, token));
-    tracing::info!(address = %bound, "admin port");
-    Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
+    (open, guarded)
 }

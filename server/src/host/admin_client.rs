@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use super::admin_address::AdminAddress;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 
@@ -16,7 +17,7 @@ const ANSWER_BYTES_MAX: u64 = 32 << 20;
 /// Asks the admin port of a server on this machine. Each call blocks for up to 30 s.
 #[derive(Clone)]
 pub struct AdminClient {
-    address: SocketAddr,
+    address: AdminAddress,
     token: Option<AdminToken>,
 }
 
@@ -30,11 +31,11 @@ pub struct AdminAnswer {
 }
 
 impl AdminClient {
-    /// For what needs no token: numbers.
+    /// For what needs no token: numbers, and everything at a Unix socket.
     #[must_use]
-    pub fn new(address: SocketAddr) -> AdminClient {
+    pub fn new(address: impl Into<AdminAddress>) -> AdminClient {
         AdminClient {
-            address,
+            address: address.into(),
             token: None,
         }
     }
@@ -50,7 +51,7 @@ impl AdminClient {
 
     pub(super) fn with(address: SocketAddr, token: AdminToken) -> AdminClient {
         AdminClient {
-            address,
+            address: address.into(),
             token: Some(token),
         }
     }
@@ -74,27 +75,38 @@ impl AdminClient {
     fn ask(&self, method: &str, path: &str, body: &str) -> Result<AdminAnswer, AdminError> {
         let asked = self.exchange(method, path, body);
         asked.map_err(|source| AdminError::Ask {
-            address: self.address,
+            address: self.address.clone(),
             source,
         })
     }
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<AdminAnswer> {
-        let mut stream = TcpStream::connect_timeout(&self.address, ANSWER_PATIENCE)?;
-        stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-        stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
         let token = self.token.as_ref();
         let token = token.map(|token| format!("Authorization: {}\r\n", token.header()));
         // In one piece, or a port that refuses by the head alone may have closed before the rest is written.
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
+            self.host(),
             token.unwrap_or_default(),
             body.len()
         );
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+        let answer = match &self.address {
+            AdminAddress::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, ANSWER_PATIENCE)?;
+                stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+                stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
+                converse(stream, &request)?
+            }
+            #[cfg(unix)]
+            AdminAddress::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+                stream.set_write_timeout(Some(ANSWER_PATIENCE))?;
+                converse(stream, &request)?
+            }
+            #[cfg(not(unix))]
+            AdminAddress::Unix(_) => return Err(std::io::ErrorKind::Unsupported.into()),
+        };
         let parsed = answer.split_once("\r\n\r\n").and_then(|(head, body)| {
             let status = head.split(' ').nth(1)?.parse().ok()?;
             let body = body.to_owned();
@@ -102,4 +114,18 @@ impl AdminClient {
         });
         parsed.ok_or_else(|| std::io::ErrorKind::InvalidData.into())
     }
+
+    fn host(&self) -> String {
+        match &self.address {
+            AdminAddress::Tcp(address) => address.to_string(),
+            AdminAddress::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
+fn converse(mut stream: impl Read + Write, request: &str) -> std::io::Result<String> {
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+    Ok(answer)
 }

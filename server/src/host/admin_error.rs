@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use twinstep_core::text::line;
 use twinstep_udp::TicketKeyError;
 
+use super::admin_address::AdminAddress;
+
 /// Why there is no admin port, or nothing could be taken over through it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,7 +24,7 @@ pub enum AdminError {
     #[error("cannot listen on the admin address {address}: {source}; choose another port")]
     Listen {
         /// Where.
-        address: SocketAddr,
+        address: AdminAddress,
         /// What the operating system said.
         source: std::io::Error,
     },
@@ -41,7 +43,7 @@ pub enum AdminError {
     #[error("cannot ask the server at {address}: {source}; give its --admin address")]
     Ask {
         /// Whom.
-        address: SocketAddr,
+        address: AdminAddress,
         /// What the operating system said.
         source: std::io::Error,
     },

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,9 +19,12 @@ use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use twinstep_udp::{TicketKey, TicketKeyError};
+
+use super::secret::load_secret;
 
 /// The head of a request must be here so soon.
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +57,7 @@ impl AdminToken {
     /// Reads the token's file, which must be there.
     pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
         // Its own rules say whether it is sound, and nobody else's.
-        TicketKey::load(path)?;
+        load_secret(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
             path: path.to_owned(),
             source,
@@ -92,18 +95,68 @@ impl Drop for Connection {
 }
 
 /// Routes for whoever has the token.
-pub(super) fn guard(router: Router, token: Option<AdminToken>) -> Router {
+pub(super) fn guard(router: Router, token: Option<LiveToken>) -> Router {
     router.route_layer(middleware::from_fn_with_state(token, only_who_may))
 }
 
+/// The token that is good now. Clones share it.
+#[derive(Clone)]
+pub(super) struct LiveToken(Arc<Mutex<AdminToken>>);
+
+impl LiveToken {
+    pub(super) fn new(token: AdminToken) -> LiveToken {
+        LiveToken(Arc::new(Mutex::new(token)))
+    }
+
+    /// Whether the new one is another one.
+    pub(super) fn replace(&self, token: AdminToken) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = known.0 != token.0;
+        *known = token;
+        is_new
+    }
+
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.is_in(headers)
+    }
+}
+
+/// Where connections come from.
+pub(super) trait Accept {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn next(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
+}
+
+impl Accept for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> std::io::Result<TcpStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+#[cfg(unix)]
+impl Accept for tokio::net::UnixListener {
+    type Stream = tokio::net::UnixStream;
+
+    async fn next(&self) -> std::io::Result<tokio::net::UnixStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+/// Routes for this machine alone: a browser on it could be made to ask.
+pub(super) fn on_loopback(router: Router) -> Router {
+    router.layer(middleware::from_fn(only_this_machine))
+}
+
 /// Answers requests until it is dropped.
-pub(super) async fn serve(listener: TcpListener, router: Router) {
-    let router = router
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .layer(middleware::from_fn(only_this_machine));
+pub(super) async fn serve(listener: impl Accept, router: Router) {
+    let router = router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
     let mut open: VecDeque<Connection> = VecDeque::new();
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok(stream) = listener.next().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -125,7 +178,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
 }
 
 /// One request of one connection.
-async fn answer(stream: TcpStream, router: Router) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
@@ -170,7 +223,7 @@ fn is_local(host: &str) -> bool {
 
 /// Who changes something, or asks who is there, needs the token.
 async fn only_who_may(
-    State(token): State<Option<AdminToken>>,
+    State(token): State<Option<LiveToken>>,
     request: Request,
     next: Next,
 ) -> Response {

@@ -144,6 +144,38 @@ impl Bans {
         Ok(is_known || is_elsewhere)
     }
 
+    /// Where they are written down.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.0.path.clone()
+    }
+
+    /// Takes what the file says now; those who are banned since the last look, and whose bans ended. Waits for the disk.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged: then nothing changes.
+    pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
+        let Some(path) = &self.0.path else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let unwritten = guard(&self.0.unwritten);
+        let mut bans = read(path)?;
+        // What the disk did not take holds here.
+        apply(&mut bans, &unwritten);
+        bans.retain(|_, ban| !ban.is_over(now_unix));
+        let mut known = guard(&self.0.known);
+        let is_new = |ban: &&Ban| {
+            known
+                .get(&ban.identity)
+                .is_none_or(|had| had.is_over(now_unix))
+        };
+        let banned = bans.values().filter(is_new).cloned().collect();
+        let forgiven = known.values().filter(|ban| !ban.is_over(now_unix));
+        let forgiven = forgiven.filter(|ban| !bans.contains_key(&ban.identity));
+        let forgiven = forgiven.map(|ban| ban.identity.clone()).collect();
+        *known = bans;
+        Ok((banned, forgiven))
+    }
+
     fn change(
         &self,
         identity: String,
@@ -184,6 +216,12 @@ fn apply(bans: &mut BTreeMap<String, Ban>, changes: &BTreeMap<String, Option<Ban
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a file of bans can be read, if it is there.
+#[cfg(feature = "operator")]
+pub(crate) fn check(path: &Path) -> Result<(), BansError> {
+    read(path).map(drop)
 }
 
 /// Held as long as the file is.

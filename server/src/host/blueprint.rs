@@ -99,6 +99,12 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
+    /// How long its ticks are.
+    #[cfg(feature = "operator")]
+    pub(crate) fn tick(&self) -> std::time::Duration {
+        self.config.tick
+    }
+
     /// It begins now.
     pub(super) fn dated(mut self) -> Self {
         self.config.unix_time = unix_now().as_secs();

@@ -29,7 +29,7 @@ impl HostClock {
     clippy::disallowed_methods,
     reason = "the edge: here the clock is read"
 )]
-pub(super) fn unix_now() -> Duration {
+pub(crate) fn unix_now() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()

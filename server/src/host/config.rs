@@ -12,6 +12,7 @@ use twinstep_udp::{
 use super::admin_error::AdminError;
 use super::bans::{Bans, BansError};
 use super::clock::unix_now;
+use super::fleet::Sidecar;
 use super::journal_file::JournalFileError;
 use super::strain::Limits;
 use crate::game::MatchStartError;
@@ -47,6 +48,10 @@ pub struct HostConfig {
     pub sessions_max: usize,
     /// Where operators and the next server process ask; an address on loopback.
     pub admin: Option<SocketAddr>,
+    /// Where operators ask too: a Unix socket, made for its owner alone. Whoever may open it needs no token.
+    pub admin_socket: Option<PathBuf>,
+    /// The fleet that this host is a member of, by the sidecar of its manager.
+    pub fleet: Option<Sidecar>,
     /// The file with the token of whoever may change something there, made if it is not there, for its owner alone.
     /// Without one the admin port only tells. Processes that hand over to each other have the same.
     pub admin_token: Option<PathBuf>,
@@ -70,6 +75,8 @@ impl HostConfig {
             drain_within: Duration::ZERO,
             sessions_max: 64,
             admin: None,
+            admin_socket: None,
+            fleet: None,
             admin_token: None,
             limits: Limits::default(),
         }

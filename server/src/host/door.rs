@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use twinstep_udp::{SerialOf, ServerEvent, SessionId, TransportCounters};
+use twinstep_udp::{
+    SerialOf, ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters,
+};
 
 use super::metrics::Traffic;
 
@@ -46,6 +48,9 @@ pub(super) trait Door: Send {
 
     /// Tickets with a lower serial let this identity in no more.
     fn note_safe(&mut self, of: SerialOf, serial: u64);
+
+    /// Tickets of these keys let in from now on, and of no others.
+    fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
     /// Nobody comes for this match any more.
     fn forget_match(&mut self, id: u64);
@@ -175,6 +180,12 @@ impl Door for Doors {
         }
     }
 
+    fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
+        self.doors
+            .iter_mut()
+            .try_for_each(|door| door.set_keys(keys))
+    }
+
     fn forget_match(&mut self, id: u64) {
         self.doors.iter_mut().for_each(|door| door.forget_match(id));
     }
@@ -262,6 +273,10 @@ mod tests {
 
         fn note_safe(&mut self, _: SerialOf, _: u64) {
             self.told.lock().unwrap().safe += 1;
+        }
+
+        fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
+            Ok(())
         }
 
         fn forget_match(&mut self, _: u64) {}

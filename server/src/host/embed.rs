@@ -26,6 +26,7 @@ use super::admin_error::AdminError;
 use super::blueprint::Blueprint;
 use super::clock::unix_now;
 use super::config::{HostConfig, HostError, bind, public_of};
+use super::fleet::Sidecar;
 use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
@@ -51,7 +52,7 @@ const PAUSE_LOOK: Duration = Duration::from_millis(2);
 pub struct Server<S: Simulation> {
     blueprint: Blueprint<S>,
     public: Vec<SocketAddr>,
-    key: Option<TicketKey>,
+    keys: Vec<TicketKey>,
     serials_file: Option<PathBuf>,
     bans_file: Option<PathBuf>,
     journal: Option<Keep>,
@@ -60,6 +61,8 @@ pub struct Server<S: Simulation> {
     incidents: Option<PathBuf>,
     drain_within: Duration,
     admin: Option<SocketAddr>,
+    admin_socket: Option<PathBuf>,
+    fleet: Option<Sidecar>,
     admin_token: Option<PathBuf>,
 }
 
@@ -102,7 +105,7 @@ impl<S: Simulation> Server<S> {
         Server {
             blueprint,
             public: Vec::new(),
-            key: None,
+            keys: Vec::new(),
             serials_file: None,
             bans_file: None,
             journal: None,
@@ -111,6 +114,8 @@ impl<S: Simulation> Server<S> {
             incidents: None,
             drain_within: Duration::ZERO,
             admin: None,
+            admin_socket: None,
+            fleet: None,
             admin_token: None,
         }
     }
@@ -162,7 +167,14 @@ impl<S: Simulation> Server<S> {
     /// [`Running::ticket`] only.
     #[must_use]
     pub fn key(mut self, key: TicketKey) -> Self {
-        self.key = Some(key);
+        self.keys = vec![key];
+        self
+    }
+
+    /// The key before, of which tickets are still good; called behind [`key`](Self::key), which makes all new ones.
+    #[must_use]
+    pub fn old_key(mut self, key: TicketKey) -> Self {
+        self.keys.push(key);
         self
     }
 
@@ -247,6 +259,20 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// A Unix socket where operators may ask too: a file that is made for its owner alone. Who can open it needs no token.
+    #[must_use]
+    pub fn admin_socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.admin_socket = Some(path.into());
+        self
+    }
+
+    /// Makes it a member of a fleet: see [`HostConfig::fleet`].
+    #[must_use]
+    pub fn fleet(mut self, sidecar: Sidecar) -> Self {
+        self.fleet = Some(sidecar);
+        self
+    }
+
     /// Takes over the match of another process on this machine, whose admin port is at `admin`: its players follow, and
     /// its journal goes on here. The game, its version, rules and key must be the same, and there must be as
     /// many seats: else it goes on where it is.
@@ -254,6 +280,19 @@ impl<S: Simulation> Server<S> {
     pub fn take_over(mut self, admin: SocketAddr) -> Self {
         self.journal = Some(Keep::TakeOver(admin));
         self
+    }
+
+    /// The length of a tick, when nothing slows it.
+    #[cfg(feature = "operator")]
+    pub(crate) fn tick(&self) -> Duration {
+        self.blueprint.tick()
+    }
+
+    /// What a journal must be of to go on here.
+    #[cfg(feature = "operator")]
+    pub(crate) fn hello(&self) -> Result<Hello, MatchStartError> {
+        Hello::of::<S>(&self.blueprint.rules, &self.blueprint.config.build)
+            .map_err(MatchStartError::from)
     }
 
     /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
@@ -271,13 +310,16 @@ impl<S: Simulation> Server<S> {
         let blueprint = self.blueprint.dated();
         let config = &blueprint.config;
         config.check().map_err(MatchStartError::from)?;
-        let key = self.key.unwrap_or_else(TicketKey::generate);
+        let keys = match self.keys.is_empty() {
+            true => vec![TicketKey::generate()],
+            false => self.keys,
+        };
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
         let socket = bind(listen)?;
         let admin_port = self.admin.map(admin::bind).transpose()?;
-        let mut host = HostConfig {
+        let host = HostConfig {
             public: self.public,
             serials_file: self.serials_file,
             bans_file: self.bans_file,
@@ -285,9 +327,12 @@ impl<S: Simulation> Server<S> {
             drain_within: self.drain_within,
             sessions_max,
             admin: self.admin,
+            admin_socket: self.admin_socket,
+            fleet: self.fleet,
             admin_token: self.admin_token,
-            ..HostConfig::new(S::NAME, listen, key.clone())
+            ..HostConfig::new(S::NAME, listen, keys[0].clone())
         };
+        let mut host = HostConfig { keys, ..host };
         let runtime = threads()?;
         let (origin, stopped_unix_ms) = match self.journal {
             None => (Origin::New(None), None),
@@ -328,7 +373,6 @@ impl<S: Simulation> Server<S> {
             runtime.spawn(tell_pause(game.clone(), since));
         }
         Ok(Running {
-            key,
             host: Some(host),
             game,
             runtime: Some(runtime),

@@ -24,7 +24,9 @@ use tokio::time::MissedTickBehavior;
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
-use twinstep_udp::{SerialOf, ServerEvent, SessionId, TicketClaims, TransportCounters};
+use twinstep_udp::{
+    SerialOf, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey, TransportCounters,
+};
 
 use super::bans::Bans;
 use super::clock::{HostClock, unix_now};
@@ -73,6 +75,11 @@ pub(super) enum ToIo {
     Free(u64),
     /// This identity is banned: whoever of it is here goes, for this reason; matches where it was say so.
     PutOut(String, CloseCode, Sender<u64>),
+    /// Tickets of these keys are good from now on, and of no others.
+    Keys(
+        Vec<TicketKey>,
+        oneshot::Sender<Result<(), ServerConfigError>>,
+    ),
     /// Let nobody in any more, and answer nobody who asks, nor whoever asks whether a server is here.
     Shut,
     /// Let nobody in any more, and end when the last one is gone.
@@ -417,6 +424,10 @@ impl Io {
                 for session in self.routes.those(waits) {
                     self.say_goodbye(session, code);
                 }
+            }
+            ToIo::Keys(keys, done) => {
+                // Whoever asked may be gone: it holds all the same.
+                let _ = done.send(self.doors.set_keys(&keys));
             }
             ToIo::Shut => {
                 self.doors.shut();

@@ -14,16 +14,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint, TicketKey};
+use twinstep_udp::{SafeSerials, SerialOf, ServerEndpoint};
 
-use super::admin;
+use super::admin::{self, AtSocket};
 use super::admin_error::AdminError;
-use super::admin_port::AdminToken;
+use super::admin_port::{AdminToken, LiveToken};
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::demand::{Demand, Making};
 use super::door::Doors;
+use super::fleet::{FleetNews, Membership};
 use super::handle::MatchHandle;
 use super::hands::Hands;
 use super::incidents::IncidentFiles;
@@ -33,9 +34,11 @@ use super::journal_file::Journal;
 use super::knock::OwnKnocks;
 use super::line::{Ear, line};
 use super::metrics::{IoCounts, Ledger};
+use super::minting::MintingKey;
 use super::pulse::{Beat, Pulse};
 use super::register::{Admin, Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
+use super::reload::Reloader;
 use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::strain::Strain;
@@ -95,6 +98,9 @@ pub struct Host {
     address: SocketAddr,
     floor: Arc<Floor>,
     admin: Option<(SocketAddr, JoinHandle<()>)>,
+    _at_socket: Option<AtSocket>,
+    fleet: Option<Membership>,
+    reloader: Reloader,
     io: JoinHandle<()>,
     measuring: JoinHandle<()>,
     drain_within: Duration,
@@ -105,7 +111,7 @@ pub struct Host {
 /// Where matches run: what a match that starts needs of its host.
 pub(super) struct Floor {
     pub(super) public: Vec<SocketAddr>,
-    pub(super) key: TicketKey,
+    pub(super) key: MintingKey,
     game: String,
     incidents: Option<PathBuf>,
     back_after: Duration,
@@ -181,34 +187,46 @@ impl Host {
         let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
+        let (key, known_bans) = (MintingKey::new(config.keys[0].clone()), bans.clone());
+        let token = config.admin_token.as_deref();
+        let token = token.filter(|_| admin.is_some());
+        let token = token
+            .map(AdminToken::load_or_make)
+            .transpose()
+            .map_err(AdminError::from)?;
+        let live_token = token.map(LiveToken::new);
+        let about = Admin {
+            clock,
+            beat: beat.clone(),
+            matches: register.clone(),
+            game: config.game.clone(),
+            public: public.clone(),
+            own_knocks: own_knocks.clone(),
+            ledger: ledger.clone(),
+            io: counts.clone(),
+            sessions_max: config.sessions_max,
+            drains: drains.clone(),
+            bans: bans.clone(),
+            told: told.clone(),
+            demand: demand.clone(),
+            serials: serials.clone(),
+            strain: strain.clone(),
+        };
         let admin = match config.admin.zip(admin) {
             None => None,
-            Some((at, listener)) => {
-                let token = config.admin_token.as_deref();
-                let about = Admin {
-                    clock,
-                    beat: beat.clone(),
-                    matches: register.clone(),
-                    game: config.game.clone(),
-                    public: public.clone(),
-                    own_knocks: own_knocks.clone(),
-                    ledger: ledger.clone(),
-                    io: counts.clone(),
-                    sessions_max: config.sessions_max,
-                    drains: drains.clone(),
-                    bans: bans.clone(),
-                    told: told.clone(),
-                    demand: demand.clone(),
-                    serials: serials.clone(),
-                    strain: strain.clone(),
-                };
-                let token = token
-                    .map(AdminToken::load_or_make)
-                    .transpose()
-                    .map_err(AdminError::from)?;
-                Some(admin::start(listener, at, about, token)?)
-            }
+            Some((at, listener)) => Some(admin::start(
+                listener,
+                at,
+                about.clone(),
+                live_token.clone(),
+            )?),
         };
+        let socket_path = config.admin_socket.as_deref();
+        let at_socket = socket_path.map(|path| admin::start_at(path, about.clone()));
+        let at_socket = at_socket.transpose()?;
+        let fleet = config
+            .fleet
+            .map(|sidecar| Membership::start(sidecar, about));
         let around = Around {
             beat,
             counts,
@@ -221,9 +239,15 @@ impl Host {
         let io = io::start(doors, clock, orders, around);
         tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
         let measuring = strain.clone().measure(config.limits, ledger.clone());
+        let reloader = Reloader {
+            told: told.clone(),
+            minting: key.clone(),
+            bans: known_bans,
+            token: live_token,
+        };
         let floor = Floor {
             public,
-            key: config.keys[0].clone(),
+            key,
             game: config.game,
             incidents: config.incidents,
             back_after: config.back_after,
@@ -244,6 +268,9 @@ impl Host {
             address,
             floor: Arc::new(floor),
             admin,
+            _at_socket: at_socket,
+            fleet,
+            reloader,
             io: tokio::spawn(io),
             measuring: tokio::spawn(measuring),
             drain_within: config.drain_within,
@@ -271,6 +298,18 @@ impl Host {
 
     pub(super) fn floor(&self) -> &Arc<Floor> {
         &self.floor
+    }
+
+    /// What the manager of the host's [fleet](HostConfig::fleet) says of this server, now and later.
+    #[must_use]
+    pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
+        self.fleet.as_ref().map(Membership::news)
+    }
+
+    /// What can be changed while matches run.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// Starts a match; tickets that name `id` lead to it. `journal` is a new one, or the
@@ -307,7 +346,7 @@ impl Host {
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
-    /// Takes at most 4 s.
+    /// Takes at most 4 s, and 7 s more where a [fleet](HostConfig::fleet) does not hear that this server is done.
     ///
     /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: its last world stands there, the disk has
     /// it, it can be taken up again, and its clients hear when to come back ([`HostConfig::back_after`]).
@@ -334,6 +373,9 @@ impl Host {
         let _ = self.floor.told.send(ToIo::Drain(code)).await;
         // What is left of it ends when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
+        }
         tracing::info!(reason = %code, "shut down");
     }
 

@@ -16,6 +16,7 @@
 //! them.
 
 mod admin;
+mod admin_address;
 mod admin_client;
 mod admin_error;
 mod admin_port;
@@ -27,6 +28,7 @@ mod demand;
 mod door;
 mod drain;
 mod embed;
+mod fleet;
 mod handle;
 mod hands;
 mod incidents;
@@ -41,14 +43,17 @@ mod line;
 mod load;
 mod matches;
 mod metrics;
+mod minting;
 mod moves;
 mod orders;
 mod packets;
 mod pulse;
 mod register;
 mod rejoin;
+mod reload;
 mod routes;
 mod runner;
+mod secret;
 mod serials;
 mod signal;
 mod strain;
@@ -56,6 +61,14 @@ mod taker;
 mod udp_door;
 mod workers;
 
+#[cfg(feature = "operator")]
+pub(crate) use bans::check as check_bans;
+#[cfg(feature = "operator")]
+pub(crate) use clock::unix_now;
+#[cfg(feature = "operator")]
+pub(crate) use secret::{CREDENTIALS_VARIABLE, load_secret};
+
+pub use admin_address::AdminAddress;
 pub use admin_client::{AdminAnswer, AdminClient};
 pub use admin_error::AdminError;
 pub use bans::BansError;
@@ -63,11 +76,15 @@ pub use blueprint::Blueprint;
 pub use config::{HostConfig, HostError};
 pub use demand::{OnDemand, Template};
 pub use embed::{Running, RunningMany, Server, Stopped, TicketIssuer};
+#[cfg(feature = "operator")]
+pub(crate) use fleet::where_dialled;
+pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use matches::Host;
+pub use reload::{Reloader, RereadBans};
 pub use signal::{StopSignal, stop_requested};
 pub use strain::Limits;
 pub use taker::{Drained, HandedOver, Kept, Taker, take_over};

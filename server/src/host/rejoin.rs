@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{Ticket, TicketError, TicketKey, TicketSpec};
+use twinstep_udp::{Ticket, TicketError, TicketSpec};
+
+use super::minting::MintingKey;
 
 /// How long a ticket to return with can be used: ten minutes, and as long for a clock that is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
@@ -18,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct RejoinTickets {
     /// The newest key: it mints.
-    pub(super) key: TicketKey,
+    pub(super) key: MintingKey,
     pub(super) game: String,
     pub(super) match_id: u64,
     /// What players dial.
@@ -45,6 +47,6 @@ impl RejoinTickets {
             timeout: TIMEOUT,
             now_unix,
         };
-        Ticket::issue_after(&self.key, &spec, after)
+        Ticket::issue_after(&self.key.get(), &spec, after)
     }
 }

@@ -174,7 +174,7 @@ pub fn take_over(
     let token = AdminToken::load_or_make(token)?;
     let client = AdminClient::with(admin, token);
     let failed = |source| AdminError::Ask {
-        address: admin,
+        address: admin.into(),
         source,
     };
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::net::UdpSocket;
 use twinstep_udp::{
-    DATAGRAM_MAX, SerialOf, ServerEndpoint, ServerEvent, SessionId, TransportCounters,
+    DATAGRAM_MAX, SerialOf, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey,
+    TransportCounters,
 };
 
 use super::door::Door;
@@ -111,6 +112,10 @@ impl Door for UdpDoor {
 
     fn note_safe(&mut self, of: SerialOf, serial: u64) {
         self.endpoint.note_safe(of, serial);
+    }
+
+    fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
+        self.endpoint.set_keys(keys)
     }
 
     fn forget_match(&mut self, id: u64) {

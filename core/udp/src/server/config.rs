@@ -35,6 +35,11 @@ pub enum ServerConfigError {
     /// No key, or too many.
     #[error("expected 1 to {KEYS_MAX} keys (the newest first), got {0}")]
     Keys(usize),
+    /// Sessions play by too many keys.
+    #[error(
+        "sessions still play by {0} keys that came one after the other: change keys again when some of them have left"
+    )]
+    KeysInUse(usize),
     /// No sessions, or too many.
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),

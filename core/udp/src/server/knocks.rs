@@ -25,7 +25,7 @@ impl ServerEndpoint {
             self.counters.junk += 1;
             return;
         };
-        let of_key = |p: &Protocol| p.id == knock.protocol_id();
+        let of_key = |p: &Protocol| p.is_open && p.id == knock.protocol_id();
         let Some(gate) = self.gates.iter().position(of_key) else {
             self.counters.unknown_key += 1;
             return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::claims::SerialOf;
 use crate::words::SendError;
-use crate::{PACKET_MAX, SERIAL_END};
+use crate::{PACKET_MAX, SERIAL_END, ServerConfigError};
 use twinstep_core::simnet::{LinkProfile, SimLink};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -405,6 +405,62 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
     world.step();
     assert_eq!(world.packets.len(), 2);
     assert!((0..2).all(|n| world.players[n].packets == [b"hello"]));
+}
+
+/// A key is rotated while players are inside: the old one's tickets are good until it is dropped, and its sessions after that.
+#[test]
+fn keys_change_while_sessions_play_on() {
+    let mut world = World::new();
+    let (old, new) = (world.key.clone(), TicketKey::generate());
+    let join = |world: &mut World, key: &TicketKey| {
+        let ticket = world.ticket_of(key, server_address());
+        let n = world.players.len();
+        world.join(n as u16, &ticket);
+        world.run(SECOND);
+        world.players[n].connected
+    };
+    assert!(join(&mut world, &old) && !join(&mut world, &new));
+    world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
+    assert!(join(&mut world, &old) && join(&mut world, &new));
+    world.server.set_keys(&[new.clone()]).unwrap();
+    assert!(!join(&mut world, &old) && join(&mut world, &new));
+    // Who came by the key that is gone plays on.
+    let before = world.packets.len();
+    world.players[0].endpoint.send(b"hello").unwrap();
+    world.run(SECOND);
+    assert_eq!(world.packets.len(), before + 1);
+    // It comes back, and finds its gate.
+    world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
+    assert!(join(&mut world, &old));
+    assert_eq!(
+        world.server.set_keys(&[]),
+        Err(ServerConfigError::Keys(0)),
+        "nobody could come in any more"
+    );
+    assert!(join(&mut world, &new), "and nothing changed");
+}
+
+/// Law Bounded: gates of keys that nobody plays by are used again; those in use have a number.
+#[test]
+fn keys_come_and_go_without_end_unless_somebody_plays_by_each() {
+    let mut world = World::new();
+    for _ in 0..40 {
+        world.server.set_keys(&[TicketKey::generate()]).unwrap();
+    }
+    let mut refused = 0;
+    for n in 0..10 {
+        let key = TicketKey::generate();
+        if let Err(error) = world.server.set_keys(&[key.clone()]) {
+            assert_eq!(error, ServerConfigError::KeysInUse(8));
+            refused += 1;
+            continue;
+        }
+        let ticket = world.ticket_of(&key, server_address());
+        world.join(n, &ticket);
+        world.run(SECOND);
+        assert!(world.players[usize::from(n)].connected);
+    }
+    assert_eq!(refused, 2);
 }
 
 #[test]

@@ -30,7 +30,7 @@ use crate::host::orders::Order;
 use crate::host::register::{Admin, ListedMatch};
 
 /// A match that does not answer within so long stands still.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
@@ -234,7 +234,7 @@ async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
     put_out
 }
 
-fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
+pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
     admin.known().remove(&id).ok_or_else(|| {
         let said = format!("match {id} does not run here; GET /matches lists those that do\n");
         Refusal(StatusCode::NOT_FOUND, said)

@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
-use twinstep_udp::{SerialOf, Ticket, TicketError, TicketKey, TicketSpec};
+use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
 
 use crate::game::Match;
 use crate::host::clock::unix_now;
 use crate::host::handle::{MatchEnded, MatchHandle};
+use crate::host::minting::MintingKey;
 use crate::host::serials::SerialKeeper;
 
 /// The match of a [`Server`](super::Server): there is only one.
@@ -21,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
 pub struct TicketIssuer<S: Simulation> {
-    pub(super) key: TicketKey,
+    pub(super) key: MintingKey,
     pub(super) servers: Vec<SocketAddr>,
     pub(super) serials: SerialKeeper,
     pub(super) game: MatchHandle<S>,
@@ -67,7 +68,7 @@ impl<S: Simulation> TicketIssuer<S> {
             timeout: TIMEOUT,
             now_unix: unix_now(),
         };
-        Ticket::issue_after(&self.key, &spec, safe.ok().flatten().max(written))
+        Ticket::issue_after(&self.key.get(), &spec, safe.ok().flatten().max(written))
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{SerialOf, Ticket, TicketError, TicketKey, TicketSpec};
+use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
 
 use super::running::{ended_at_once, let_go};
 use super::{Stopped, threads};
@@ -26,7 +26,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A server whose matches are made [on demand](OnDemand). Dropped, it ends at once, without a word to its clients, as if its
 /// process had been killed: its journals can be taken up again.
 pub struct RunningMany {
-    key: TicketKey,
     game: &'static str,
     host: Option<Host>,
     runtime: Option<Runtime>,
@@ -46,7 +45,6 @@ impl RunningMany {
     ) -> Result<RunningMany, HostError> {
         let socket = bind(config.listen)?;
         let admin = config.admin.map(admin::bind).transpose()?;
-        let key = config.keys[0].clone();
         let runtime = threads()?;
         let host = runtime.block_on(async {
             let host = Host::start_bound(socket, admin, config).await?;
@@ -54,7 +52,6 @@ impl RunningMany {
             Ok::<_, HostError>(host)
         })?;
         Ok(RunningMany {
-            key,
             game: S::NAME,
             host: Some(host),
             runtime: Some(runtime),
@@ -85,6 +82,12 @@ impl RunningMany {
         self.host
             .as_ref()
             .expect("a server runs until it is shut down")
+    }
+
+    #[cfg(feature = "operator")]
+    pub(crate) fn runtime(&self) -> &Runtime {
+        let runtime = self.runtime.as_ref();
+        runtime.expect("threads live as long as the server")
     }
 
     /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).
@@ -123,7 +126,8 @@ impl RunningMany {
             timeout: TIMEOUT,
             now_unix: unix_now(),
         };
-        Ticket::issue_after(&self.key, &spec, self.host().floor().serials.safe(&of))
+        let floor = self.host().floor();
+        Ticket::issue_after(&floor.key.get(), &spec, floor.serials.safe(&of))
     }
 
     /// Runs until this process is asked to end (Ctrl-C, SIGTERM); then matches play on for [`HostConfig::drain_within`], and all

@@ -6,12 +6,13 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Ticket, TicketError, TicketKey};
+use twinstep_udp::{Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};
 use crate::game::{Match, Report};
 use crate::host::handle::{MatchEnded, MatchHandle};
 use crate::host::matches::Host;
+use crate::host::reload::Reloader;
 use crate::host::signal::StopSignal;
 use crate::incident::Incident;
 
@@ -39,7 +40,6 @@ pub enum Stopped {
 /// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
 /// journal can be taken up again. That takes up to a second if its match is in the middle of something.
 pub struct Running<S: Simulation> {
-    pub(super) key: TicketKey,
     pub(super) host: Option<Host>,
     pub(super) game: MatchHandle<S>,
     pub(super) runtime: Option<Runtime>,
@@ -95,12 +95,18 @@ impl<S: Simulation> Running<S> {
     #[must_use]
     pub fn issuer(&self) -> TicketIssuer<S> {
         TicketIssuer {
-            key: self.key.clone(),
+            key: self.host().floor().key.clone(),
             servers: self.host().public_addresses().to_vec(),
             serials: self.host().floor().serials.clone(),
             game: self.game.clone(),
             runtime: self.runtime().handle().clone(),
         }
+    }
+
+    /// What can be changed while it runs: see [`Reloader`].
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.host().reloader()
     }
 
     /// Looks at the match, between two of its steps: see [`MatchHandle::inspect`]. Waits for that, also within another tokio
@@ -208,7 +214,7 @@ impl<S: Simulation> Running<S> {
             .expect("a server runs until it is shut down")
     }
 
-    fn runtime(&self) -> &Runtime {
+    pub(crate) fn runtime(&self) -> &Runtime {
         self.runtime
             .as_ref()
             .expect("threads live as long as the server")

@@ -1,0 +1,159 @@
+//! `powderkeg serve` as it is set up by a file, an environment and signals.
+
+use std::fs;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::common::{Folder, Process, address, powderkeg, run, within};
+
+/// A log says what it is waited for within this.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_file_of_settings_is_checked_printed_and_served_by() {
+    let folder = Folder::with_a_key("settings");
+    let (key, file) = (folder.file("key"), folder.file("serve.toml"));
+    let text =
+        format!("listen = \"127.0.0.1:0\"\nkey-file = \"{key}\"\nenemies = 0\nturn = \"1..4\"\n");
+    fs::write(&file, &text).unwrap();
+    let said = |args: &[&str]| {
+        let output = run(&[&["serve", "--config", &file], args].concat());
+        let words = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(words).unwrap())
+    };
+    let (code, words) = said(&["--check"]);
+    assert_eq!(
+        (code, &*words),
+        (Some(0), "the settings and files will do\n")
+    );
+    let (code, words) = said(&["--print-config", "--max-players", "2"]);
+    assert_eq!(code, Some(0), "{words}");
+    let line = |start: &str| words.lines().find(|line| line.starts_with(start)).unwrap();
+    assert!(line("max-players = 2").ends_with("# --max-players"));
+    assert!(line("turn = \"1..4\"").ends_with(&format!("# {file}, line 4, turn")));
+    assert!(line("sealing = \"deadline\"").ends_with("# default"));
+    assert!(!words.contains(fs::read_to_string(&key).unwrap().lines().last().unwrap()));
+
+    let mut server = Process::start(&["serve", "--config", &file]);
+    assert!(
+        server
+            .log()
+            .any(|line| line.contains("Powderkeg is served"))
+    );
+    server.signal("TERM");
+    assert!(server.end().0);
+
+    fs::write(&file, format!("{text}enemys = 3\n")).unwrap();
+    let (code, words) = said(&["--check"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        words.contains("line 5, enemys") && words.contains("did you mean enemies?"),
+        "{words}"
+    );
+    let mut misspelt = powderkeg(&["serve"]);
+    let output = misspelt
+        .env("TWINSTEP_LISTN", "127.0.0.1:0")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        words.contains("TWINSTEP_LISTN") && words.contains("TWINSTEP_LISTEN?"),
+        "{words}"
+    );
+    let mut secret = powderkeg(&["serve", "--listen", "127.0.0.1:0"]);
+    let output = secret
+        .env("TWINSTEP_KEY_FILE", "0123456789abcdef")
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        words.contains("TWINSTEP_KEY_FILE: expected a key file"),
+        "a file, never a key: {words}"
+    );
+}
+
+/// The whole rotation, with a process and its signal: both keys, then the new one alone.
+#[cfg(unix)]
+#[test]
+fn keys_are_rotated_while_players_play() {
+    let folder = Folder::with_a_key("rotation");
+    let (key, old) = (folder.file("key"), folder.file("key.old"));
+    let own = [
+        "--key-file",
+        &key,
+        "--enemies",
+        "0",
+        "--admin",
+        "127.0.0.1:0",
+    ];
+    let mut server = Process::start(&[&["serve", "--listen", "127.0.0.1:0"], &own[..]].concat());
+    let (lines, log) = mpsc::channel();
+    let written = server.log();
+    let follower = std::thread::Builder::new().spawn(move || {
+        written.for_each(|line| drop(lines.send(line)));
+    });
+    let until = |words: &str| {
+        let next = || log.recv_timeout(PATIENCE).ok();
+        let said = std::iter::from_fn(next).find(|line| line.contains(words));
+        said.unwrap_or_else(|| panic!("the log never said {words:?}"))
+    };
+    let admin = address(&until("admin port")).unwrap();
+    let at = address(&until("Powderkeg is served")).unwrap();
+    let token = folder.file("key.admin");
+    let plays = |name: &str| {
+        let told = run(&["admin", "--to", &admin, "--token-file", &token, "players"]);
+        let told = String::from_utf8(told.stdout).unwrap();
+        let is_it = |line: &str| line.contains(name) && line.contains("playing");
+        told.lines().any(is_it)
+    };
+    let join = |file: &str| Process::start(&["join", "--bot", "--enemies", "0", file]);
+    let mut anna = join(&folder.ticket(&at, "anna"));
+    within(|| plays("anna"));
+
+    // The new key makes tickets, and the old one's are good.
+    let of_old = folder.ticket(&at, "bob");
+    fs::rename(&key, &old).unwrap();
+    assert!(run(&["key", &key]).status.success());
+    server.signal("HUP");
+    let said = until("keys changed");
+    let named = said.split("keys=").nth(1).unwrap();
+    let named = named.split(" before=").next().unwrap();
+    assert_eq!(named.split(' ').count(), 2, "{said}");
+    let _bob = join(&of_old);
+    let _carla = join(&folder.ticket(&at, "carla"));
+    within(|| plays("bob") && plays("carla"));
+
+    // Without the old one its tickets are worth nothing, and who came by it plays on.
+    let of_old = folder.file("dora");
+    let ticket = [
+        "ticket",
+        "--key-file",
+        &old,
+        "--server",
+        &at,
+        "--player",
+        "dora",
+    ];
+    assert!(
+        run(&[&ticket[..], &["--out", &of_old]].concat())
+            .status
+            .success()
+    );
+    fs::rename(&old, folder.file("away")).unwrap();
+    server.signal("HUP");
+    until("keys changed");
+    let _dora = join(&of_old);
+    let _emil = join(&folder.ticket(&at, "emil"));
+    within(|| plays("emil"));
+    assert!(plays("anna") && !plays("dora") && !anna.has_ended());
+
+    // What cannot be read changes nothing.
+    fs::write(&key, "no key").unwrap();
+    server.signal("HUP");
+    until("keys stay as they are");
+    assert!(plays("anna") && plays("carla"));
+    server.signal("TERM");
+    within(|| server.has_ended());
+    drop(follower);
+}

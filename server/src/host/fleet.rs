@@ -1,0 +1,250 @@
+//! A server as a member of a fleet: Agones, through its sidecar.
+//!
+//! ```text
+//!  /health        every 2 s while the I/O loop beats, as /livez says; so a server that stands still is replaced
+//!  /ready         once newcomers find a place here, as /readyz says
+//!  labels         wire, matches; annotation: game
+//!  counter        players: how many there are, and how many there may be; set when it changes
+//!  /allocate      when somebody plays here whom no allocation sent, so that nobody scales the server away
+//!  /shutdown      when the host was shut down: its match is over or moved, or it was asked to end
+//! ```
+//!
+//! Invariant: the game never waits for the sidecar. One that is late, slow, dying or talks nonsense is asked again, and
+//! costs a line of the log a minute.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use twinstep_core::packet::WIRE_VERSION;
+
+use super::register::Admin;
+
+mod sidecar;
+
+pub use sidecar::{FleetNews, Sidecar, SidecarError};
+
+/// Agones replaces a server that has said nothing for 3 times 5 s, if its manifest says nothing else.
+const HEALTH_EVERY: Duration = Duration::from_secs(2);
+/// What changed is told so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// A sidecar that did not do what it was asked is asked again so much later.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// One that refuses for good, as when a counter is not in the manifest, is asked again so much later.
+const REFUSED_AGAIN: Duration = Duration::from_secs(60);
+/// What goes wrong is logged so often.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// At the end the sidecar is asked for so long.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
+/// The counter that says how many play.
+const PLAYERS: &str = "players";
+
+/// A host's place in its fleet; dropped, the fleet hears nothing of it any more.
+pub(super) struct Membership {
+    sidecar: Sidecar,
+    news: watch::Receiver<FleetNews>,
+    tasks: [JoinHandle<()>; 3],
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Membership {
+    pub(super) fn start(sidecar: Sidecar, admin: Admin) -> Membership {
+        let (told, news) = watch::channel(FleetNews::default());
+        let telling = tell(sidecar, admin.clone(), news.clone());
+        let tasks = [
+            tokio::spawn(beat(sidecar, admin)),
+            tokio::spawn(telling),
+            tokio::spawn(hear(sidecar, told)),
+        ];
+        Membership {
+            sidecar,
+            news,
+            tasks,
+        }
+    }
+
+    /// What the fleet manager says of this server.
+    pub(super) fn news(&self) -> watch::Receiver<FleetNews> {
+        self.news.clone()
+    }
+
+    /// Tells the fleet that this server is done; waits a few seconds for a sidecar that does not hear it.
+    pub(super) async fn leave(&self) {
+        let until = Instant::now() + GOODBYE_PATIENCE;
+        loop {
+            match self.sidecar.post("/shutdown").await {
+                Ok(()) => return tracing::info!("the fleet knows that this server is done"),
+                Err(error) if Instant::now() >= until => {
+                    return tracing::warn!(%error, "the fleet does not know that this server is done");
+                }
+                Err(_) => sleep(ASK_AGAIN).await,
+            }
+        }
+    }
+}
+
+/// Where players dial, as soon as the fleet manager knows it.
+///
+/// # Errors
+/// [`SidecarError`]: what the last question came to, when `patience` is over.
+#[cfg(feature = "operator")]
+pub(crate) async fn where_dialled(
+    sidecar: Sidecar,
+    patience: Duration,
+) -> Result<SocketAddr, SidecarError> {
+    let until = Instant::now() + patience;
+    loop {
+        let asked = sidecar.game_server().await;
+        let error = match asked {
+            Ok(news) => {
+                let state = news.state.clone();
+                // Names are looked up by the operating system, which blocks.
+                let found = tokio::task::spawn_blocking(move || news.dialled()).await;
+                match found.ok().flatten() {
+                    Some(address) => return Ok(address),
+                    None => SidecarError::NoAddress(state),
+                }
+            }
+            Err(error) => error,
+        };
+        if Instant::now() >= until {
+            return Err(error);
+        }
+        sleep(ASK_AGAIN).await;
+    }
+}
+
+/// What goes wrong again and again is logged now and then.
+#[derive(Default)]
+struct Complaints(Option<Instant>);
+
+impl Complaints {
+    fn note(&mut self, error: &SidecarError) {
+        let is_due = |at: Instant| at.elapsed() >= LOG_EVERY;
+        if self.0.is_none_or(is_due) {
+            self.0 = Some(Instant::now());
+            tracing::warn!(%error, "the fleet's sidecar; the game goes on");
+        }
+    }
+}
+
+/// Says that this server lives, for as long as it does.
+async fn beat(sidecar: Sidecar, admin: Admin) {
+    let mut every = interval(HEALTH_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut complaints = Complaints::default();
+    loop {
+        every.tick().await;
+        if admin.beat.is_alive(admin.clock.now())
+            && let Err(error) = sidecar.post("/health").await
+        {
+            complaints.note(&error);
+        }
+    }
+}
+
+/// Hears what the fleet manager says of this server.
+async fn hear(sidecar: Sidecar, told: watch::Sender<FleetNews>) {
+    let mut complaints = Complaints::default();
+    let take = |news: FleetNews| {
+        told.send_if_modified(|known| {
+            let is_new = *known != news;
+            if known.state != news.state {
+                tracing::info!(state = ?news.state, before = ?known.state, "the fleet manager's state");
+            }
+            *known = news;
+            is_new
+        });
+    };
+    loop {
+        // A stream may begin with the next change only.
+        let heard = match sidecar.game_server().await {
+            Ok(news) => {
+                take(news);
+                sidecar.watch(take).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = heard {
+            complaints.note(&error);
+        }
+        sleep(ASK_AGAIN).await;
+    }
+}
+
+/// What the fleet was told last.
+#[derive(Default)]
+struct Told {
+    is_ready: bool,
+    is_named: bool,
+    players: Option<(u64, u64)>,
+    matches: Option<u64>,
+    /// Until then the counter is not set: it was refused.
+    no_counter_until: Option<Instant>,
+}
+
+/// Tells the fleet what changed.
+async fn tell(sidecar: Sidecar, admin: Admin, news: watch::Receiver<FleetNews>) {
+    let mut every = interval(TELL_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut told, mut complaints) = (Told::default(), Complaints::default());
+    loop {
+        every.tick().await;
+        if let Err(error) = tell_news(sidecar, &admin, &news, &mut told).await {
+            complaints.note(&error);
+        }
+    }
+}
+
+async fn tell_news(
+    sidecar: Sidecar,
+    admin: &Admin,
+    news: &watch::Receiver<FleetNews>,
+    told: &mut Told,
+) -> Result<(), SidecarError> {
+    if !told.is_ready {
+        if admin.unready().is_some() {
+            return Ok(());
+        }
+        sidecar.post("/ready").await?;
+        told.is_ready = true;
+        tracing::info!("the fleet knows that this server is ready");
+    }
+    if !told.is_named {
+        sidecar.label("wire", &WIRE_VERSION.to_string()).await?;
+        sidecar.annotate("game", &admin.game).await?;
+        told.is_named = true;
+    }
+    let gauges = admin.ledger.gauges();
+    if told.matches != Some(gauges.matches) {
+        let matches = gauges.matches.to_string();
+        sidecar.label("matches", &matches).await?;
+        told.matches = Some(gauges.matches);
+    }
+    let is_ready = news.borrow().state == "Ready";
+    if gauges.players > 0 && is_ready {
+        sidecar.post("/allocate").await?;
+        tracing::info!("somebody plays here whom no allocation sent: the server allocated itself");
+    }
+    let players = (gauges.players, gauges.players + gauges.seats_free);
+    let may_count = told.no_counter_until.is_none_or(|at| Instant::now() >= at);
+    if told.players != Some(players) && may_count {
+        let counted = sidecar.count(PLAYERS, players.0, players.1).await;
+        match &counted {
+            Ok(()) => told.players = Some(players),
+            Err(SidecarError::Refused { .. }) => {
+                told.no_counter_until = Some(Instant::now() + REFUSED_AGAIN);
+            }
+            Err(_) => {}
+        }
+        counted?;
+    }
+    Ok(())
+}

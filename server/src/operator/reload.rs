@@ -1,0 +1,143 @@
+//! What a running server reads again at SIGHUP, and what it says of it.
+//!
+//! Keys, bans and the admin port's token hold from then on. Any other setting that changed in the file is named in the log
+//! and holds from the next start. What cannot be read changes nothing.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use twinstep_core::text::line;
+use twinstep_udp::TicketKey;
+
+use super::configured::Configured;
+use super::error::SettingError;
+use super::files::Files;
+use crate::host::Reloader;
+
+/// The task that waits for the signal; dropped, it ends.
+pub(super) struct Rereading(Option<JoinHandle<()>>);
+
+impl Drop for Rereading {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+/// What was read last.
+struct Known {
+    configured: Configured,
+    files: Files,
+    generations: Vec<u64>,
+}
+
+impl Rereading {
+    #[cfg(unix)]
+    pub(super) fn start(
+        configured: Configured,
+        files: Files,
+        reloader: Reloader,
+        runtime: &Handle,
+    ) -> Rereading {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _within = runtime.enter();
+        let mut hangup = match signal(SignalKind::hangup()) {
+            Ok(hangup) => hangup,
+            Err(error) => {
+                tracing::warn!(%error, "keys cannot be changed while this server runs: no signal");
+                return Rereading(None);
+            }
+        };
+        let mut known = Known {
+            generations: generations(&files.keys().unwrap_or_default()),
+            configured,
+            files,
+        };
+        Rereading(Some(runtime.spawn(async move {
+            while hangup.recv().await.is_some() {
+                known.reread(&reloader).await;
+            }
+        })))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn start(_: Configured, _: Files, _: Reloader, _: &Handle) -> Rereading {
+        Rereading(None)
+    }
+}
+
+impl Known {
+    async fn reread(&mut self, reloader: &Reloader) {
+        match self.configured.again() {
+            Ok(now) => {
+                let changed = now.differs_from(&self.configured);
+                if changed.iter().any(|name| !now.is_secret(name)) {
+                    tracing::warn!(
+                        ?changed,
+                        "settings changed that hold from the next start on"
+                    );
+                }
+                match Files::of(&now) {
+                    Ok(files) => self.files = files,
+                    Err(error) => tracing::error!(%error, "files stay as they are"),
+                }
+            }
+            Err(error) => {
+                tracing::error!(error = %line(&error.to_string()), "settings stay as they are")
+            }
+        }
+        if let Err(error) = self.reread_keys(reloader).await {
+            tracing::error!(error = %line(&error.to_string()), "keys stay as they are");
+        }
+        match reloader.reread_bans().await {
+            Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
+                tracing::info!("bans read again: nobody else is banned, or forgiven");
+            }
+            Ok(bans) => tracing::info!(
+                banned = bans.banned.len(),
+                forgiven = bans.forgiven.len(),
+                "bans read again"
+            ),
+            Err(error) => tracing::error!(%error, "bans stay as they are"),
+        }
+        match reloader.reread_token(&self.files.token) {
+            Ok(true) => tracing::info!("the admin port has another token now"),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "the admin port's token stays as it is"),
+        }
+    }
+
+    async fn reread_keys(&mut self, reloader: &Reloader) -> Result<(), SettingError> {
+        let files = Arc::new(self.files.clone());
+        let read = tokio::task::spawn_blocking(move || files.keys()).await;
+        let keys = read.expect("nothing panics there")?;
+        let now = generations(&keys);
+        if now == self.generations {
+            tracing::info!(keys = %list(&now), "keys read again: they are the same");
+            return Ok(());
+        }
+        reloader.set_keys(keys).await?;
+        tracing::info!(
+            keys = %list(&now),
+            before = %list(&self.generations),
+            "keys changed: tickets of each are good, the first makes new ones"
+        );
+        self.generations = now;
+        Ok(())
+    }
+}
+
+fn generations(keys: &[TicketKey]) -> Vec<u64> {
+    keys.iter().map(TicketKey::generation).collect()
+}
+
+/// Generations are public: they tell keys apart and open nothing.
+fn list(generations: &[u64]) -> String {
+    let texts: Vec<String> = generations
+        .iter()
+        .map(|one| format!("{one:016x}"))
+        .collect();
+    texts.join(" ")
+}

@@ -1,0 +1,264 @@
+//! From what an operator chose to a server that runs: [`Configured::listen`], [`Operated`].
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use twinstep_core::Simulation;
+use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
+use twinstep_core::packet::hello::Hello;
+
+use super::configured::Configured;
+use super::error::SettingError;
+use super::files::Files;
+use super::reload::Rereading;
+use super::standard::{self, Public};
+use crate::host::{
+    Durability, HostError, JOURNAL_EXTENSION, OnJournalFailure, Running, Server, Sidecar,
+    SidecarError, Stopped, newest_unfinished, where_dialled,
+};
+
+/// The manager of a fleet gives an address within so long.
+const FLEET_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The match of a server's journals.
+const MATCH: u64 = 1;
+
+impl Configured {
+    /// Whether the server could be started: reads what must be read, makes and binds nothing.
+    ///
+    /// # Errors
+    /// [`SettingError`]: the first thing that will not do.
+    pub fn check(&self) -> Result<(), SettingError> {
+        self.expect("listen", |all| all.address("listen"))?;
+        self.check_spectators()?;
+        self.sidecar()?;
+        Files::of(self)?.check()?;
+        if let Some(path) = self.path("journal") {
+            match std::fs::metadata(&path) {
+                Ok(data) if !data.is_dir() => {
+                    return Err(self.no_folder("journal", path, std::io::ErrorKind::NotADirectory));
+                }
+                // It is made at the start.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a server as it was chosen. What the program said of its addresses, keys, files and watchers is replaced; its
+    /// game, hooks, policies and build are not. Seats are those of `max-players`.
+    ///
+    /// # Errors
+    /// [`SettingError`]: a file or address that will not do.
+    ///
+    /// # Panics
+    /// Within a tokio runtime.
+    pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
+        let listen = self.expect("listen", |all| all.address("listen"))?;
+        self.check_spectators()?;
+        let files = Files::of(&self)?;
+        let mut server = server.players(self.get("max-players").unwrap_or(1));
+        let tick = server.tick();
+        let delay_ticks = (f64::from(self.delay_s()) / tick.as_secs_f64()).round() as u32;
+        server = server.spectators(self.get("spectators").unwrap_or_default(), delay_ticks);
+        for (n, key) in files.keys()?.into_iter().enumerate() {
+            server = match n {
+                0 => server.key(key),
+                _ => server.old_key(key),
+            };
+        }
+        server = server
+            .serials_file(&files.serials)
+            .bans_file(&files.bans)
+            .admin_token(&files.token)
+            .drain_within(self.drain_within())
+            .durability(self.durability())
+            .on_journal_failure(self.on_journal_failure());
+        let sidecar = self.sidecar()?;
+        if let Some(sidecar) = sidecar {
+            server = server.fleet(sidecar);
+        }
+        match self.get_by("public", standard::public) {
+            None => {}
+            Some(Public::At(addresses)) => {
+                server = addresses.into_iter().fold(server, Server::public);
+            }
+            Some(Public::Auto) => server = server.public(self.ask_fleet(sidecar)?),
+        }
+        if let Some(folder) = self.path("incidents") {
+            server = server.incidents(folder);
+        }
+        if let Some((tcp, unix)) = self.get_by("admin", standard::admin) {
+            server = tcp.into_iter().fold(server, Server::admin);
+            server = unix.into_iter().fold(server, Server::admin_socket);
+        }
+        if let Some(other) = self.get_by("take-over", standard::here) {
+            server = server.take_over(other);
+        }
+        if let Some(folder) = self.path("journal") {
+            server = self.with_journal(server, folder)?;
+        }
+        let running = server.listen(&listen.to_string())?;
+        let rereading =
+            Rereading::start(self, files, running.reloader(), running.runtime().handle());
+        Ok(Operated {
+            running,
+            _rereading: rereading,
+        })
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        match self.text("durability") {
+            Some("power") => Durability::Power,
+            _ => Durability::Process,
+        }
+    }
+
+    pub(super) fn on_journal_failure(&self) -> OnJournalFailure {
+        match self.text("on-journal-failure") {
+            Some("go-on") => OnJournalFailure::GoOn,
+            _ => OnJournalFailure::End,
+        }
+    }
+
+    pub(super) fn drain_within(&self) -> Duration {
+        Duration::from_secs(self.get("drain").unwrap_or_default())
+    }
+
+    pub(super) fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
+        let sidecar = match self.text("fleet") {
+            Some("agones") => Sidecar::agones(),
+            _ if self.text("public") == Some("auto") => {
+                return Err(self.refuse(
+                    "public",
+                    "expected an address, or auto in a fleet (--fleet agones)",
+                ));
+            }
+            _ => return Ok(None),
+        };
+        sidecar
+            .map(Some)
+            .map_err(|source| self.no_fleet("fleet", source))
+    }
+
+    /// What players dial, as the manager of the fleet says; waits for it.
+    pub(super) fn ask_fleet(&self, sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
+        let sidecar = sidecar.expect("checked with the fleet");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(HostError::Threads)?;
+        let asked = runtime.block_on(where_dialled(sidecar, FLEET_PATIENCE));
+        // A name that is still looked up is of no use any more.
+        runtime.shutdown_background();
+        asked.map_err(|source| self.no_fleet("public", source))
+    }
+
+    fn no_fleet(&self, name: &str, source: SidecarError) -> SettingError {
+        SettingError::Fleet {
+            from: self.source(name),
+            source,
+        }
+    }
+
+    /// The newest match of a folder that was cut off goes on, or a new one begins.
+    fn with_journal<S: Simulation>(
+        &self,
+        server: Server<S>,
+        folder: PathBuf,
+    ) -> Result<Server<S>, SettingError> {
+        self.make_folder("journal", &folder)?;
+        let hello = server.hello().map_err(HostError::from)?;
+        let unfinished = match self.is_on("new-match") {
+            true => None,
+            false => unfinished(&folder, &hello)?,
+        };
+        Ok(match unfinished {
+            Some(path) => server.resume(path),
+            None => {
+                let path = new_journal(&folder);
+                tracing::info!(path = %path.display(), "a new journal");
+                server.journal(path)
+            }
+        })
+    }
+
+    pub(super) fn make_folder(&self, name: &str, folder: &Path) -> Result<(), SettingError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| self.no_folder(name, folder.to_owned(), source))
+    }
+
+    fn no_folder(
+        &self,
+        name: &str,
+        path: PathBuf,
+        source: impl Into<std::io::Error>,
+    ) -> SettingError {
+        SettingError::Folder {
+            from: self.source(name),
+            path,
+            source: source.into(),
+        }
+    }
+
+    /// Who watches at once costs the match more than who is behind.
+    pub(super) fn check_spectators(&self) -> Result<(), SettingError> {
+        let max: usize = self.get("spectators").unwrap_or_default();
+        if self.delay_s() == 0 && max > SPECTATORS_LIVE_MAX {
+            return Err(self.refuse(
+                "spectators",
+                format!(
+                    "expected at most {SPECTATORS_LIVE_MAX} without a delay, and more only with --spectator-delay"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn delay_s(&self) -> u32 {
+        let delay_s = self.get_by("spectator-delay", standard::delay_s);
+        delay_s.unwrap_or_default()
+    }
+}
+
+/// The match that goes on, if one was cut off.
+fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingError> {
+    let found = newest_unfinished(folder, hello)?;
+    for (path, why) in &found.left_alone {
+        if why.is_strange() {
+            tracing::warn!(path = %path.display(), %why, "a journal is left alone: look whether you miss its match");
+        } else {
+            tracing::info!(path = %path.display(), %why, "a journal is left alone");
+        }
+    }
+    Ok(found.newest)
+}
+
+/// A name for a new journal in a folder.
+fn new_journal(folder: &Path) -> PathBuf {
+    let now = crate::host::unix_now().as_millis();
+    folder.join(format!("match-{MATCH}-{now}.{JOURNAL_EXTENSION}"))
+}
+
+/// A server that runs as its operator chose, and looks at its keys and bans again when it is told to (SIGHUP).
+pub struct Operated<S: Simulation> {
+    running: Running<S>,
+    _rereading: Rereading,
+}
+
+impl<S: Simulation> Operated<S> {
+    /// The server.
+    #[must_use]
+    pub fn running(&self) -> &Running<S> {
+        &self.running
+    }
+
+    /// Runs until the process is asked to end, or the match is over: see [`Running::run_until_stopped`].
+    ///
+    /// # Errors
+    /// The operating system does not let the process listen for signals.
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
+        self.running.run_until_stopped()
+    }
+}
