@@ -1,6 +1,6 @@
 //! What a server process costs per player: real UDP, tickets and encryption, matches of four at 60 Hz, a state of 64 bytes.
 //!
-//! Only the server's process is counted, with what the kernel does for it. The players are whole clients, so that the
+//! Only the server's process is counted, with what the kernel does for it. The players are whole sessions, so that the
 //! server does what it does for players; they are advanced at moments spread over a frame, as the players of many machines
 //! are.
 #![allow(
@@ -10,17 +10,19 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use twinstep_client::{Client, SessionConfig};
+use twinstep_client::{Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
 use twinstep_server::host::{Host, HostConfig, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{
+    ClientEndpoint, ClientEvent, DATAGRAM_MAX, Ticket, TicketKey, TicketSpec, TransportState,
+};
 
 use crate::players::{Crowd, Played, Player};
 use crate::process::Failed;
@@ -85,19 +87,23 @@ impl Hosted {
         let address = self.host.admin_addr().ok_or("no admin port")?;
         let mut page = String::new();
         let mut stream = TcpStream::connect(address)?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )?;
         stream.read_to_string(&mut page)?;
-        Ok(["received", "sent"]
-            .map(|way| value(&page, &format!("twinstep_datagrams_{way}_total ")))
-            .into_iter()
-            .sum())
+        let value = |way| value(&page, &format!("twinstep_datagrams_{way}_total "));
+        let both = value("received").zip(value("sent"));
+        Ok(both
+            .map(|(received, sent)| received + sent)
+            .ok_or("no datagrams on the page of metrics")?)
     }
 }
 
-/// The number behind a name on a page of metrics; 0 without one.
-fn value(page: &str, name: &str) -> u64 {
-    let line = page.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
+/// The number behind a name on a page of metrics.
+fn value(page: &str, name: &str) -> Option<u64> {
+    let line = page.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
 }
 
 impl Server for Hosted {
@@ -128,20 +134,51 @@ impl Server for Hosted {
     }
 }
 
-/// A player: a whole client.
+/// A player: a whole session behind its cipher, without what only a game needs. It predicts nothing, looks at its socket at
+/// every second frame, when a turn may be there, and asks the kernel no more than that: who plays must cost less than who
+/// serves.
 struct Seated {
-    client: Client<Watched>,
+    session: Session<Watched>,
+    endpoint: ClientEndpoint,
+    socket: UdpSocket,
     pads: Pads,
+    frames: u64,
 }
 
 impl Player for Seated {
-    fn frame(&mut self, _: Duration) -> Result<(), Failed> {
+    fn frame(&mut self, now: Duration) -> Result<(), Failed> {
+        let mut buffer = [0; DATAGRAM_MAX + 1];
+        self.frames += 1;
+        if self.frames.is_multiple_of(2) {
+            while let Ok(len) = self.socket.recv(&mut buffer) {
+                let from = self.endpoint.server();
+                self.endpoint.handle(now, from, &buffer[..len]);
+            }
+        }
+        self.endpoint.advance(now);
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                ClientEvent::Packet(packet) => self.session.handle(now, packet),
+                ClientEvent::Closed { reason } => return Err(reason.to_string().into()),
+                ClientEvent::Connected => {}
+            }
+        }
         let pads = &mut self.pads;
-        Ok(self.client.advance(|_| pads.next())?)
+        self.session.advance(now, 0, |_| pads.next())?;
+        if self.endpoint.state() == TransportState::Connected {
+            while let Some(len) = self.session.poll_transmit(now, &mut buffer) {
+                // What cannot be sent is lost, as on any line.
+                let _ = self.endpoint.send(&buffer[..len]);
+            }
+        }
+        while let Some((_, datagram)) = self.endpoint.poll_transmit() {
+            let _ = self.socket.send(datagram);
+        }
+        Ok(())
     }
 
     fn is_in(&self) -> bool {
-        !self.client.session.seats().is_empty()
+        !self.session.seats().is_empty()
     }
 }
 
@@ -167,9 +204,15 @@ pub(crate) fn dial(
         },
     )?;
     let config = SessionConfig::new(Arc::new(Seals::default())).start(Watched::new(STATE_BYTES));
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
     Ok(Box::new(Seated {
-        client: Client::connect(&ticket, config)?,
+        session: Session::new(config)?,
+        endpoint: ClientEndpoint::new(&ticket, Duration::ZERO),
+        socket,
         pads: Pads::new(sticks, n),
+        frames: n as u64,
     }))
 }
 

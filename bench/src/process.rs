@@ -50,10 +50,28 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     let fields: Vec<&str> = stat[name_ends + 1..].split_whitespace().collect();
     // Linux counts in hundredths of a second there, whatever the kernel's own clock.
     let us = |at: usize| -> Result<u64, Failed> { Ok(fields[at].parse::<u64>()? * 10_000) };
+    let (user_us, system_us) = (us(11)?, us(12)?);
+    // The sum is told to the nanosecond elsewhere; how it is divided is not.
+    let system = system_us as f64 / (user_us + system_us).max(1) as f64;
+    let total_us = precise_us().unwrap_or(user_us + system_us);
+    let system_us = (total_us as f64 * system) as u64;
     Ok(Cpu {
-        user_us: us(11)?,
-        system_us: us(12)?,
+        user_us: total_us - system_us,
+        system_us,
     })
+}
+
+/// The time of all threads on processors, in microseconds.
+#[cfg(target_os = "linux")]
+fn precise_us() -> Option<u64> {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let us = spent.tv_sec * 1_000_000 + i64::from(spent.tv_nsec) / 1_000;
+    u64::try_from(us).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn precise_us() -> Option<u64> {
+    None
 }
 
 /// What this process has now, and has done.

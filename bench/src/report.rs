@@ -50,7 +50,7 @@ pub(crate) fn run(is_short: bool, folder: &Path, date: Option<&str>) -> Result<(
     say("calls of the kernel");
     page.syscalls(sockets::syscalls(&effort, &keys));
     say("a Powderkeg world");
-    page.worlds(&memory::worlds(&effort));
+    page.worlds(&memory::worlds(&effort)?);
     say("a game's thread");
     page.game_thread(&memory::game_thread(&effort));
     page.write(folder)

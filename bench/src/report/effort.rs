@@ -33,7 +33,7 @@ impl Effort {
         play: (Duration::from_secs(2), Duration::from_secs(4)),
         idle_matches: 50,
         silence: Duration::from_secs(3),
-        world: Duration::from_secs(600),
+        world: Duration::from_secs(300),
         crowd_frames: 300,
         crowd_rows: 6,
     };

@@ -141,7 +141,9 @@ impl Reached {
     }
 
     /// What stands between this target and what was measured: told where it is missed.
+    /// What is said last counts.
     pub(crate) fn limit(&mut self, goal: &Goal, why: String) {
+        self.limits.retain(|(name, _)| *name != goal.name);
         self.limits.push((goal.name, why));
     }
 
@@ -191,12 +193,8 @@ impl Reached {
             if goal.is_met(spread.median) {
                 return None;
             }
-            let why = self.limits.iter().filter(|(name, _)| *name == goal.name);
-            let why: Vec<&str> = why.map(|(_, why)| &**why).collect();
-            let why = match why.is_empty() {
-                true => "what limits it was not looked for.".to_owned(),
-                false => why.join(" "),
-            };
+            let why = self.limits.iter().find(|(name, _)| *name == goal.name);
+            let why = why.map_or("What limits it was not looked for.", |(_, why)| why);
             Some(format!(
                 "{}: {} of {}. {why}",
                 goal.name,
@@ -233,7 +231,7 @@ mod tests {
         reached.note_one(&MEMORY, 200.0);
         let misses = reached.misses();
         assert_eq!(misses.len(), 2, "{misses:?}");
-        assert!(misses[0].ends_with("what limits it was not looked for."));
+        assert!(misses[0].ends_with("What limits it was not looked for."));
         assert!(misses[1].ends_with("7.00 of 5.50. Headers."));
     }
 }

@@ -208,14 +208,18 @@ impl Page {
         }
         self.table(&table);
         for (goal, bytes) in [(goals::HELD, held), (goals::CHANGING, changing)] {
+            let packets = bytes.packets_up + bytes.packets_down;
             self.reached.note_one(&goal, bytes.kb());
             self.reached.limit(
                 &goal,
                 format!(
-                    "Headers alone are {:.2} KB/s at {:.0} packets a second both ways; {:.2} are inside.",
+                    "Headers alone are {:.2} KB/s at {:.0} packets a second both ways, so {:.0} B of each packet would be left; \
+                     {:.0} are inside. With one packet less in three headers would be {:.2} KB/s.",
                     bytes.headers / 1e3,
-                    bytes.packets_up + bytes.packets_down,
-                    bytes.inside / 1e3
+                    packets,
+                    (goal.target * 1e3 - bytes.headers) / packets,
+                    bytes.inside / packets,
+                    bytes.headers / 1.5e3,
                 ),
             );
         }
@@ -316,7 +320,8 @@ impl Page {
             );
             self.reached.limit(
                 &goals::ALLOCATIONS_HOST,
-                "All threads are counted, the matches' too.".to_owned(),
+                "All threads are counted, the matches' too. laminar's packets are a list of bytes of their own each, in and out."
+                    .to_owned(),
             );
         }
         for (ours, echo) in together.ours.iter().zip(&together.echo) {
@@ -379,18 +384,12 @@ impl Page {
         let held = || steps.iter().filter(|step| step.holds());
         let most = held().map(|step| step.players).max().unwrap_or(0);
         self.reached.note_one(&goals::PLAYERS_A_CORE, most as f64);
-        let carried = held().filter_map(|step| step.round.as_ref().ok());
-        if let (Some(cheap), Some(dear)) =
-            carried
-                .map(|round| round.us)
-                .fold((None, None), |(least, most), us| {
-                    (
-                        Some(least.map_or(us, |least: f64| least.min(us))),
-                        Some(most.map_or(us, |most: f64| most.max(us))),
-                    )
-                })
-        {
-            self.reached.note_one(&goals::LINEAR, dear / cheap);
+        // Up to what a core carries; where it carries nobody in time, of all that was tried.
+        let counts = |step: &&Carried| step.players >= 10 && (most == 0 || step.players <= most);
+        let carried = steps.iter().filter(counts);
+        let us = carried.filter_map(|step| step.round.as_ref().ok().map(|round| round.us));
+        if let Some(us) = Spread::of(us) {
+            self.reached.note_one(&goals::LINEAR, us.max / us.min);
         }
         if let Some(step) = steps.iter().find(|step| !step.holds()) {
             let why = match &step.round {

@@ -230,6 +230,8 @@ pub(super) fn syscalls(
     crowd.play(effort.play.0)?;
     let table = keys.file().with_file_name("strace");
     let seconds = effort.play.1.as_secs().clamp(1, 3);
+    // Not while strace looks: a server that is stopped at each call answers late.
+    let before = served.sample()?;
     let mut strace = Command::new("timeout")
         .args([
             "-s",
@@ -245,7 +247,6 @@ pub(super) fn syscalls(
         .arg(&table)
         .stderr(std::process::Stdio::null())
         .spawn()?;
-    let before = served.sample()?;
     while strace.try_wait()?.is_none() {
         crowd.play(Duration::from_millis(20))?;
     }
