@@ -483,25 +483,37 @@ fn dear_steps_cost_the_lead_first_and_never_inputs_or_truth() {
                 "inputs go on: {what}"
             );
         }
+        let shed_ms = (0..4)
+            .map(|i| rig.stats(i).shed_ms)
+            .fold(f64::MAX, f64::min);
         let lead = rig.stats(0).lead_ticks_mean;
         // Orders are carried out, and all worlds are one again.
         rig.converge();
-        lead
+        (lead, shed_ms)
     };
-    let full = played(Some(1), BUDGET);
+    let (full, unshed_ms) = played(Some(1), BUDGET);
+    assert_eq!(unshed_ms, 0.0, "nothing is shed where steps fit");
     assert!(
         full > 14.0,
         "a rebuild within a frame costs no lead: {full}"
     );
     for late in [2, 5] {
-        let lead = played(Some(late), 2);
+        let (lead, shed_ms) = played(Some(late), 2);
+        println!("{late} frames late: {lead} of {full} ticks, {shed_ms} ms shed");
         assert!(
             lead < full - 2.0,
             "{late} frames late: a lead of {lead} of {full} ticks"
         );
-        assert!(lead >= 0.0);
+        assert!(
+            shed_ms > 1_000.0,
+            "{late} frames late: shed for {shed_ms} ms"
+        );
     }
     // Inline, the same machine shows less still: all of a rebuild is in the game's frame.
-    let inline = played(None, 2);
-    assert!(inline < full - 2.0, "inline: {inline} of {full}");
+    let (inline, shed_ms) = played(None, 2);
+    println!("inline: {inline} of {full} ticks, {shed_ms} ms shed");
+    assert!(
+        inline < full - 2.0 && shed_ms > 1_000.0,
+        "inline: {inline} of {full}, {shed_ms} ms"
+    );
 }

@@ -186,21 +186,20 @@ impl Reached {
         table
     }
 
-    /// Each target that is missed, and what limits it.
+    /// Each target that is missed or was not measured, and what limits it.
     pub(crate) fn misses(&self) -> Vec<String> {
         let missed = all().into_iter().filter_map(|goal| {
-            let spread = self.value(&goal)?;
-            if goal.is_met(spread.median) {
+            let value = self.value(&goal).map(|spread| spread.median);
+            if value.is_some_and(|value| goal.is_met(value)) {
                 return None;
             }
             let why = self.limits.iter().find(|(name, _)| *name == goal.name);
             let why = why.map_or("What limits it was not looked for.", |(_, why)| why);
-            Some(format!(
-                "{}: {} of {}. {why}",
-                goal.name,
-                digits(spread.median),
-                digits(goal.target)
-            ))
+            let reached = match value {
+                Some(value) => format!("{} of {}", digits(value), digits(goal.target)),
+                None => "not measured".to_owned(),
+            };
+            Some(format!("{}: {reached}. {why}", goal.name))
         });
         missed.collect()
     }
@@ -230,8 +229,17 @@ mod tests {
         reached.limit(&CHANGING, "Inputs.".to_owned());
         reached.note_one(&MEMORY, 200.0);
         let misses = reached.misses();
-        assert_eq!(misses.len(), 2, "{misses:?}");
-        assert!(misses[0].ends_with("What limits it was not looked for."));
-        assert!(misses[1].ends_with("7.00 of 5.50. Headers."));
+        let has = |what: &str| misses.iter().any(|miss| miss.ends_with(what));
+        assert!(
+            has("200 of 150. What limits it was not looked for."),
+            "{misses:?}"
+        );
+        assert!(has("7.00 of 5.50. Headers."));
+        assert!(!misses.iter().any(|miss| miss.starts_with(CHANGING.name)));
+        assert_eq!(
+            misses.len(),
+            all().len() - 1,
+            "what was not measured is told too"
+        );
     }
 }

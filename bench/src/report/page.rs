@@ -9,7 +9,7 @@ use super::effort::Effort;
 use super::goals::{self, Reached};
 use super::memory::{Beside, Bytes, Pair};
 use super::plot::{self, Line};
-use super::sockets::{Carried, Round, Together};
+use super::sockets::{Carried, PLAYERS_LATE_MAX, Round, Together};
 use crate::crowd;
 use crate::process::Failed;
 use crate::spread::{Spread, digits};
@@ -296,9 +296,30 @@ impl Page {
             400 => goals::CPU_400,
             _ => goals::CPU_100,
         };
-        let ratio = Spread::of_ratios(&us[0], &us[1]);
+        let counted = |values: &[f64]| -> Vec<f64> {
+            let both = values.iter().zip(&together.counts);
+            both.filter_map(|(value, counts)| counts.then_some(*value))
+                .collect()
+        };
+        let ratio = Spread::of_ratios(&counted(&us[0]), &counted(&us[1]));
         self.reached.note(&goal, ratio);
-        if let Some(round) = together.ours.first() {
+        let spoilt = together.counts.iter().filter(|counts| !**counts).count();
+        if spoilt > 0 {
+            self.say(&format!(
+                "{spoilt} of {} rounds do not count for the targets: more than {:.0} % of some players' frames began late, so \
+                 what they asked of the server was not the same.",
+                together.counts.len(),
+                PLAYERS_LATE_MAX * 100.0
+            ));
+        }
+        if spoilt == together.counts.len() {
+            self.reached.limit(
+                &goal,
+                "In no round the players kept up with what they were to do; others kept this machine busy, or there are too many \
+                 of them for their core."
+                    .to_owned(),
+            );
+        } else if let Some(round) = together.ours.first() {
             self.reached.limit(
                 &goal,
                 format!(
@@ -324,7 +345,12 @@ impl Page {
                     .to_owned(),
             );
         }
-        for (ours, echo) in together.ours.iter().zip(&together.echo) {
+        let rounds = together
+            .ours
+            .iter()
+            .zip(&together.echo)
+            .zip(&together.counts);
+        for ((ours, echo), _) in rounds.filter(|(_, counts)| **counts) {
             self.packets
                 .push(ours.datagrams_a_cpu_second / echo.datagrams_a_cpu_second);
             self.memory.push(ours.kb);

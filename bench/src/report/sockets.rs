@@ -12,6 +12,9 @@ use crate::served::{Kind, Lateness, Sample, Served};
 use crate::simulation::{PLAYERS, Sticks};
 use crate::{echo, peer_renet};
 
+/// Where a larger share of the players' frames began late, others kept their core busy, or they are too many for it: then a
+/// round says nothing of the server.
+pub(super) const PLAYERS_LATE_MAX: f64 = 0.1;
 /// Until all must be in.
 const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -128,6 +131,8 @@ pub(super) struct Together {
     pub(super) ours: Vec<Round>,
     pub(super) renet: Vec<Round>,
     pub(super) echo: Vec<Round>,
+    /// Which of these rounds say something: in the others the players could not keep up.
+    pub(super) counts: Vec<bool>,
     /// What did not come off.
     pub(super) failed: Vec<String>,
 }
@@ -139,6 +144,7 @@ pub(super) fn beside_renet(effort: &Effort, players: usize, keys: &KeyFolder) ->
         ours: Vec::new(),
         renet: Vec::new(),
         echo: Vec::new(),
+        counts: Vec::new(),
         failed: Vec::new(),
     };
     for _ in 0..effort.rounds.min(3) {
@@ -150,6 +156,10 @@ pub(super) fn beside_renet(effort: &Effort, players: usize, keys: &KeyFolder) ->
         // A round counts for all three or for none: ratios are of the same minutes.
         match rounds {
             [Ok(ours), Ok(renet), Ok(echo)] => {
+                let late = [&ours, &renet, &echo].map(|round| round.players_late);
+                together
+                    .counts
+                    .push(late.iter().all(|late| *late <= PLAYERS_LATE_MAX));
                 together.ours.push(ours);
                 together.renet.push(renet);
                 together.echo.push(echo);
