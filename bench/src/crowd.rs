@@ -30,8 +30,8 @@ use twinstep_server::config::Announce;
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
 use twinstep_udp::{SimulatedTransport, Transport};
 
-use crate::report::{Format, Table, list, load, machine, number};
 use crate::simulation::{PLAYERS, Pad, Pads, Sticks};
+use crate::table::{Format, Table, list, load, machine, number};
 
 /// Entities.
 const ENTITIES: usize = 1_000;
@@ -152,16 +152,16 @@ fn show() -> impl Show<Crowd> {
 
 /// What was measured in one round.
 #[derive(Clone, Copy, Debug)]
-struct Round {
-    p50_ms: f64,
-    p99_ms: f64,
-    worst_ms: f64,
-    lead_ticks: f64,
+pub(crate) struct Round {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) worst_ms: f64,
+    pub(crate) lead_ticks: f64,
     /// Wrong guesses that were rebuilt, and those overtaken by the next one, of each turn.
-    rebuilds: f64,
-    overtaken: f64,
-    fills: u64,
-    heals: u64,
+    pub(crate) rebuilds: f64,
+    pub(crate) overtaken: f64,
+    pub(crate) fills: u64,
+    pub(crate) heals: u64,
 }
 
 /// A match of four; the first one is measured, the others only give it something to guess wrongly.
@@ -276,14 +276,15 @@ impl<V: Show<Crowd>> Table4<V> {
     }
 }
 
-fn round(how: Reconcile, extra: Duration) -> Round {
+/// Plays so many frames, after [`SETTLE`] that do not count, with steps that cost so much more than they do.
+pub(crate) fn round(how: Reconcile, extra: Duration, counted: u32) -> Round {
     EXTRA_NS.store(extra.as_nanos() as u64, Ordering::Relaxed);
     let mut table = table4(how);
     table.play(SETTLE);
     let before = table.client.session.stats();
     let mut laps = Vec::new();
     let (mut lead, mut pieces) = (0.0, 0);
-    for _ in 0..COUNTED / 10 {
+    for _ in 0..counted / 10 {
         laps.extend(table.play(10));
         let stats = table.client.session.stats();
         lead += f64::from(stats.prediction_tick.saturating_sub(stats.authority_tick));
@@ -336,7 +337,7 @@ pub(crate) fn run(format: Format, date: Option<&str>, out: &mut impl Write) -> f
             ("inline", Reconcile::Inline),
             ("in the background", Reconcile::Background),
         ] {
-            let mut rounds: Vec<Round> = (0..ROUNDS).map(|_| round(how, extra)).collect();
+            let mut rounds: Vec<Round> = (0..ROUNDS).map(|_| round(how, extra, COUNTED)).collect();
             rounds.sort_by(|a, b| a.p99_ms.total_cmp(&b.p99_ms));
             let (least, median, most) = (rounds[0], rounds[ROUNDS / 2], rounds[ROUNDS - 1]);
             table.row([

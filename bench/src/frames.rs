@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::report::{Table, number};
+use crate::table::{Table, number};
 
 /// Each match is drawn for so many frames.
 const FRAMES: &str = "300";

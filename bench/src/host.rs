@@ -1,11 +1,6 @@
 //! What a server process costs per player: real UDP, tickets and encryption, matches of four at 60 Hz, a state of 64 bytes.
 //!
-//! ```text
-//!  host ──starts──▶ serve (a process of its own) ◀── UDP ── load (this process: players in turns, on one thread)
-//!                    └── samples of its CPU time, memory and switches, one for each line on its input
-//! ```
-//!
-//! Only the server's process is counted, with what the kernel does for it. The players are whole clients, so that the
+//! Only the server's process is counted, with what the kernel does for it. The players are whole sessions, so that the
 //! server does what it does for players; they are advanced at moments spread over a frame, as the players of many machines
 //! are.
 #![allow(
@@ -14,302 +9,346 @@
 )]
 
 use std::fmt::{self, Write as _};
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
-use twinstep_client::{Client, SessionConfig};
+use twinstep_client::{Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
-use twinstep_server::host::{Host, HostConfig};
+use twinstep_server::host::{Host, HostConfig, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{
+    ClientEndpoint, ClientEvent, DATAGRAM_MAX, Ticket, TicketKey, TicketSpec, TransportState,
+};
 
-use crate::simulation::{Blob, PLAYERS, Pads, Sticks};
+use crate::players::{Crowd, Played, Player};
+use crate::process::Failed;
+use crate::seals::{Seals, Watched};
+use crate::served::{Done, Kind, Lateness, Sample, Served, Server};
+use crate::simulation::{PLAYERS, Pads, Sticks};
 
 const STATE_BYTES: usize = 64;
-const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// Until everybody plays, and clocks have settled.
 const WARM_UP: Duration = Duration::from_secs(4);
 
-type Failed = Box<dyn std::error::Error>;
-
-/// What a server process has used up.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Sample {
-    /// By its own code, in microseconds.
-    user_us: u64,
-    /// By the kernel for it.
-    system_us: u64,
-    /// Of memory, now.
-    resident_kb: u64,
-    threads: u64,
-    /// How often its threads went to sleep.
-    sleeps: u64,
-    /// Ticks that all matches sealed.
-    ticks: u64,
-    /// Inputs that did not come in time.
-    fills: u64,
-    /// Turns that clients found different.
-    desyncs: u64,
+/// The host, and its matches.
+pub(crate) struct Hosted {
+    runtime: tokio::runtime::Runtime,
+    host: Host,
+    matches: Vec<(MatchHandle<Watched>, Arc<Seals>)>,
 }
 
-/// Serves matches of four until its input ends; prints the address, then a [`Sample`] for each line that it reads.
-pub(crate) fn serve(listen: SocketAddr, matches: usize, key_file: &Path) -> Result<(), Failed> {
-    let key = TicketKey::load(key_file)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    let config = HostConfig {
-        sessions_max: matches * PLAYERS,
-        ..HostConfig::new(Blob::NAME, listen, key)
-    };
-    let host = runtime.block_on(Host::start(config))?;
-    let mut handles = Vec::new();
-    for id in 0..matches as u64 {
+impl Hosted {
+    pub(crate) fn start(
+        listen: SocketAddr,
+        matches: usize,
+        key: TicketKey,
+    ) -> Result<Hosted, Failed> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        let config = HostConfig {
+            sessions_max: matches * PLAYERS,
+            admin: Some(([127, 0, 0, 1], 0).into()),
+            ..HostConfig::new(Watched::NAME, listen, key)
+        };
+        let host = runtime.block_on(Host::start(config))?;
+        let mut hosted = Hosted {
+            runtime,
+            host,
+            matches: Vec::new(),
+        };
+        for id in 0..matches as u64 {
+            hosted.add(id)?;
+        }
+        Ok(hosted)
+    }
+
+    fn add(&mut self, id: u64) -> Result<(), Failed> {
         let config = MatchConfig {
             players_max: PLAYERS,
             ..MatchConfig::action()
         };
         let nothing =
-            |_: &Look<'_, Blob>, _: Key, never: &Never| -> Decision<Never> { match *never {} };
-        let game = Match::new(config, Blob::new(STATE_BYTES), Arc::new(()), nothing)?;
-        handles.push(runtime.block_on(host.add_match(id, game, None))?);
+            |_: &Look<'_, Watched>, _: Key, never: &Never| -> Decision<Never> { match *never {} };
+        let seals = Arc::new(Seals::kept());
+        let game = Match::new(config, Watched::new(STATE_BYTES), seals.clone(), nothing)?;
+        let handle = self.runtime.block_on(self.host.add_match(id, game, None))?;
+        self.matches.push((handle, seals));
+        Ok(())
     }
-    println!("{}", host.local_addr());
-    for line in std::io::stdin().lines() {
-        line?;
-        let mut sample = used()?;
-        for handle in &handles {
+
+    /// What the host itself counts of datagrams, both ways.
+    fn datagrams(&self) -> Result<u64, Failed> {
+        let address = self.host.admin_addr().ok_or("no admin port")?;
+        let mut page = String::new();
+        let mut stream = TcpStream::connect(address)?;
+        write!(
+            stream,
+            "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )?;
+        stream.read_to_string(&mut page)?;
+        let value = |way| value(&page, &format!("twinstep_datagrams_{way}_total "));
+        let both = value("received").zip(value("sent"));
+        Ok(both
+            .map(|(received, sent)| received + sent)
+            .ok_or("no datagrams on the page of metrics")?)
+    }
+}
+
+/// The number behind a name on a page of metrics.
+fn value(page: &str, name: &str) -> Option<u64> {
+    let line = page.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+impl Server for Hosted {
+    fn address(&self) -> SocketAddr {
+        self.host.local_addr()
+    }
+
+    fn done(&mut self) -> Result<Done, Failed> {
+        let mut done = Done {
+            datagrams: self.datagrams()?,
+            ..Done::default()
+        };
+        let mut late_us = Vec::new();
+        for (handle, seals) in &self.matches {
             let look = handle.inspect(|game| {
                 let fills = (0..PLAYERS as u8).map(|n| game.seat_stats(PlayerId(n)).fills);
-                (
-                    game.world().tick().0,
-                    fills.sum::<u64>(),
-                    game.stats().desyncs,
-                )
+                let tick = game.world().tick().0;
+                (tick, fills.sum::<u64>(), game.stats().desyncs)
             });
-            let (tick, fills, desyncs) = runtime.block_on(look)?;
-            sample.ticks += u64::from(tick);
-            sample.fills += fills;
-            sample.desyncs += desyncs;
+            let (tick, fills, desyncs) = self.runtime.block_on(look)?;
+            done.player_ticks += u64::from(tick) * PLAYERS as u64;
+            done.fills += fills;
+            done.desyncs += desyncs;
+            seals.take(&mut late_us);
         }
-        println!("{}", serde_json::to_string(&sample)?);
+        done.lateness = Lateness::of(late_us);
+        Ok(done)
     }
-    Ok(())
 }
 
-/// What this process has used up, as Linux tells it.
-fn used() -> Result<Sample, Failed> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // Behind the name, which may hold anything: state is the first field, so times are the 12th and the 13th.
-    let fields: Vec<&str> = stat[stat.rfind(')').ok_or("no name in /proc/self/stat")? + 1..]
-        .split_whitespace()
-        .collect();
-    // Linux counts in hundredths of a second there, whatever the kernel's own clock.
-    let centiseconds =
-        |at: usize| -> Result<u64, Failed> { Ok(fields[at].parse::<u64>()? * 10_000) };
-    let mut sample = Sample {
-        user_us: centiseconds(11)?,
-        system_us: centiseconds(12)?,
-        threads: fields[17].parse()?,
-        ..Sample::default()
-    };
-    let number = |text: &str, name: &str| -> u64 {
-        let line = text.lines().find(|line| line.starts_with(name));
-        let value = line.and_then(|line| line.split_whitespace().nth(1));
-        value.and_then(|value| value.parse().ok()).unwrap_or(0)
-    };
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    sample.resident_kb = number(&status, "VmRSS:");
-    for task in std::fs::read_dir("/proc/self/task")? {
-        let status = std::fs::read_to_string(task?.path().join("status")).unwrap_or_default();
-        sample.sleeps += number(&status, "voluntary_ctxt_switches:");
-    }
-    Ok(sample)
+/// A player: a whole session behind its cipher, without what only a game needs. It predicts nothing, looks at its socket at
+/// every second frame, when a turn may be there, and asks the kernel no more than that: who plays must cost less than who
+/// serves.
+struct Seated {
+    session: Session<Watched>,
+    endpoint: ClientEndpoint,
+    socket: UdpSocket,
+    pads: Pads,
+    frames: u64,
 }
 
-/// Players on a server, in turns.
-struct Crowd {
-    began: Instant,
-    players: Vec<(Client<Blob>, Pads, Duration)>,
-}
-
-impl Crowd {
-    fn dial(players: usize, server: SocketAddr, key: &TicketKey) -> Result<Crowd, Failed> {
-        let now_unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        let began = Instant::now();
-        let dial = |n: usize| -> Result<_, Failed> {
-            let ticket = Ticket::issue(
-                key,
-                &TicketSpec {
-                    game: Blob::NAME,
-                    wire_version: u32::from(WIRE_VERSION),
-                    identity: &format!("player-{n}"),
-                    match_id: (n / PLAYERS) as u64,
-                    seats: 1,
-                    servers: &[server],
-                    life: Duration::from_secs(3_600),
-                    timeout: Duration::from_secs(10),
-                    now_unix,
-                },
-            )?;
-            let config = SessionConfig::new(Arc::new(())).start(Blob::new(STATE_BYTES));
-            let due = FRAME * n as u32 / players as u32;
-            Ok((
-                Client::connect(&ticket, config)?,
-                Pads::new(Sticks::Moving, n),
-                due,
-            ))
-        };
-        let players = (0..players).map(dial).collect::<Result<_, Failed>>()?;
-        Ok(Crowd { began, players })
-    }
-
-    /// Plays for so long.
-    fn play(&mut self, time: Duration) -> Result<(), Failed> {
-        let until = self.began.elapsed() + time;
-        while self.began.elapsed() < until {
-            let now = self.began.elapsed();
-            for (client, pads, due) in &mut self.players {
-                if *due <= now {
-                    // Who was late by more than a frame does not hurry after.
-                    *due = (*due + FRAME).max(now);
-                    client.advance(|_| pads.next())?;
-                }
+impl Player for Seated {
+    fn frame(&mut self, now: Duration) -> Result<(), Failed> {
+        let mut buffer = [0; DATAGRAM_MAX + 1];
+        self.frames += 1;
+        if self.frames.is_multiple_of(2) {
+            while let Ok(len) = self.socket.recv(&mut buffer) {
+                let from = self.endpoint.server();
+                self.endpoint.handle(now, from, &buffer[..len]);
             }
-            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.endpoint.advance(now);
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                ClientEvent::Packet(packet) => self.session.handle(now, packet),
+                ClientEvent::Closed { reason } => return Err(reason.to_string().into()),
+                ClientEvent::Connected => {}
+            }
+        }
+        let pads = &mut self.pads;
+        self.session.advance(now, 0, |_| pads.next())?;
+        if self.endpoint.state() == TransportState::Connected {
+            while let Some(len) = self.session.poll_transmit(now, &mut buffer) {
+                // What cannot be sent is lost, as on any line.
+                let _ = self.endpoint.send(&buffer[..len]);
+            }
+        }
+        while let Some((_, datagram)) = self.endpoint.poll_transmit() {
+            let _ = self.socket.send(datagram);
         }
         Ok(())
     }
 
-    /// How many have a seat.
-    fn seated(&self) -> usize {
-        let has = |client: &Client<Blob>| !client.session.seats().is_empty();
-        self.players.iter().filter(|one| has(&one.0)).count()
+    fn is_in(&self) -> bool {
+        !self.session.seats().is_empty()
     }
 }
 
-/// Plays on a server that [`serve`]s elsewhere.
+/// The nth player of matches of four.
+pub(crate) fn dial(
+    n: usize,
+    server: SocketAddr,
+    key: &TicketKey,
+    sticks: Sticks,
+) -> Result<Box<dyn Player>, Failed> {
+    let ticket = Ticket::issue(
+        key,
+        &TicketSpec {
+            game: Watched::NAME,
+            wire_version: u32::from(WIRE_VERSION),
+            identity: &format!("player-{n}"),
+            match_id: (n / PLAYERS) as u64,
+            seats: 1,
+            servers: &[server],
+            life: Duration::from_secs(3_600),
+            timeout: Duration::from_secs(10),
+            now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
+        },
+    )?;
+    let config = SessionConfig::new(Arc::new(Seals::default())).start(Watched::new(STATE_BYTES));
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(Box::new(Seated {
+        session: Session::new(config)?,
+        endpoint: ClientEndpoint::new(&ticket, Duration::ZERO),
+        socket,
+        pads: Pads::new(sticks, n),
+        frames: n as u64,
+    }))
+}
+
+/// Plays on a server that is served elsewhere.
 pub(crate) fn load(
     players: usize,
     server: SocketAddr,
     key_file: &Path,
     time: Duration,
 ) -> Result<(), Failed> {
-    let mut crowd = Crowd::dial(players, server, &TicketKey::load(key_file)?)?;
-    crowd.play(time)?;
-    println!("{} of {players} players have a seat", crowd.seated());
+    let key = TicketKey::load(key_file)?;
+    let mut crowd = Crowd::new(players, |n| dial(n, server, &key, Sticks::Moving))?;
+    let seated = crowd.join(time)?;
+    println!("{seated} of {players} players have a seat");
+    let played = crowd.play(time)?;
+    println!(
+        "{:.1} µs of this process for each player and frame; {} of {} frames began late",
+        played.cpu.total_us() as f64 / played.frames.max(1) as f64,
+        played.late,
+        played.frames
+    );
     Ok(())
+}
+
+/// A folder with the key of a server that is measured; it goes when this is dropped.
+pub(crate) struct KeyFolder {
+    path: PathBuf,
+    pub(crate) key: TicketKey,
+}
+
+impl KeyFolder {
+    pub(crate) fn new() -> Result<KeyFolder, Failed> {
+        let path = std::env::temp_dir().join(format!("twinstep-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        let folder = KeyFolder {
+            key: TicketKey::generate(),
+            path,
+        };
+        if !folder.file().exists() {
+            folder.key.save(&folder.file())?;
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.path.join("match.key")
+    }
+}
+
+impl Drop for KeyFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
 }
 
 /// Starts a server process, plays on it, and tells what that cost it.
 pub(crate) fn run(players: usize, time: Duration, out: &mut String) -> Result<(), Failed> {
-    let folder = std::env::temp_dir().join(format!("twinstep-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let measured = measure(players, time, &folder.join("match.key"));
-    std::fs::remove_dir_all(&folder)?;
-    show(players, time, &measured?, out)?;
-    Ok(())
-}
-
-struct Measured {
-    before: Sample,
-    after: Sample,
-    empty: Sample,
-}
-
-fn measure(players: usize, time: Duration, key_file: &Path) -> Result<Measured, Failed> {
-    let key = TicketKey::generate();
-    key.save(key_file)?;
-    let mut server = Command::new(std::env::current_exe()?)
-        .args(["serve", "--listen", "127.0.0.1:0", "--matches"])
-        .arg(players.div_ceil(PLAYERS).to_string())
-        .arg("--key-file")
-        .arg(key_file)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut ask = server.stdin.take().expect("piped");
-    let mut lines = BufReader::new(server.stdout.take().expect("piped")).lines();
-    let mut measured = || -> Result<Measured, Failed> {
-        let mut next = || {
-            lines
-                .next()
-                .ok_or("the server ended")?
-                .map_err(Failed::from)
-        };
-        let address: SocketAddr = next()?.parse()?;
-        let mut sample = || -> Result<Sample, Failed> {
-            writeln!(ask)?;
-            Ok(serde_json::from_str(&next()?)?)
-        };
-        let empty = sample()?;
-        let mut crowd = Crowd::dial(players, address, &key)?;
-        crowd.play(WARM_UP)?;
-        if crowd.seated() < players {
-            return Err(format!("{} of {players} players have a seat", crowd.seated()).into());
-        }
-        let before = sample()?;
-        crowd.play(time)?;
-        Ok(Measured {
-            before,
-            after: sample()?,
-            empty,
-        })
-    };
-    let measured = measured();
-    drop(ask);
-    let ended = server.wait()?;
-    if !ended.success() {
-        return Err(format!("the server ended with {ended}").into());
+    let keys = KeyFolder::new()?;
+    let mut served = Served::start(Kind::Twinstep, players, &keys.file())?;
+    let address = served.address;
+    let mut crowd = Crowd::new(players, |n| dial(n, address, &keys.key, Sticks::Moving))?;
+    let seated = crowd.join(WARM_UP * 2)?;
+    if seated < players {
+        return Err(format!("{seated} of {players} players have a seat").into());
     }
-    measured
+    crowd.play(WARM_UP)?;
+    let before = served.sample()?;
+    let played = crowd.play(time)?;
+    let after = served.sample()?;
+    show(players, time, &served.empty, &before, &after, &played, out)?;
+    served.end()
 }
 
-fn show(players: usize, time: Duration, measured: &Measured, out: &mut String) -> fmt::Result {
-    let Measured {
-        before,
-        after,
-        empty,
-    } = measured;
-    let matches = players.div_ceil(PLAYERS) as f64;
-    let ticks = (after.ticks - before.ticks) as f64 / matches;
-    let per = |us: u64| us as f64 / (ticks * players as f64);
-    let (user, system) = (
-        after.user_us - before.user_us,
-        after.system_us - before.system_us,
-    );
+fn show(
+    players: usize,
+    time: Duration,
+    empty: &Sample,
+    before: &Sample,
+    after: &Sample,
+    played: &Played,
+    out: &mut String,
+) -> fmt::Result {
+    let player_ticks = (after.done.player_ticks - before.done.player_ticks) as f64;
+    let cpu = after.cpu_since(before);
     let seconds = time.as_secs_f64();
     writeln!(
         out,
-        "{players} players in matches of {PLAYERS}, {seconds} s, {ticks:.0} ticks each"
+        "{players} players in matches of {PLAYERS}, {seconds} s, {:.0} ticks each",
+        player_ticks / players as f64
     )?;
     writeln!(
         out,
         "  server CPU per player and tick: {:.1} µs (its own code {:.1}, the kernel {:.1}); of a core: {:.0} %",
-        per(user + system),
-        per(user),
-        per(system),
-        (user + system) as f64 / seconds / 10_000.0,
+        cpu.total_us() as f64 / player_ticks,
+        cpu.user_us as f64 / player_ticks,
+        cpu.system_us as f64 / player_ticks,
+        cpu.total_us() as f64 / seconds / 10_000.0,
+    )?;
+    writeln!(
+        out,
+        "  the players' own: {:.1} µs a frame; {} of {} frames began late",
+        played.cpu.total_us() as f64 / played.frames.max(1) as f64,
+        played.late,
+        played.frames,
     )?;
     writeln!(
         out,
         "  memory: {:.0} KB a player; {} threads; {:.0} sleeps a second",
-        after.resident_kb.saturating_sub(empty.resident_kb) as f64 / players as f64,
-        after.threads,
-        (after.sleeps - before.sleeps) as f64 / seconds,
+        after
+            .usage
+            .resident_kb
+            .saturating_sub(empty.usage.resident_kb) as f64
+            / players as f64,
+        after.usage.threads,
+        after.usage.sleeps.saturating_sub(before.usage.sleeps) as f64 / seconds,
+    )?;
+    if let Some(late) = after.done.lateness {
+        writeln!(
+            out,
+            "  ticks were late by {:.2} ms at p50, {:.2} at p99, {:.2} at p99.9, {:.2} at worst",
+            late.p50_us / 1e3,
+            late.p99_us / 1e3,
+            late.p999_us / 1e3,
+            late.worst_us / 1e3,
+        )?;
+    }
+    writeln!(
+        out,
+        "  allocations: {:.3} for each datagram",
+        after.allocations_since(before) as f64
+            / (after.done.datagrams - before.done.datagrams).max(1) as f64,
     )?;
     writeln!(
         out,
-        "  missing inputs: {} of {:.0}; desyncs: {}",
-        after.fills - before.fills,
-        ticks * players as f64,
-        after.desyncs - before.desyncs,
+        "  missing inputs: {} of {player_ticks:.0}; desyncs: {}",
+        after.done.fills - before.done.fills,
+        after.done.desyncs - before.done.desyncs,
     )
 }

@@ -1,12 +1,13 @@
 //! Twinstep's benchmarks, beside a peer.
 //!
 //! ```text
+//! cargo run --release -p twinstep-bench -- report [--short] [--out FOLDER] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- quick [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- journal FOLDER
 //! cargo run --release -p twinstep-bench -- crowd [--markdown] [--date 2026-11-20]
 //! cargo run --release -p twinstep-bench -- kit
 //! cargo run --release -p twinstep-bench -- host [--players 100] [--seconds 10]
-//! cargo run --release -p twinstep-bench -- serve --listen ADDR --matches 25 --key-file FILE
+//! cargo run --release -p twinstep-bench -- serve [--kind renet] --listen ADDR --matches 25 --key-file FILE
 //! cargo run --release -p twinstep-bench -- load --server ADDR --players 100 --key-file FILE [--seconds 10]
 //! cargo run --release -p twinstep-bench -- many [--matches 200] [--joins 1000] [--seconds 10]
 //! cargo run --release -p twinstep-bench -- size [--markdown]
@@ -23,15 +24,21 @@
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
 //! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
 //! | `many` | many matches in one process, made on demand: lateness, and what joins and leaves leave behind |
+//! | `peer_renet`, `echo` | the same work by renet, and by a socket alone |
+//! | `served`, `serving`, `process`, `cores` | a server as a process of its own, on a core of its own, and what it has used up |
+//! | `players`, `seals` | who plays on it; how late its ticks are |
+//! | `report`, `spread` | everything in one go, with targets and plots |
 //! | `size` | what a large state costs that nobody touches |
 //! | `kit` | how fast `twinstep-testing` checks a game |
-//! | `quick`, `report` | the tables, what they do not cover, and how they are shown |
+//! | `quick`, `table` | the tables, what they do not cover, and how they are shown |
 //!
 //! Nothing is tuned to look good: where Twinstep is slower, the table says so. Tests hold what the benchmark
 //! claims (that "a rebuild at every turn" is one, that "no rebuild" is none, on both sides).
 
 mod allocations;
+mod cores;
 mod crowd;
+mod echo;
 mod frames;
 mod host;
 mod journal;
@@ -40,11 +47,19 @@ mod many;
 mod measure;
 mod ours;
 mod peer_ggrs;
+mod peer_renet;
+mod players;
+mod process;
 mod quick;
 mod report;
+mod seals;
+mod served;
+mod serving;
 mod simulation;
 mod size;
+mod spread;
 mod subjects;
+mod table;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,7 +68,9 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use crate::report::Format;
+use crate::process::Failed;
+use crate::served::Kind;
+use crate::table::Format;
 
 /// Twinstep's benchmarks, beside a peer.
 #[derive(Parser)]
@@ -72,6 +89,19 @@ enum What {
         #[arg(long)]
         markdown: bool,
         /// The day to put into the report.
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        date: Option<String>,
+    },
+    /// Measures everything in one go, beside ggrs, renet and a plain UDP echo, in less than ten minutes; writes REPORT.md and
+    /// its plots.
+    Report {
+        /// Sees in some seconds that it works; its numbers say nothing.
+        #[arg(long)]
+        short: bool,
+        /// The folder of REPORT.md: `bench`, and `target/short-report` for a short one.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// The day to put into the report; today, if it is not given.
         #[arg(long, value_name = "YYYY-MM-DD")]
         date: Option<String>,
     },
@@ -128,6 +158,9 @@ enum What {
     /// Serves matches of four of the game that is measured, until its input ends; prints its address, then what it has used
     /// up for each line that it reads.
     Serve {
+        /// What serves.
+        #[arg(long, value_enum, default_value_t = Kind::Twinstep)]
+        kind: Kind,
         /// Where it listens; port 0 takes a free one.
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
@@ -166,11 +199,20 @@ fn main() -> ExitCode {
         eprintln!("this is a debug build: its numbers say nothing; run it with --release");
     }
     let mut text = String::new();
-    let mut failed: Option<Box<dyn std::error::Error>> = None;
+    let mut failed: Option<Failed> = None;
     match what {
         What::Quick { markdown, date } => {
             quick::run(format(markdown), date.as_deref(), &mut text)
                 .expect("a String takes everything");
+        }
+        What::Report { short, out, date } => {
+            let usual = if short {
+                "target/short-report"
+            } else {
+                "bench"
+            };
+            let folder = out.unwrap_or_else(|| usual.into());
+            failed = report::run(short, &folder, date.as_deref()).err();
         }
         What::Crowd { markdown, date } => {
             crowd::run(format(markdown), date.as_deref(), &mut text)
@@ -201,10 +243,11 @@ fn main() -> ExitCode {
         }
         What::ManyServe { folder, matches } => failed = many::serve(&folder, matches).err(),
         What::Serve {
+            kind,
             listen,
             matches,
             key_file,
-        } => failed = host::serve(listen, matches.into(), &key_file).err(),
+        } => failed = serving::serve(kind, listen, matches.into(), &key_file).err(),
         What::Load {
             server,
             players,

@@ -123,6 +123,14 @@ impl IndexMut<Part> for Meters {
     }
 }
 
+impl Meters {
+    /// The median of each part; 0 where nothing was timed.
+    fn medians(&self, timer_ns: f64) -> [f64; PARTS] {
+        let median = |meter: &Meter| meter.median_ns(timer_ns).unwrap_or_default();
+        self.0.each_ref().map(median)
+    }
+}
+
 /// What came out of all laps of one part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
@@ -176,6 +184,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn run(mut self, effort: Effort) -> Results {
         let timer_ns = timer_ns();
         let mut readings = vec![Readings::default(); self.subjects.len()];
+        let mut rounds = Vec::with_capacity(effort.rounds);
         for round in 0..effort.rounds {
             let mut meters = vec![Meters::default(); self.subjects.len()];
             for _ in 0..effort.chunks {
@@ -183,6 +192,12 @@ impl<'a> Bench<'a> {
                     subject(meters);
                 }
             }
+            rounds.push(
+                meters
+                    .iter()
+                    .map(|meters| meters.medians(timer_ns))
+                    .collect(),
+            );
             for (readings, meters) in readings.iter_mut().zip(&meters) {
                 for (reading, meter) in readings.0.iter_mut().zip(&meters.0) {
                     let Some(ns) = meter.median_ns(timer_ns) else {
@@ -196,15 +211,28 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        Results { readings, timer_ns }
+        Results {
+            readings,
+            rounds,
+            timer_ns,
+        }
     }
 }
 
 /// What came out of all subjects.
 pub(crate) struct Results {
     readings: Vec<Readings>,
+    rounds: Vec<Vec<[f64; PARTS]>>,
     /// What one pair of clock readings costs, in nanoseconds; it is taken off already.
     pub(crate) timer_ns: f64,
+}
+
+impl Results {
+    /// Nanoseconds a lap, round by round.
+    pub(crate) fn rounds(&self, place: Place, part: Part) -> Vec<f64> {
+        let of = |round: &Vec<[f64; PARTS]>| round[place.0][part as usize];
+        self.rounds.iter().map(of).collect()
+    }
 }
 
 impl Index<Place> for Results {
@@ -291,6 +319,8 @@ mod tests {
         assert_eq!(results[second][Part::Whole].allocations, 0.0);
         assert!(results[second][Part::Whole].ns > 90_000.0);
         assert_eq!(results[second][Part::Encode], Reading::default());
+        let rounds = results.rounds(second, Part::Whole);
+        assert_eq!(rounds, [results[second][Part::Whole].ns]);
         assert_eq!(order.into_inner(), ['a', 'b', 'a', 'b', 'a', 'b']);
     }
 }

@@ -21,6 +21,7 @@ use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_client::{Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::packet::OUTER_BYTES;
 use twinstep_core::world::World;
 use twinstep_core::{Effects, Key, Never, PlayerId, RosterChange, Tick};
 use twinstep_server::config::{Announce, TurnLength};
@@ -100,6 +101,20 @@ pub(crate) struct Counts {
     pub(crate) bytes_up: u64,
     /// Bytes of packets down, without any header around them.
     pub(crate) bytes_down: u64,
+}
+
+impl Counts {
+    /// What one client's packets take both ways, in bytes a second at 60 Hz: headers of IP, UDP, netcode and laminar, and
+    /// what is in them.
+    pub(crate) fn bytes_a_second(&self) -> (f64, f64) {
+        let client_seconds = self.frames as f64 * PLAYERS as f64 / 60.0;
+        let packets = (self.packets_up + self.packets_down) as f64;
+        let inside = (self.bytes_up + self.bytes_down) as f64;
+        (
+            packets * OUTER_BYTES as f64 / client_seconds,
+            inside / client_seconds,
+        )
+    }
 }
 
 impl std::ops::Sub for Counts {

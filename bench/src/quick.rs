@@ -8,9 +8,9 @@ use crate::frames;
 use crate::measure::{BLOCK_LAPS, Bench, Effort, Part, Place, Reading, Results};
 use crate::ours;
 use crate::peer_ggrs::{Checksums, Codec, PREDICTION_WINDOW, Party};
-use crate::report::{Format, Table, list, load, machine, number, ratio};
 use crate::simulation::{ONE_WAY_TICKS, PLAYERS, Sticks};
 use crate::subjects::{Alone, AlonePlaces, CHUNK_FRAMES, Case, CasePlaces};
+use crate::table::{Format, Table, list, load, machine, number, ratio};
 
 const EFFORT: Effort = Effort {
     rounds: 3,

@@ -13,8 +13,8 @@ use twinstep_core::digest::{digest, scan};
 
 use crate::measure::{median, spent};
 use crate::ours::Party;
-use crate::report::{Format, Table, number};
 use crate::simulation::Sticks;
+use crate::table::{Format, Table, number};
 
 const SIZES: [(usize, &str); 3] = [(4 << 10, "4 KB"), (64 << 10, "64 KB"), (1 << 20, "1 MB")];
 /// Seconds that are looked at.

@@ -65,9 +65,26 @@ impl Case {
 }
 
 impl Case {
+    /// Only the action preset's turns, and ggrs as it is by default.
+    pub(crate) fn add_pair<'a>(&'a mut self, bench: &mut Bench<'a>) -> (Place, Place) {
+        let (two, off) = (&mut self.two, &mut self.ggrs);
+        let ours = bench.add(move |meters| (0..CHUNK_FRAMES).for_each(|_| two.frame(meters)));
+        let theirs = bench.add(move |meters| (0..CHUNK_FRAMES).for_each(|_| off.frame(meters)));
+        (ours, theirs)
+    }
+
     /// That what was measured is what the report says.
     pub(crate) fn check(&self) {
-        for party in [&self.two, &self.one] {
+        self.check_of(&[&self.two, &self.one], &[&self.ggrs, &self.ggrs_checksums]);
+    }
+
+    /// The same, of what [`add_pair`](Case::add_pair) added.
+    pub(crate) fn check_pair(&self) {
+        self.check_of(&[&self.two], &[&self.ggrs]);
+    }
+
+    fn check_of(&self, ours: &[&ours::Party], theirs: &[&peer_ggrs::Party]) {
+        for party in ours {
             let counts = party.counts();
             let rebuilds = match self.sticks {
                 Sticks::Still => 0,
@@ -76,7 +93,7 @@ impl Case {
             assert_eq!(counts.rebuilds, rebuilds, "rebuilds of {}", self.label);
             assert_eq!((counts.fills, counts.desyncs), (0, 0), "{}", self.label);
         }
-        for party in [&self.ggrs, &self.ggrs_checksums] {
+        for party in theirs {
             let counts = party.counts();
             let rollbacks = match self.sticks {
                 Sticks::Still => 0,

@@ -6,3 +6,4 @@ mod peace;
 mod quality;
 mod seed_correction;
 mod seed_prediction;
+mod twins;

@@ -7,6 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The system's allocator, which counts the allocations of each thread. Put it into the file of the test:
 ///
@@ -24,7 +25,14 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Whether the threads count together too: they would wait for each other's counting where nobody asks.
+static TOGETHER: AtomicBool = AtomicBool::new(false);
+static ALL: AtomicU64 = AtomicU64::new(0);
+
 fn note() {
+    if TOGETHER.load(Ordering::Relaxed) {
+        ALL.fetch_add(1, Ordering::Relaxed);
+    }
     // Not while the thread ends, when its counter is gone.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
@@ -52,6 +60,24 @@ impl Counting {
     #[must_use]
     pub fn so_far() -> u64 {
         COUNT.with(Cell::get)
+    }
+
+    /// Allocations and reallocations of all threads since this was first called, which returns 0. From then on each
+    /// allocation costs some nanoseconds more.
+    ///
+    /// ```
+    /// #[global_allocator]
+    /// static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
+    /// # fn main() {
+    /// assert_eq!(twinstep_testing::Counting::of_all_threads(), 0);
+    /// std::thread::spawn(|| vec![7_u8; 100].len()).join().unwrap();
+    /// assert!(twinstep_testing::Counting::of_all_threads() > 0);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn of_all_threads() -> u64 {
+        TOGETHER.store(true, Ordering::Relaxed);
+        ALL.load(Ordering::Relaxed)
     }
 }
 
