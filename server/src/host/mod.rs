@@ -66,8 +66,6 @@ pub use admin_error::AdminError;
 pub use bans::BansError;
 pub use config::{HostConfig, HostError};
 pub use embed::{Running, Server, Stopped, TicketIssuer};
-#[cfg(feature = "operator")]
-pub(crate) use fleet::where_dialled;
 pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};
