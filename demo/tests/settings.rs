@@ -120,7 +120,7 @@ fn keys_are_rotated_while_players_play() {
     let named = said.split("keys=").nth(1).unwrap();
     let named = named.split(" before=").next().unwrap();
     assert_eq!(named.split(' ').count(), 2, "{said}");
-    let _bob = join(&of_old);
+    let mut bob = join(&of_old);
     let _carla = join(&folder.ticket(&at, "carla"));
     within(|| plays("bob") && plays("carla"));
 
@@ -147,6 +147,14 @@ fn keys_are_rotated_while_players_play() {
     let _emil = join(&folder.ticket(&at, "emil"));
     within(|| plays("emil"));
     assert!(plays("anna") && !plays("dora") && !anna.has_ended());
+
+    // Another server that has the same file of bans has banned somebody.
+    let ban = "[{\"identity\":\"bob\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"x\"}]";
+    assert!(plays("bob"));
+    fs::write(folder.file("key.bans"), ban).unwrap();
+    server.signal("HUP");
+    until("bans read again");
+    within(|| bob.has_ended());
 
     // What cannot be read changes nothing.
     fs::write(&key, "no key").unwrap();
