@@ -126,7 +126,7 @@ impl Operator {
             "| setting | what it means | range | if nothing is said |\n|---|---|---|---|\n",
         );
         for setting in &self.settings {
-            let range = setting.range().replace('|', "\\|");
+            let range = setting.range().replace('|', "\\|").replace('[', "\\[");
             let otherwise = setting.otherwise().unwrap_or("-");
             let (name, about) = (setting.name(), setting.about());
             out.push_str(&format!("| `{name}` | {about} | {range} | {otherwise} |\n"));
