@@ -73,6 +73,46 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
     );
 }
 
+/// The log's flags are the program's, and settings of its server all the same.
+#[test]
+fn a_server_s_log_is_chosen_as_all_else_of_it() {
+    let folder = Folder::with_a_key("settings-log");
+    let (key, file) = (folder.file("key"), folder.file("serve.toml"));
+    let text = format!("listen = \"127.0.0.1:0\"\nkey-file = \"{key}\"\nlog-format = \"json\"\n");
+    fs::write(&file, &text).unwrap();
+    let first_line = |args: &[&str]| {
+        let mut server = Process::start(&[&["serve", "--config", &file], args].concat());
+        server.log().next().unwrap()
+    };
+    assert!(first_line(&[]).starts_with('{'));
+    assert!(!first_line(&["--log-format", "text"]).starts_with('{'));
+    let printed = run(&[
+        "serve",
+        "--config",
+        &file,
+        "--log",
+        "warn",
+        "--print-config",
+    ]);
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let line = |start: &str| {
+        printed
+            .lines()
+            .find(|line| line.starts_with(start))
+            .unwrap()
+    };
+    assert!(line("log = \"warn\"").ends_with("# --log"), "{printed}");
+    assert!(
+        line("log-format = \"json\"").ends_with("line 3, log-format"),
+        "{printed}"
+    );
+    fs::write(&file, format!("{text}log = \"a=b=c\"\n")).unwrap();
+    let refused = run(&["serve", "--config", &file]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("line 4, log: expected a filter"), "{said}");
+}
+
 /// The whole rotation, with a process and its signal: both keys, then the new one alone.
 #[cfg(unix)]
 #[test]

@@ -137,7 +137,8 @@ impl Operator {
     /// Adds a flag for each setting to a command of the author's own.
     #[must_use]
     pub fn flags(&self, command: Command) -> Command {
-        command.args(self.settings.iter().map(Setting::flag))
+        let own = self.settings.iter().filter(|one| !one.is_inherited());
+        command.args(own.map(Setting::flag))
     }
 
     /// What the flags of such a command said.
