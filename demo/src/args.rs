@@ -310,14 +310,6 @@ pub(crate) enum Format {
     Text,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// A row for a reader
-    Text,
-    /// An object, for a program that collects them
-    Json,
-}
-
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShotsArgs {
     /// The folder for the pictures

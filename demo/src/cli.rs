@@ -17,8 +17,8 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
 use crate::args::{
-    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, LogFormat, PlayArgs, ReplayArgs, ShotsArgs,
-    SticksArg, TicketArgs, ViewArgs, link,
+    BotsArgs, Format, FramesArgs, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg,
+    TicketArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
@@ -38,15 +38,10 @@ struct Cli {
     /// RUST_LOG, else `info` for serve and `warn` for all else]
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
-    /// How a line of the log is written
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value = "text",
-        value_name = "FORMAT"
-    )]
-    log_format: LogFormat,
+    /// How a line of the log is written: text, a row for a reader; json, an object for a program that collects them
+    /// [default: text]
+    #[arg(id = "log-format", long, global = true, value_parser = ["text", "json"], value_name = "FORMAT")]
+    log_format: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -122,7 +117,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     if let Some((task, _)) = matches.subcommand() {
         let is_given = |id: &&clap::Id| {
             matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
-                && !["log", "log_format", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
+                && !["log", "log-format", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
@@ -226,8 +221,13 @@ fn log(cli: &Cli) -> Result<(), Failure> {
         Some(Task::Serve(_)) => "info",
         _ => "warn",
     };
+    // A server's log may be chosen as all else of it.
+    let (wished, format) = match &cli.task {
+        Some(Task::Serve(args)) => serve::log(args)?,
+        _ => (cli.log.clone(), cli.log_format.clone()),
+    };
     let environment = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let wished = cli.log.as_deref().or(environment.as_deref());
+    let wished = wished.as_deref().or(environment.as_deref());
     let filter = wished.filter(|_| default != "off").unwrap_or(default);
     // Both write a line for each bad datagram that a stranger sends.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
@@ -246,14 +246,14 @@ fn log(cli: &Cli) -> Result<(), Failure> {
         }
     })?;
     // This is the first and only one.
-    let _ = match cli.log_format {
-        LogFormat::Text => {
+    let _ = match format.as_deref() {
+        Some("json") => {
+            tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
+        }
+        _ => {
             let is_colored = std::io::stderr().is_terminal();
             let log = log::plain_rows(filter, std::io::stderr, is_colored);
             tracing::subscriber::set_global_default(log)
-        }
-        LogFormat::Json => {
-            tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))
         }
     };
     Ok(())

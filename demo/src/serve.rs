@@ -9,6 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
+use tracing_subscriber::EnvFilter;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
@@ -68,6 +69,24 @@ pub(crate) fn operator() -> Operator {
             "The seed of the match",
         )
         .or_else("the clock"),
+        Setting::text(
+            "log",
+            "FILTER",
+            filter,
+            "What is logged to standard error, such as info or twinstep_server=debug",
+        )
+        .or_else("the environment's RUST_LOG, else info")
+        .inherited(),
+        Setting::one_of(
+            "log-format",
+            &[
+                ("text", "a row for a reader"),
+                ("json", "an object for a program that collects them"),
+            ],
+            "How a line of the log is written",
+        )
+        .or("text")
+        .inherited(),
     ];
     let all = own.into_iter().chain(policies::settings());
     all.fold(
@@ -76,12 +95,30 @@ pub(crate) fn operator() -> Operator {
     )
 }
 
+fn filter(text: &str) -> Result<(), String> {
+    let read = EnvFilter::try_new(text);
+    read.map(drop).map_err(|error| {
+        format!("expected a filter such as info or twinstep_server=debug: {error}")
+    })
+}
+
 /// What these flags, the environment and the file ask for.
 pub(crate) fn wanted(
     args: &ServeArgs,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Wanted, Failure> {
     Ok(operator().read(&args.0, environment)?)
+}
+
+/// What a server is to log, and how, if that was chosen.
+pub(crate) fn log(args: &ServeArgs) -> Result<(Option<String>, Option<String>), Failure> {
+    Ok(match wanted(args, std::env::vars_os())? {
+        Wanted::Server(chosen) => {
+            let text = |name| chosen.text(name).map(str::to_owned);
+            (text("log"), text("log-format"))
+        }
+        Wanted::Words(_) => (None, None),
+    })
 }
 
 /// Runs a server until it is asked to end.

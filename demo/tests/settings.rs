@@ -73,6 +73,46 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
     );
 }
 
+/// The log's flags are the program's, and settings of its server all the same.
+#[test]
+fn a_server_s_log_is_chosen_as_all_else_of_it() {
+    let folder = Folder::with_a_key("settings-log");
+    let (key, file) = (folder.file("key"), folder.file("serve.toml"));
+    let text = format!("listen = \"127.0.0.1:0\"\nkey-file = \"{key}\"\nlog-format = \"json\"\n");
+    fs::write(&file, &text).unwrap();
+    let first_line = |args: &[&str]| {
+        let mut server = Process::start(&[&["serve", "--config", &file], args].concat());
+        server.log().next().unwrap()
+    };
+    assert!(first_line(&[]).starts_with('{'));
+    assert!(!first_line(&["--log-format", "text"]).starts_with('{'));
+    let printed = run(&[
+        "serve",
+        "--config",
+        &file,
+        "--log",
+        "warn",
+        "--print-config",
+    ]);
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let line = |start: &str| {
+        printed
+            .lines()
+            .find(|line| line.starts_with(start))
+            .unwrap()
+    };
+    assert!(line("log = \"warn\"").ends_with("# --log"), "{printed}");
+    assert!(
+        line("log-format = \"json\"").ends_with("line 3, log-format"),
+        "{printed}"
+    );
+    fs::write(&file, format!("{text}log = \"a=b=c\"\n")).unwrap();
+    let refused = run(&["serve", "--config", &file]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("line 4, log: expected a filter"), "{said}");
+}
+
 /// The whole rotation, with a process and its signal: both keys, then the new one alone.
 #[cfg(unix)]
 #[test]
@@ -120,7 +160,7 @@ fn keys_are_rotated_while_players_play() {
     let named = said.split("keys=").nth(1).unwrap();
     let named = named.split(" before=").next().unwrap();
     assert_eq!(named.split(' ').count(), 2, "{said}");
-    let _bob = join(&of_old);
+    let mut bob = join(&of_old);
     let _carla = join(&folder.ticket(&at, "carla"));
     within(|| plays("bob") && plays("carla"));
 
@@ -147,6 +187,14 @@ fn keys_are_rotated_while_players_play() {
     let _emil = join(&folder.ticket(&at, "emil"));
     within(|| plays("emil"));
     assert!(plays("anna") && !plays("dora") && !anna.has_ended());
+
+    // Another server that has the same file of bans has banned somebody.
+    let ban = "[{\"identity\":\"bob\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"x\"}]";
+    assert!(plays("bob"));
+    fs::write(folder.file("key.bans"), ban).unwrap();
+    server.signal("HUP");
+    until("bans read again");
+    within(|| bob.has_ended());
 
     // What cannot be read changes nothing.
     fs::write(&key, "no key").unwrap();

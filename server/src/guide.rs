@@ -14,6 +14,7 @@
 //! | [10. Playing alone](alone) | no server process: single-player and tutorials, with pause and slow motion |
 //! | [11. Operating a server](operating) | what it tells, what each alert means, what an operator can do |
 //! | [12. Setting a server up](configuring) | flags, environment, a file; secrets, and how keys are changed |
+//! | [13. From one machine to a fleet](fleet) | systemd, containers, Agones; another build; copies |
 //!
 //! | to look up | |
 //! |---|---|
@@ -207,6 +208,7 @@ pub mod costs;
 pub mod desync;
 pub mod determinism;
 pub mod first_game;
+pub mod fleet;
 pub mod operating;
 pub mod shooting;
 pub mod strategy;

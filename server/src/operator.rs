@@ -134,7 +134,7 @@ impl Operator {
             "| setting | what it means | range | if nothing is said |\n|---|---|---|---|\n",
         );
         for setting in &self.settings {
-            let range = setting.range().replace('|', "\\|");
+            let range = setting.range().replace('|', "\\|").replace('[', "\\[");
             let otherwise = setting.otherwise().unwrap_or("-");
             let (name, about) = (setting.name(), setting.about());
             out.push_str(&format!("| `{name}` | {about} | {range} | {otherwise} |\n"));
@@ -145,7 +145,8 @@ impl Operator {
     /// Adds a flag for each setting to a command of the author's own.
     #[must_use]
     pub fn flags(&self, command: Command) -> Command {
-        command.args(self.settings.iter().map(Setting::flag))
+        let own = self.settings.iter().filter(|one| !one.is_inherited());
+        command.args(own.map(Setting::flag))
     }
 
     /// What the flags of such a command said.

@@ -273,6 +273,13 @@ fn a_credential_is_taken_if_no_file_was_named() {
         said.unwrap_err().to_string().contains("--key-file"),
         "there is none"
     );
+    let Ok(Wanted::Words(words)) = operator().read(&flags("--print-config"), environment(&pairs))
+    else {
+        panic!("words were asked for");
+    };
+    let is_it =
+        |line: &str| line.starts_with("# key-file ") && line.ends_with("# the credential key-file");
+    assert!(words.lines().any(is_it), "{words}");
     // What is no key is told by the credential's name.
     folder.file("key-file", "hello");
     let said = operator()

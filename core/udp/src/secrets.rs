@@ -122,6 +122,7 @@ pub(crate) enum Guard {
 }
 
 /// How others could know a file.
+#[cfg_attr(not(unix), allow(dead_code, reason = "only Unix says so"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposed {
     /// Its mode lets them open it, e.g. 0o644.

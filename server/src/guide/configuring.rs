@@ -27,7 +27,7 @@
 //! | `check` | Only look whether all settings and files will do: exits with 0 or 2 | true or false | - |
 //! | `print-config` | Only print all settings, and where each comes from | true or false | - |
 //! | `listen` | Where to listen, such as 0.0.0.0:7777 | ADDR | - |
-//! | `public` | What players dial, if it is another address; auto: what the manager of the fleet says | ADDR[,ADDR] | - |
+//! | `public` | What players dial, if it is another address; auto: what the manager of the fleet says | ADDR\[,ADDR] | - |
 //! | `max-players` | How many may play | 1 to 16 players | 8 |
 //! | `key-file` | The key whose tickets are good | a file of mode 0600 | - |
 //! | `old-key-file` | The key before: its tickets are still good | a file of mode 0600 | KEY-FILE.old, if it is there |

@@ -30,7 +30,12 @@
 //! | `GET /bans` | | lists the bans that hold | `bans` |
 //! | `POST /revoke` | `identity`; `match` | its tickets so far are worthless | `revoke NAME` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
+//! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
 //! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
+//!
+//! A server can also listen at a Unix socket ([`admin_socket`](crate::host::Server::admin_socket), `powderkeg serve --admin
+//! unix:/run/game/admin.sock`, or `--admin 127.0.0.1:7700,unix:PATH` for both). The file is made for its owner alone, so whoever
+//! can open it needs no token. What a killed server left there is replaced; a socket at which somebody listens is not.
 //!
 //! Fields stand in the query, or in a JSON object as the body. A field that is not known is an error, so a misspelt `for_s` is
 //! no ban for good. An answer is JSON with status 200, or words: 400 says what was expected and what came, 401 or 403 that the

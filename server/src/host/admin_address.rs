@@ -7,7 +7,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// How an address at a Unix socket begins.

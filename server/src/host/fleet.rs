@@ -12,7 +12,6 @@
 //! Invariant: the game never waits for the sidecar. One that is late, slow, dying or talks nonsense is asked again, and
 //! costs a line of the log a minute.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -20,18 +19,18 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use twinstep_core::packet::WIRE_VERSION;
 
+use super::metrics::Gauges;
 use super::register::Admin;
 
 mod sidecar;
 
+use sidecar::ASK_AGAIN;
 pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
 /// Agones replaces a server that has said nothing for 3 times 5 s, if its manifest says nothing else.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
 /// What changed is told so often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// A sidecar that did not do what it was asked is asked again so much later.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// One that refuses for good, as when a counter is not in the manifest, is asked again so much later.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 /// What goes wrong is logged so often.
@@ -87,37 +86,6 @@ impl Membership {
                 Err(_) => sleep(ASK_AGAIN).await,
             }
         }
-    }
-}
-
-/// Where players dial, as soon as the fleet manager knows it.
-///
-/// # Errors
-/// [`SidecarError`]: what the last question came to, when `patience` is over.
-#[cfg(feature = "operator")]
-pub(crate) async fn where_dialled(
-    sidecar: Sidecar,
-    patience: Duration,
-) -> Result<SocketAddr, SidecarError> {
-    let until = Instant::now() + patience;
-    loop {
-        let asked = sidecar.game_server().await;
-        let error = match asked {
-            Ok(news) => {
-                let state = news.state.clone();
-                // Names are looked up by the operating system, which blocks.
-                let found = tokio::task::spawn_blocking(move || news.dialled()).await;
-                match found.ok().flatten() {
-                    Some(address) => return Ok(address),
-                    None => SidecarError::NoAddress(state),
-                }
-            }
-            Err(error) => error,
-        };
-        if Instant::now() >= until {
-            return Err(error);
-        }
-        sleep(ASK_AGAIN).await;
     }
 }
 
@@ -203,6 +171,7 @@ async fn tell(sidecar: Sidecar, admin: Admin, news: watch::Receiver<FleetNews>) 
     }
 }
 
+/// What cannot be told keeps nothing else from being told; the first thing that went wrong.
 async fn tell_news(
     sidecar: Sidecar,
     admin: &Admin,
@@ -217,34 +186,54 @@ async fn tell_news(
         told.is_ready = true;
         tracing::info!("the fleet knows that this server is ready");
     }
-    if !told.is_named {
-        sidecar.label("wire", &WIRE_VERSION.to_string()).await?;
-        sidecar.annotate("game", &admin.game).await?;
-        told.is_named = true;
-    }
-    let gauges = admin.ledger.gauges();
-    if told.matches != Some(gauges.matches) {
-        let matches = gauges.matches.to_string();
-        sidecar.label("matches", &matches).await?;
-        told.matches = Some(gauges.matches);
-    }
     let is_ready = news.borrow().state == "Ready";
-    if gauges.players > 0 && is_ready {
-        sidecar.post("/allocate").await?;
-        tracing::info!("somebody plays here whom no allocation sent: the server allocated itself");
+    let gauges = admin.ledger.gauges();
+    let allocated = match gauges.players > 0 && is_ready {
+        true => sidecar.post("/allocate").await.inspect(|()| {
+            tracing::info!(
+                "somebody plays here whom no allocation sent: the server allocated itself"
+            );
+        }),
+        false => Ok(()),
+    };
+    let counted = told.count(sidecar, &gauges).await;
+    let named = told.name(sidecar, &admin.game, gauges.matches).await;
+    allocated.and(counted).and(named)
+}
+
+impl Told {
+    async fn name(
+        &mut self,
+        sidecar: Sidecar,
+        game: &str,
+        matches: u64,
+    ) -> Result<(), SidecarError> {
+        if !self.is_named {
+            sidecar.label("wire", &WIRE_VERSION.to_string()).await?;
+            sidecar.annotate("game", game).await?;
+            self.is_named = true;
+        }
+        if self.matches != Some(matches) {
+            sidecar.label("matches", &matches.to_string()).await?;
+            self.matches = Some(matches);
+        }
+        Ok(())
     }
-    let players = (gauges.players, gauges.players + gauges.seats_free);
-    let may_count = told.no_counter_until.is_none_or(|at| Instant::now() >= at);
-    if told.players != Some(players) && may_count {
+
+    async fn count(&mut self, sidecar: Sidecar, gauges: &Gauges) -> Result<(), SidecarError> {
+        let players = (gauges.players, gauges.players + gauges.seats_free);
+        let may_count = self.no_counter_until.is_none_or(|at| Instant::now() >= at);
+        if self.players == Some(players) || !may_count {
+            return Ok(());
+        }
         let counted = sidecar.count(PLAYERS, players.0, players.1).await;
         match &counted {
-            Ok(()) => told.players = Some(players),
+            Ok(()) => self.players = Some(players),
             Err(SidecarError::Refused { .. }) => {
-                told.no_counter_until = Some(Instant::now() + REFUSED_AGAIN);
+                self.no_counter_until = Some(Instant::now() + REFUSED_AGAIN);
             }
             Err(_) => {}
         }
-        counted?;
+        counted
     }
-    Ok(())
 }

@@ -76,8 +76,6 @@ pub use blueprint::Blueprint;
 pub use config::{HostConfig, HostError};
 pub use demand::{OnDemand, Template};
 pub use embed::{Running, RunningMany, Server, Stopped, TicketIssuer};
-#[cfg(feature = "operator")]
-pub(crate) use fleet::where_dialled;
 pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_care::{Checkup, Harm};

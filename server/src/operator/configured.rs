@@ -30,7 +30,7 @@ pub struct Configured {
     environment: Vec<(OsString, OsString)>,
     said: Sayings,
     /// Secrets that nobody named, and that the service manager has put there.
-    pub(super) credentials: Option<PathBuf>,
+    credentials: Option<PathBuf>,
     /// Where the service manager lets a service keep what it must find again.
     pub(super) state: Option<PathBuf>,
 }
@@ -212,6 +212,10 @@ impl Configured {
                 (Some(text), _) if name == CONFIG => format!("# config: {text}"),
                 (Some(text), _) if setting.is_bare() => format!("{name} = {text}"),
                 (Some(text), _) => format!("{name} = {}", quoted(text)),
+                (None, _) if setting.is_secret() && self.credential(name).is_some() => {
+                    let _ = writeln!(out, "{:<40}  # the credential {name}", format!("# {name}"));
+                    continue;
+                }
                 (None, true) => format!("{name} = false"),
                 (None, false) => format!("# {name}: not set"),
             };
@@ -230,6 +234,12 @@ impl Configured {
         names
             .filter(|name| self.text(name) != before.text(name))
             .collect()
+    }
+
+    /// The file of a secret that nobody named, and that the service manager has put there.
+    pub(super) fn credential(&self, name: &str) -> Option<PathBuf> {
+        let path = self.credentials.as_ref()?.join(name);
+        path.exists().then_some(path)
     }
 
     pub(super) fn is_secret(&self, name: &str) -> bool {

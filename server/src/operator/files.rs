@@ -104,9 +104,8 @@ fn find(configured: &Configured, name: &str) -> Option<(PathBuf, SettingSource)>
     if let Some(path) = configured.path(name) {
         return Some((path, configured.source(name)));
     }
-    let path = configured.credentials.as_ref()?.join(name);
-    let from = || SettingSource::Credential(name.to_owned());
-    path.exists().then(|| (path, from()))
+    let path = configured.credential(name)?;
+    Some((path, SettingSource::Credential(name.to_owned())))
 }
 
 /// A file that belongs to another one.

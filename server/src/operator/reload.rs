@@ -3,6 +3,15 @@
 //! Keys, bans and the admin port's token hold from then on. Any other setting that changed in the file is named in the log
 //! and holds from the next start. What cannot be read changes nothing.
 
+#![cfg_attr(
+    not(unix),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "there is no such signal elsewhere"
+    )
+)]
+
 use std::sync::Arc;
 
 use tokio::runtime::Handle;

@@ -15,7 +15,7 @@ use super::reload::Rereading;
 use super::standard::{self, Public};
 use crate::host::{
     Durability, HostError, JOURNAL_EXTENSION, OnJournalFailure, Running, Server, Sidecar,
-    SidecarError, Stopped, newest_unfinished, where_dialled,
+    SidecarError, Stopped, newest_unfinished,
 };
 
 /// The manager of a fleet gives an address within so long.
@@ -149,7 +149,7 @@ impl Configured {
             .enable_all()
             .build()
             .map_err(HostError::Threads)?;
-        let asked = runtime.block_on(where_dialled(sidecar, FLEET_PATIENCE));
+        let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
         // A name that is still looked up is of no use any more.
         runtime.shutdown_background();
         asked.map_err(|source| self.no_fleet("public", source))

@@ -26,6 +26,8 @@ pub struct Setting {
     /// What stands there if nothing is chosen and no default can be given as a text.
     otherwise: Option<&'static str>,
     about: String,
+    /// Its flag is another command's, which passes it on.
+    is_inherited: bool,
     needs: &'static [&'static str],
     excludes: &'static [&'static str],
 }
@@ -57,6 +59,7 @@ impl Setting {
             takes,
             default: None,
             otherwise: None,
+            is_inherited: false,
             about: about.to_owned(),
             needs: &[],
             excludes: &[],
@@ -160,6 +163,14 @@ impl Setting {
         self
     }
 
+    /// Its flag, of the same name, is one of the program's own that holds for all its tasks: a `global` one of clap, with an id
+    /// of that name and the type `String`.
+    #[must_use]
+    pub fn inherited(mut self) -> Setting {
+        self.is_inherited = true;
+        self
+    }
+
     /// Its name: the flag's behind `--`, and the key in the file.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -215,6 +226,10 @@ impl Setting {
 
     pub(super) fn excluded(&self) -> &'static [&'static str] {
         self.excludes
+    }
+
+    pub(super) fn is_inherited(&self) -> bool {
+        self.is_inherited
     }
 
     pub(super) fn is_switch(&self) -> bool {

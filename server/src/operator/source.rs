@@ -42,7 +42,7 @@ impl GivenFlags {
                 if matches.get_flag(name) {
                     given.insert(name.to_owned(), "true".to_owned());
                 }
-            } else if let Some(text) = matches.get_one::<String>(name) {
+            } else if let Ok(Some(text)) = matches.try_get_one::<String>(name) {
                 given.insert(name.to_owned(), text.clone());
             }
         }

@@ -1,5 +1,6 @@
 //! What a session does among honest peers.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use super::*;
@@ -422,7 +423,7 @@ fn keys_change_while_sessions_play_on() {
     assert!(join(&mut world, &old) && !join(&mut world, &new));
     world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
     assert!(join(&mut world, &old) && join(&mut world, &new));
-    world.server.set_keys(&[new.clone()]).unwrap();
+    world.server.set_keys(from_ref(&new)).unwrap();
     assert!(!join(&mut world, &old) && join(&mut world, &new));
     // Who came by the key that is gone plays on.
     let before = world.packets.len();
@@ -450,7 +451,7 @@ fn keys_come_and_go_without_end_unless_somebody_plays_by_each() {
     let mut refused = 0;
     for n in 0..10 {
         let key = TicketKey::generate();
-        if let Err(error) = world.server.set_keys(&[key.clone()]) {
+        if let Err(error) = world.server.set_keys(from_ref(&key)) {
             assert_eq!(error, ServerConfigError::KeysInUse(8));
             refused += 1;
             continue;

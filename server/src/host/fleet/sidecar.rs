@@ -14,11 +14,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use twinstep_core::text::line;
 
 /// A question is answered within so long.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
+/// A sidecar that did not do what it was asked is asked again so much later.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// News come at least so often, or they are asked for again.
 const NEWS_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of an answer, or of a line of news.
@@ -81,7 +83,7 @@ pub struct FleetNews {
 
 impl FleetNews {
     /// What players dial. Looks a name up, which may take seconds.
-    pub(super) fn dialled(&self) -> Option<SocketAddr> {
+    fn dialled(&self) -> Option<SocketAddr> {
         let (_, port) = self.ports.first().filter(|(_, port)| *port != 0)?;
         let mut found = (self.address.as_str(), *port).to_socket_addrs().ok()?;
         found.next()
@@ -154,6 +156,35 @@ impl Sidecar {
             Ok(text) => text.parse().map_err(|_| SidecarError::Port(text))?,
         };
         Ok(Sidecar((Ipv4Addr::LOCALHOST, port).into()))
+    }
+
+    /// Where players dial, as soon as the fleet manager knows it.
+    ///
+    /// # Errors
+    /// [`SidecarError`]: what the last question came to, when `patience` is over.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn where_dialled(self, patience: Duration) -> Result<SocketAddr, SidecarError> {
+        let until = Instant::now() + patience;
+        loop {
+            let error = match self.game_server().await {
+                Ok(news) => {
+                    let state = news.state.clone();
+                    // Names are looked up by the operating system, which blocks.
+                    let found = tokio::task::spawn_blocking(move || news.dialled()).await;
+                    match found.ok().flatten() {
+                        Some(address) => return Ok(address),
+                        None => SidecarError::NoAddress(state),
+                    }
+                }
+                Err(error) => error,
+            };
+            if Instant::now() >= until {
+                return Err(error);
+            }
+            sleep(ASK_AGAIN).await;
+        }
     }
 
     /// Does something: `/ready`, for example.
