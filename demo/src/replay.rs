@@ -13,6 +13,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_server::host::read_journal;
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
@@ -35,7 +36,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = || {
         // A device may have no end.
         match std::fs::metadata(path)?.is_file() {
-            true => std::fs::read(path),
+            true => read_journal(path),
             false => Err(std::io::Error::other("it is no file")),
         }
     };

@@ -13,7 +13,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
-use twinstep_server::host::{Blueprint, Host, HostConfig, OnDemand};
+use twinstep_server::host::{Blueprint, Checkup, Host, HostConfig, OnDemand, read_journal};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 use crate::asking::{Folder, ask, scrape, token};
@@ -385,12 +385,23 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
         stage.until(ended, f64::from(round)).await;
         assert_eq!(stage.listed().await, [] as [u64; 0]);
         assert_eq!(open_below(&stage.folder.0), 0);
-        let names = ["match-7.1.journal", "match-7.2.journal"];
-        assert_eq!(journals(&stage.folder.0), names[..round as usize]);
+        // And is compressed a moment later.
+        let path = stage.folder.file(&format!("match-7.{round}.journal.gz"));
+        let there = async {
+            while !path.exists() || !journals(&stage.folder.0).is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, there).await.unwrap();
     }
     // Each of a match of its own, whole to its end.
-    for name in journals(&stage.folder.0) {
-        let bytes = std::fs::read(stage.folder.file(&name)).unwrap();
+    for name in ["match-7.1.journal.gz", "match-7.2.journal.gz"] {
+        let path = stage.folder.file(name);
+        let bytes = read_journal(&path).unwrap();
+        let checkup = Checkup::of::<Counter>(&path).unwrap();
+        assert_eq!(checkup.harm, None);
+        let refused = checkup.repair(&path).unwrap_err();
+        assert!(refused.to_string().contains("gunzip"), "{refused}");
         let index = Index::scan(&bytes).unwrap();
         assert_eq!(index.ended.as_deref(), Some("the match is over"), "{name}");
         assert_eq!(index.worlds[0].tick, Tick(0), "{name}");

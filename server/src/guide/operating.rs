@@ -90,6 +90,12 @@
 //! could not be found by its id if it had another name while it is played, so only the number says that a match is over. A
 //! journal that is damaged refuses its match alone: the log says so, and `powderkeg journal repair` mends it.
 //!
+//! Journals with a number are compressed soon after: `match-7.1.journal.gz`, to a tenth, say. `powderkeg replay` and `powderkeg
+//! journal check` read them as they are, and so does [`read_journal`](crate::host::read_journal); `gunzip` makes them plain again.
+//! Which are kept says [`KeepJournals`](crate::host::KeepJournals): by age, by bytes of all, and by what is to stay free on the
+//! disk. The oldest go first; that of a match that can go on never goes, nor does a file with another name. If nothing is said,
+//! all are kept.
+//!
 //! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
 //! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
 //!

@@ -19,20 +19,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use twinstep_core::Simulation;
 use twinstep_udp::TicketClaims;
 
 use super::blueprint::Blueprint;
 use super::journal_file::{Durability, OnJournalFailure};
+use super::metrics::DemandTold;
 use crate::peer::PeerId;
 
 mod counts;
 mod folder;
+mod keeping;
 mod maker;
 mod pace;
 
-pub(super) use counts::{DemandCounts, MatchEnd, NotMade};
-pub(super) use maker::Making;
+use counts::{DemandCounts, MatchEnd, NotMade};
+pub use keeping::KeepJournals;
 
 /// What matches of a server are made of: each by its id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
@@ -78,6 +81,7 @@ pub struct OnDemand<S: Simulation> {
     per_second: u32,
     deserted_after: Duration,
     journals: Option<PathBuf>,
+    keep: KeepJournals,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
 }
@@ -91,6 +95,7 @@ impl<S: Simulation> OnDemand<S> {
             per_second: 20,
             deserted_after: Duration::from_secs(60),
             journals: None,
+            keep: KeepJournals::default(),
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
         }
@@ -128,6 +133,13 @@ impl<S: Simulation> OnDemand<S> {
         self
     }
 
+    /// What becomes of journals whose matches are over; all are kept, compressed, if nothing is said.
+    #[must_use]
+    pub fn keep(mut self, keep: KeepJournals) -> Self {
+        self.keep = keep;
+        self
+    }
+
     /// What the journals are to survive; [`Durability::Process`] if nothing is said.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
@@ -140,6 +152,21 @@ impl<S: Simulation> OnDemand<S> {
     pub fn on_journal_failure(mut self, on_failure: OnJournalFailure) -> Self {
         self.on_journal_failure = on_failure;
         self
+    }
+}
+
+/// The maker's task; dropped, it ends, and what it was about to do.
+pub(super) struct Making(AbortHandle);
+
+impl Making {
+    fn new(task: AbortHandle) -> Making {
+        Making(task)
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -204,7 +231,23 @@ impl Demand {
         }
     }
 
-    pub(super) fn counts(&self) -> &DemandCounts {
+    fn counts(&self) -> &DemandCounts {
         &self.0.counts
+    }
+
+    /// For whoever scrapes.
+    pub(super) fn told(&self) -> DemandTold {
+        DemandTold {
+            at_once: self.at_once(),
+            made: self.counts().made(),
+            not_made: NotMade::NAMES
+                .into_iter()
+                .zip(self.counts().not_made())
+                .collect(),
+            ended: MatchEnd::NAMES
+                .into_iter()
+                .zip(self.counts().ended())
+                .collect(),
+        }
     }
 }

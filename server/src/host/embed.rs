@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, TicketKey};
@@ -43,6 +42,7 @@ mod running;
 use issuer::MATCH;
 pub use issuer::TicketIssuer;
 pub use many::RunningMany;
+use running::threads;
 pub use running::{Running, Stopped};
 
 /// Whether a match that was taken over goes on is looked at so often.
@@ -378,16 +378,6 @@ impl<S: Simulation> Server<S> {
             runtime: Some(runtime),
         })
     }
-}
-
-/// The threads of a server that brings its own.
-fn threads() -> Result<Runtime, HostError> {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("twinstep-server")
-        .enable_all()
-        .build()
-        .map_err(HostError::Threads)
 }
 
 /// Has the process with the admin port `other` hand its match over to the server on this socket, which answers at the

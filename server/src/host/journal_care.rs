@@ -18,6 +18,7 @@ use twinstep_core::replay::{Index, Survey};
 use twinstep_core::{Simulation, Tick};
 
 use super::journal_file::JournalFileError;
+use super::journal_read::{is_compressed, read_journal};
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl Checkup {
     /// # Errors
     /// A file that cannot be read, whose first record is damaged, or which stops before its first world.
     pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
-        let bytes = std::fs::read(path).map_err(|source| JournalFileError::Unreadable {
+        let bytes = read_journal(path).map_err(|source| JournalFileError::Unreadable {
             path: path.to_owned(),
             source,
         })?;
@@ -122,6 +123,14 @@ impl Checkup {
                 path: path.to_owned(),
             });
         }
+        let mut first = [0; 2];
+        let length = io::Read::read(&mut &file, &mut first).map_err(failed)?;
+        if is_compressed(&first[..length]) {
+            return Err(JournalFileError::Compressed {
+                path: path.to_owned(),
+            });
+        }
+        io::Seek::rewind(&mut &file).map_err(failed)?;
         // Where a server took the match up meanwhile, what was not sound is gone, and sound turns stand there.
         if file.metadata().map_err(failed)?.len() != self.file_bytes {
             return Err(JournalFileError::Changed {

@@ -79,6 +79,12 @@ pub enum JournalFileError {
         /// Which file.
         path: PathBuf,
     },
+    /// It is compressed, and only plain ones are repaired.
+    #[error("the journal {path} is compressed: unpack it with gunzip, then repair that")]
+    Compressed {
+        /// Which file.
+        path: PathBuf,
+    },
     /// It cannot be made or written.
     #[error(
         "cannot write the journal {path}: {source}; choose a folder that exists, can be written to and has room"

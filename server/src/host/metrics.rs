@@ -21,8 +21,6 @@ pub(super) use histogram::Spread;
 pub(super) use ledger::{Entry, Ledger};
 use text::Page;
 
-use super::demand::{Demand, MatchEnd, NotMade};
-use super::strain::Strain;
 use crate::incident::Trouble;
 use crate::tally::{JoinResult, KickReason};
 
@@ -33,8 +31,25 @@ pub(super) struct About<'a> {
     pub(super) game: &'a str,
     pub(super) is_ready: bool,
     pub(super) sessions_max: usize,
-    pub(super) demand: &'a Demand,
-    pub(super) strain: &'a Strain,
+    pub(super) demand: DemandTold,
+    pub(super) strain: StrainTold,
+}
+
+/// What became of wishes for matches, by the names of the reasons.
+#[derive(Default)]
+pub(super) struct DemandTold {
+    pub(super) at_once: usize,
+    pub(super) made: u64,
+    pub(super) not_made: Vec<(&'static str, u64)>,
+    pub(super) ended: Vec<(&'static str, u64)>,
+}
+
+/// What was measured last.
+#[derive(Default)]
+pub(super) struct StrainTold {
+    pub(super) steps: u8,
+    pub(super) memory_bytes: u64,
+    pub(super) disk_free_bytes: u64,
 }
 
 /// All metrics, as text.
@@ -47,15 +62,15 @@ pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String 
     page.labelled(&names::BUILD_INFO, &build, 1);
     page.one(&names::READY, u8::from(about.is_ready));
     page.one(&names::MATCHES, gauges.matches);
-    page.one(&names::MATCHES_MAX, about.demand.at_once());
+    page.one(&names::MATCHES_MAX, about.demand.at_once);
     page.one(&names::PLAYERS, gauges.players);
     page.one(&names::SPECTATORS, gauges.spectators);
     page.one(&names::SEATS_FREE, gauges.seats_free);
     page.one(&names::SESSIONS, io.sessions());
     page.one(&names::SESSIONS_MAX, about.sessions_max);
-    page.one(&names::RELIEF, about.strain.steps());
-    page.one(&names::MEMORY, about.strain.memory_bytes());
-    page.one(&names::DISK_FREE, about.strain.disk_free_bytes());
+    page.one(&names::RELIEF, about.strain.steps);
+    page.one(&names::MEMORY, about.strain.memory_bytes);
+    page.one(&names::DISK_FREE, about.strain.disk_free_bytes);
     let mut sent = Spread::default();
     io.seal_to_send.add_to(&mut sent);
     page.spread(&names::TICK_LATENESS, &sum.lateness);
@@ -69,12 +84,10 @@ pub(super) fn page(about: &About<'_>, ledger: &Ledger, io: &IoCounts) -> String 
     page.one(&names::JOURNAL_BYTES, sum.journal_bytes);
     page.one(&names::JOURNAL_WRITES, sum.journal_writes);
     page.one(&names::JOURNAL_ERRORS, sum.journal_errors);
-    let demand = about.demand.counts();
-    page.one(&names::MADE, demand.made());
-    let not_made = NotMade::NAMES.into_iter().zip(demand.not_made());
+    page.one(&names::MADE, about.demand.made);
+    let not_made = about.demand.not_made.iter().copied();
     page.by(&names::NOT_MADE, "reason", not_made);
-    let ended = MatchEnd::NAMES.into_iter().zip(demand.ended());
-    page.by(&names::ENDED, "how", ended);
+    page.by(&names::ENDED, "how", about.demand.ended.iter().copied());
     let joins = JoinResult::NAMES.into_iter().zip(sum.joins);
     page.by(&names::JOINS, "result", joins);
     let kicks = KickReason::NAMES.into_iter().zip(sum.kicks);

@@ -20,14 +20,15 @@ use std::time::Duration;
 
 use twinstep_core::packet::hello::CloseCode;
 
-use super::metrics::{Ledger, Spread};
+use super::metrics::{Ledger, Spread, StrainTold};
 use crate::game::Relief;
 
 mod ladder;
 mod measured;
 
 use ladder::{Gauge, Ladder};
-use measured::{free_bytes, memory_bytes, memory_max_bytes};
+pub(super) use measured::free_bytes;
+use measured::{memory_bytes, memory_max_bytes};
 
 /// The process is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -83,7 +84,6 @@ struct Shown {
     drains: AtomicU8,
     lateness_us: AtomicU64,
     memory: AtomicU64,
-    /// [`u64::MAX`]: not known.
     disk_free: AtomicU64,
     folders: Mutex<BTreeSet<PathBuf>>,
 }
@@ -126,19 +126,13 @@ impl Strain {
         }
     }
 
-    /// How many steps of relief were taken.
-    pub(super) fn steps(&self) -> u8 {
-        self.0.steps.load(Ordering::Relaxed)
-    }
-
-    /// Memory in use, in bytes; 0: not known.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.0.memory.load(Ordering::Relaxed)
-    }
-
-    /// What is free on the fullest disk with a journal, in bytes; 0: not known, or there is none.
-    pub(super) fn disk_free_bytes(&self) -> u64 {
-        self.0.disk_free.load(Ordering::Relaxed)
+    /// For whoever scrapes.
+    pub(super) fn told(&self) -> StrainTold {
+        StrainTold {
+            steps: self.0.steps.load(Ordering::Relaxed),
+            memory_bytes: self.0.memory.load(Ordering::Relaxed),
+            disk_free_bytes: self.0.disk_free.load(Ordering::Relaxed),
+        }
     }
 
     /// Journals are written in this folder.

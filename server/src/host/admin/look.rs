@@ -40,8 +40,8 @@ pub(super) async fn metrics(State(admin): State<Admin>) -> Response {
         game: &admin.game,
         is_ready: admin.unready().is_none(),
         sessions_max: admin.sessions_max,
-        demand: &admin.demand,
-        strain: &admin.strain,
+        demand: admin.demand.told(),
+        strain: admin.strain.told(),
     };
     let page = metrics::page(&about, &admin.ledger, &admin.io);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response()

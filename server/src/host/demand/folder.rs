@@ -21,6 +21,7 @@ use crate::host::blueprint::Blueprint;
 use crate::host::config::HostError;
 use crate::host::journal_file::{Journal, JournalFileError, sync_folder};
 use crate::host::journal_folder::{JOURNAL_EXTENSION, ended};
+use crate::host::journal_read::COMPRESSED_EXTENSION;
 
 /// The journal of a match that can go on.
 fn in_play(folder: &Path, id: u64) -> PathBuf {
@@ -71,11 +72,20 @@ pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalF
         return Ok(None);
     }
     let numbered = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
-    let free = (1..).map(numbered).find(|name| !name.exists());
+    let is_free = |name: &PathBuf| !name.exists() && !compressed(name).exists();
+    let free = (1..).map(numbered).find(is_free);
     let name = free.expect("some number is free");
     let renamed = std::fs::rename(&path, &name).and_then(|()| sync_folder(&name));
     renamed.map_err(failed)?;
     Ok(Some(name))
+}
+
+/// The name of a journal when it is compressed.
+fn compressed(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(COMPRESSED_EXTENSION);
+    name.into()
 }
 
 /// Whether another process writes a file.

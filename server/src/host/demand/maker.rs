@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
@@ -16,7 +16,7 @@ use twinstep_udp::TicketClaims;
 
 use super::counts::{MatchEnd, NotMade};
 use super::pace::Pace;
-use super::{Demand, OnDemand, Wanted, folder};
+use super::{Demand, Making, OnDemand, Wanted, folder, keeping};
 use crate::game::Match;
 use crate::host::config::HostError;
 use crate::host::handle::MatchHandle;
@@ -25,6 +25,8 @@ use crate::host::journal_file::Journal;
 use crate::host::matches::{Floor, Host};
 use crate::host::orders::Order;
 
+/// Journals of matches that are over are looked after so often, and when one ends.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Whether matches are deserted is looked at so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
@@ -50,20 +52,13 @@ impl Host {
                 floor: floor.clone(),
             }),
             known: BTreeMap::new(),
+            tidy_at: Some(Duration::ZERO),
+            tidy_again: false,
             work: JoinSet::new(),
         };
         let task = tokio::spawn(maker.run(wanted)).abort_handle();
         let mut making = self.maker.lock().expect("nothing panics under this lock");
-        *making = Some(Making(task));
-    }
-}
-
-/// The maker's task; dropped, it ends, and what it was about to do.
-pub(in crate::host) struct Making(AbortHandle);
-
-impl Drop for Making {
-    fn drop(&mut self) {
-        self.0.abort();
+        *making = Some(Making::new(task));
     }
 }
 
@@ -94,6 +89,8 @@ enum Done<S: Simulation> {
     Rested(u64, bool),
     /// Nothing of it is left.
     Gone(u64, Option<CloseCode>),
+    /// Journals were looked after.
+    Tidied,
 }
 
 struct Maker<S: Simulation> {
@@ -104,6 +101,10 @@ struct Maker<S: Simulation> {
     deserted_after: Duration,
     plan: Arc<Plan<S>>,
     known: BTreeMap<u64, Stage>,
+    /// When journals are to be looked after next; `None`: that is being done.
+    tidy_at: Option<Duration>,
+    /// One has ended since that began.
+    tidy_again: bool,
     work: JoinSet<Done<S>>,
 }
 
@@ -118,7 +119,10 @@ impl<S: Simulation> Maker<S> {
                     None => return,
                 },
                 Some(done) = self.work.join_next() => self.note(done).await,
-                _ = sweep.tick() => self.sweep(),
+                _ = sweep.tick() => {
+                    self.sweep();
+                    self.tidy();
+                }
             }
             self.demand.show_alive(self.known.len());
         }
@@ -196,9 +200,31 @@ impl<S: Simulation> Maker<S> {
                 };
                 tracing::info!(id, ?end, "nothing is left of a match");
                 self.demand.counts().note_ended(end);
+                self.tidy_again = true;
                 let _ = self.floor.told.send(ToIo::Free(id)).await;
             }
+            Done::Tidied => self.tidy_at = Some(self.floor.clock.now() + TIDY_EVERY),
         }
+    }
+
+    /// Looks after the journals of matches that are over, one pass at a time.
+    fn tidy(&mut self) {
+        let is_due = |at: Duration| self.tidy_again || at <= self.floor.clock.now();
+        if !self.tidy_at.is_some_and(is_due) {
+            return;
+        }
+        (self.tidy_at, self.tidy_again) = (None, false);
+        let plan = self.plan.clone();
+        self.work.spawn(async move {
+            let tidied = tokio::task::spawn_blocking(move || match &plan.matches.journals {
+                Some(folder) => keeping::tidy(folder, &plan.matches.keep),
+                None => Ok(()),
+            });
+            if let Ok(Err(error)) = tidied.await {
+                tracing::error!(%error, "journals of matches that are over are not looked after");
+            }
+            Done::Tidied
+        });
     }
 
     /// Finds the matches that have been deserted for long enough.

@@ -9,8 +9,7 @@ use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
 
-use super::running::{ended_at_once, let_go};
-use super::{Stopped, threads};
+use super::running::{Stopped, ended_at_once, let_go, threads};
 use crate::host::admin;
 use crate::host::clock::unix_now;
 use crate::host::config::{HostConfig, HostError, bind};

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};
 use crate::game::{Match, Report};
+use crate::host::config::HostError;
 use crate::host::handle::{MatchEnded, MatchHandle};
 use crate::host::matches::Host;
 use crate::host::reload::Reloader;
@@ -225,6 +226,16 @@ impl<S: Simulation> Drop for Running<S> {
     fn drop(&mut self) {
         let_go(self.host.take(), self.runtime.take());
     }
+}
+
+/// The threads of a server that brings its own.
+pub(super) fn threads() -> Result<Runtime, HostError> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("twinstep-server")
+        .enable_all()
+        .build()
+        .map_err(HostError::Threads)
 }
 
 /// What a second signal comes to.

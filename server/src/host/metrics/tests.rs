@@ -6,13 +6,12 @@ use super::*;
 
 /// A page of a server on which nothing happened.
 fn empty() -> String {
-    let (demand, strain) = (Demand::default(), Strain::default());
     let about = About {
         game: "a game",
         is_ready: true,
         sessions_max: 64,
-        demand: &demand,
-        strain: &strain,
+        demand: crate::host::demand::Demand::default().told(),
+        strain: StrainTold::default(),
     };
     page(&about, &Ledger::default(), &IoCounts::default())
 }

@@ -1,0 +1,107 @@
+//! Journals as they lie in a folder: plain while their match can go on, compressed (gzip) when it is over.
+//!
+//! Whoever reads one need not know which: what a file begins with says it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use super::journal_file::sync_folder;
+
+/// What a compressed file begins with (RFC 1952).
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// A compressed journal is not read beyond so many bytes: a file of a few kilobytes may claim to hold any number.
+const PLAIN_BYTES_MAX: u64 = 4 << 30;
+/// How names of compressed journals end, behind the journal's own name.
+pub(super) const COMPRESSED_EXTENSION: &str = "gz";
+
+/// Whether these are the first bytes of a compressed file.
+pub(super) fn is_compressed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Reads a whole journal, plain or compressed. A compressed one takes as much memory as a plain one, up to 4 GiB.
+///
+/// # Errors
+/// A file that cannot be read, or a compressed one that is damaged or too large.
+pub fn read_journal(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let bytes = std::fs::read(path)?;
+    if !is_compressed(&bytes) {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    let most = PLAIN_BYTES_MAX + 1;
+    MultiGzDecoder::new(&bytes[..])
+        .take(most)
+        .read_to_end(&mut plain)?;
+    match plain.len() as u64 {
+        bytes if bytes < most => Ok(plain),
+        _ => Err(io::ErrorKind::FileTooLarge.into()),
+    }
+}
+
+/// Puts a compressed file in the place of a journal that nobody writes any more; where it is. A crash at any moment leaves one
+/// of the two whole, or both, and beside them at most a part that the next try overwrites.
+pub(super) fn compress(path: &Path) -> io::Result<PathBuf> {
+    let named = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let (part, whole) = (named(".gz.part"), named(".gz"));
+    let compressed = write_compressed(path, &part).and_then(|()| std::fs::rename(&part, &whole));
+    if compressed.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    compressed?;
+    sync_folder(&whole)?;
+    std::fs::remove_file(path)?;
+    Ok(whole)
+}
+
+fn write_compressed(from: &Path, to: &Path) -> io::Result<()> {
+    let source = File::open(from)?;
+    let changed = source.metadata()?.modified()?;
+    let mut encoder = GzEncoder::new(File::create(to)?, Compression::default());
+    io::copy(&mut BufReader::new(source), &mut encoder)?;
+    let mut written = encoder.finish()?;
+    written.flush()?;
+    // It is as old as its match.
+    written.set_modified(changed)?;
+    written.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_read_whether_it_is_compressed_or_not_and_damage_is_an_error() {
+        let folder = std::env::temp_dir().join(format!("twinstep-gz-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("match-7.1.journal");
+        let bytes: Vec<u8> = (0..100_000_u32).map(|n| (n / 64) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read_journal(&path).unwrap(), bytes);
+        let changed = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let whole = compress(&path).unwrap();
+        assert_eq!(whole, folder.join("match-7.1.journal.gz"));
+        assert_eq!(read_journal(&whole).unwrap(), bytes);
+        let kept = std::fs::metadata(&whole).unwrap();
+        assert!(kept.len() < 10_000, "{} bytes", kept.len());
+        assert_eq!(kept.modified().unwrap(), changed);
+        let names = std::fs::read_dir(&folder).unwrap();
+        assert_eq!(names.count(), 1, "nothing else is left there");
+        // Cut off, or altered: never silently less.
+        let mut damaged = std::fs::read(&whole).unwrap();
+        damaged.truncate(damaged.len() - 9);
+        std::fs::write(&whole, &damaged).unwrap();
+        assert!(read_journal(&whole).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
