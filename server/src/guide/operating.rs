@@ -7,7 +7,7 @@
 //!
 //! | request | what it answers |
 //! |---|---|
-//! | `GET /livez` | 200 while the I/O loop beats; 503: restart the process |
+//! | `GET /livez` | 200 while the I/O loop beats and matches are run; 503: restart the process |
 //! | `GET /readyz` | 200 while a newcomer finds a place; 503 and why not: the server is full or draining, or its I/O stands still |
 //! | `GET /metrics` | what was counted, in Prometheus' text format 0.0.4 |
 //! | `GET /matches` | id, players, spectators, tick and lateness of each match |

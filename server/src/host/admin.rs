@@ -1,7 +1,7 @@
 //! The admin port: what an operator, or the next server process, asks of this one. On loopback, or at a Unix socket.
 //!
 //! ```text
-//!  GET  /livez           200 while the I/O loop beats, else 503
+//!  GET  /livez           200 while the I/O loop beats and matches are run, else 503
 //!  GET  /readyz          200 while newcomers find a place here, else 503 and why not
 //!  GET  /metrics         what was counted, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]

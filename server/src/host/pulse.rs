@@ -1,4 +1,4 @@
-//! Signs of life: of the I/O loop, and of each match. Whoever shows them never waits for whoever looks.
+//! Signs of life: of the I/O loop, which beats only while matches are run, and of each match. Whoever shows them never waits for whoever looks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

@@ -78,7 +78,7 @@ impl Drains {
 /// Why newcomers should not be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unready {
-    #[error("the I/O loop stands still")]
+    #[error("the I/O loop, or what runs matches, stands still")]
     Still,
     #[error("draining: the server ends, or its matches go to another one")]
     Draining,

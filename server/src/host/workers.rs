@@ -35,6 +35,8 @@ const LATE: Duration = Duration::from_millis(1);
 const LOST: Duration = Duration::from_millis(20);
 /// Rounds that usually take longer than this have somebody else watch the heap meanwhile.
 const LONG: Duration = Duration::from_micros(300);
+/// Where a match is late and no round begins for so long, nobody runs matches any more.
+const UNSERVED_MAX: Duration = Duration::from_secs(2);
 /// From so many matches on, they are due at whole milliseconds: one wake for several.
 const MANY: usize = 8;
 
@@ -85,6 +87,10 @@ struct State {
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
+    /// Rounds that were begun: all, when that was looked at last, and when a match was last seen to be served.
+    rounds: u64,
+    rounds_seen: u64,
+    served_at: Duration,
     is_shut: bool,
 }
 
@@ -160,13 +166,19 @@ impl Workers {
         self.0.work.notify_one();
     }
 
-    /// Looks whether a match is late although somebody could run it. To be called a hundred times a second.
-    pub(super) fn look(&self) {
+    /// Looks whether a match is late although somebody could run it, and says whether matches are run at all. To be called a
+    /// hundred times a second.
+    pub(super) fn look(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();
         if state.is_late(now) {
             self.call(&mut state);
         }
+        let rounds = state.rounds;
+        if !state.is_late(now) || rounds != state.rounds_seen {
+            (state.rounds_seen, state.served_at) = (rounds, now);
+        }
+        now.saturating_sub(state.served_at) < UNSERVED_MAX
     }
 
     /// Every match is due now, and threads end when nothing is left.
@@ -315,6 +327,7 @@ impl State {
         let known = self.slots.get_mut(&slot)?;
         let game = known.game.take()?;
         self.out.push((slot, now));
+        self.rounds += 1;
         Some((slot, game, known.usual))
     }
 
@@ -500,6 +513,37 @@ mod tests {
         wait(&workers, "playing on", || {
             well.load(Ordering::Relaxed) > before + 20
         });
+    }
+
+    #[test]
+    fn whether_matches_are_run_at_all_is_told() {
+        let workers = Workers(Arc::new(Shared {
+            name: "nobody".to_owned(),
+            most: 0,
+            clock: HostClock::start(),
+            state: Mutex::default(),
+            work: Condvar::new(),
+        }));
+        assert!(workers.look(), "there is nothing to run");
+        let (end, _ended) = oneshot::channel();
+        let slot = workers.slot();
+        let waits = Slot {
+            game: Some(Box::new(Game(|| Next::Over(None)))),
+            due: MS,
+            is_woken: false,
+            usual: MS,
+            end,
+        };
+        workers.0.lock().slots.insert(slot, waits);
+        workers.0.lock().note_due(MS, slot);
+        sleep(UNSERVED_MAX / 2);
+        assert!(workers.look());
+        let until = UNSERVED_MAX + MS * 50;
+        sleep(until);
+        assert!(!workers.look(), "nobody ran it");
+        // Somebody does.
+        assert!(workers.0.lock().take(until * 2).is_some());
+        assert!(workers.look());
     }
 
     #[test]
