@@ -192,3 +192,27 @@ fn a_server_that_drains_ends_when_everybody_has_left_and_at_once_when_asked_agai
     succeed(&["journal", "check", &journal]);
     drop(one);
 }
+
+#[test]
+fn a_journal_of_a_match_that_is_over_is_read_compressed_as_it_is() {
+    let folder = Folder::with_a_key("many-over");
+    let server = Served::start(&folder, "127.0.0.1:0", "0");
+    let mut one = bot(&server.ticket(&folder, "anna", "7"));
+    server.has(1);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let token = folder.file("key.admin");
+    let admin = ["admin", "--to", &server.admin, "--token-file", &token];
+    succeed(&[&admin[..], &["end", "7"]].concat());
+    within(|| one.has_ended());
+    let journal = format!("{}/match-7.1.journal.gz", folder.file("journals"));
+    within(|| std::path::Path::new(&journal).exists());
+    let checked = succeed(&["journal", "check", &journal]);
+    assert!(checked.contains("sound up to tick"), "{checked}");
+    let verified = succeed(&["replay", "--verify", &journal]);
+    assert!(verified.contains("tick"), "{verified}");
+    assert!(server.ask("/matches").ends_with("[]"), "nothing runs");
+    // Cut off, it is no shorter journal but an error.
+    let bytes = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(!run(&["replay", "--verify", &journal]).status.success());
+}
