@@ -29,6 +29,7 @@ mod door;
 mod drain;
 mod embed;
 mod fleet;
+mod floor;
 mod handle;
 mod hands;
 mod incidents;

@@ -19,10 +19,11 @@ use super::pace::Pace;
 use super::{Demand, Making, OnDemand, Wanted, folder, keeping};
 use crate::game::Match;
 use crate::host::config::HostError;
+use crate::host::floor::Floor;
 use crate::host::handle::MatchHandle;
 use crate::host::io::ToIo;
 use crate::host::journal_file::Journal;
-use crate::host::matches::{Floor, Host};
+use crate::host::matches::Host;
 use crate::host::orders::Order;
 
 /// Journals of matches that are over are looked after so often, and when one ends.

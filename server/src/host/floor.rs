@@ -1,0 +1,276 @@
+//! [`Floor`]: where the matches of a host run: what a match that starts needs of its host, and how it starts.
+//!
+//! Invariant: an id is taken before anything of its match is opened, and free again when that match is over.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use twinstep_core::Simulation;
+use twinstep_udp::SerialOf;
+
+use super::clock::HostClock;
+use super::config::HostError;
+use super::demand::Demand;
+use super::handle::MatchHandle;
+use super::hands::Hands;
+use super::incidents::IncidentFiles;
+use super::io::ToIo;
+use super::isolation;
+use super::journal_file::Journal;
+use super::line::{Ear, line};
+use super::metrics::Ledger;
+use super::minting::MintingKey;
+use super::pulse::Pulse;
+use super::register::{Drains, ListedMatch, Register};
+use super::rejoin::RejoinTickets;
+use super::runner::{Ending, Ends, Runner};
+use super::serials::SerialKeeper;
+use super::strain::Strain;
+use super::taker::Taker;
+use super::workers::{SlotId, Workers};
+use crate::game::Match;
+
+/// Errands that may wait for one match.
+const ERRANDS_MAX: usize = 16;
+/// Questions and orders of the admin port that may wait for one match.
+const MOVES_MAX: usize = 4;
+/// Orders of operators that may wait for one match.
+const WISHES_MAX: usize = 64;
+
+/// A match of a host.
+pub(super) enum Hosted {
+    /// It is about to start: its id is taken.
+    Starting,
+    /// It runs, and is watched by this task.
+    Runs(JoinHandle<()>),
+}
+
+/// An id that is taken for as long as its match does not run yet.
+struct Taken<'h> {
+    matches: &'h Mutex<BTreeMap<u64, Hosted>>,
+    id: u64,
+}
+
+impl Taken<'_> {
+    fn runs(self, hosted: Hosted) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.insert(self.id, hosted);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        if matches!(matches.get(&self.id), Some(Hosted::Starting)) {
+            matches.remove(&self.id);
+        }
+    }
+}
+
+/// Where matches run: what a match that starts needs of its host.
+pub(super) struct Floor {
+    pub(super) public: Vec<SocketAddr>,
+    pub(super) key: MintingKey,
+    pub(super) game: String,
+    pub(super) incidents: Option<PathBuf>,
+    pub(super) back_after: Duration,
+    pub(super) clock: HostClock,
+    pub(super) serials: SerialKeeper,
+    pub(super) told: mpsc::Sender<ToIo>,
+    pub(super) closing: watch::Sender<Option<Ending>>,
+    pub(super) matches: Arc<Mutex<BTreeMap<u64, Hosted>>>,
+    /// The matches as the admin port sees them.
+    pub(super) register: Register,
+    /// What all matches have counted.
+    pub(super) ledger: Ledger,
+    pub(super) drains: Drains,
+    pub(super) demand: Demand,
+    pub(super) strain: Strain,
+    pub(super) workers: Workers,
+    pub(super) hands: Hands,
+}
+
+impl Floor {
+    /// See [`Host::add_match`].
+    pub(super) async fn add_match<S: Simulation>(
+        &self,
+        id: u64,
+        mut game: Match<S>,
+        journal: Option<Journal>,
+    ) -> Result<MatchHandle<S>, HostError> {
+        if self.closing.borrow().is_some() {
+            return Err(HostError::Stopped);
+        }
+        let taken = self.take_id(id)?;
+        if journal.as_ref().is_some_and(Journal::is_new) {
+            game.keep_journal()?;
+        }
+        let known = self.serials.of_match(id);
+        game.know_serials(
+            known
+                .iter()
+                .map(|(name, watches, at)| (&**name, *watches, *at)),
+        );
+        if let Some(folder) = journal.as_ref().and_then(|journal| journal.path().parent()) {
+            self.strain.watch_folder(folder);
+        }
+        let files = self.incident_files::<S>(id, journal.as_ref());
+        let slot = self.workers.slot();
+        let heard = self.open_line(id, slot, serials_of(id, &game)).await?;
+        let (send, errands) = mpsc::channel(ERRANDS_MAX);
+        let (move_to, moves) = mpsc::channel(MOVES_MAX);
+        let (orders, wishes) = mpsc::channel(WISHES_MAX);
+        let pulse = Arc::new(Pulse::default());
+        let entry = self.ledger.enter();
+        let config = game.config();
+        let listed = ListedMatch {
+            pulse: pulse.clone(),
+            moves: move_to,
+            orders,
+            needs: Taker::new(&game.origin().1, config).with_delay(config.command_delay),
+        };
+        let ends = Ends {
+            clock: self.clock,
+            heard,
+            errands,
+            told: self.told.clone(),
+            closing: self.closing.subscribe(),
+            pulse: pulse.clone(),
+            counts: entry.counts.clone(),
+            moves,
+            wishes,
+            back_after: self.back_after,
+            hands: self.hands.clone(),
+            strain: self.strain.clone(),
+        };
+        let tick = game.world().tick().0;
+        let runner = Runner::new(
+            id,
+            game,
+            journal,
+            self.rejoin_tickets(id),
+            self.serials.clone(),
+            files.clone(),
+            ends,
+        );
+        let end = self.workers.run(slot, Box::new(runner));
+        let end = end.map_err(HostError::Threads)?;
+        let register = &self.register;
+        register
+            .lock()
+            .expect("nothing panics under this lock")
+            .insert(id, listed);
+        let incidents = files.told.clone();
+        let (over, is_over) = watch::channel(None);
+        let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
+        taken.runs(Hosted::Runs(tokio::spawn(watching)));
+        tracing::info!(id, tick, "match started");
+        Ok(MatchHandle {
+            errands: send,
+            over: is_over,
+            incidents,
+        })
+    }
+
+    /// Where what goes wrong in a match is written down: in the host's folder, or else beside its journal.
+    fn incident_files<S: Simulation>(&self, id: u64, journal: Option<&Journal>) -> IncidentFiles {
+        let path = journal.map(|journal| journal.path().to_owned());
+        let beside = path.as_ref().and_then(|path| path.parent());
+        IncidentFiles {
+            id,
+            folder: self.incidents.clone().or(beside.map(PathBuf::from)),
+            journal: path,
+            about: format!("{} version {}", S::NAME, S::VERSION),
+            told: Arc::default(),
+            ledger: self.ledger.clone(),
+        }
+    }
+
+    /// Has the I/O task lead sessions to a match, by tickets that are not older than the safe ones.
+    async fn open_line(
+        &self,
+        id: u64,
+        slot: SlotId,
+        safe: Vec<(SerialOf, u64)>,
+    ) -> Result<Ear, HostError> {
+        let (hear, heard) = line(self.workers.clone(), slot);
+        let opened = self.told.send(ToIo::Open(id, hear, safe)).await;
+        opened.map_err(|_| HostError::Stopped)?;
+        Ok(heard)
+    }
+
+    /// What makes the tickets by which players return to a match.
+    fn rejoin_tickets(&self, id: u64) -> RejoinTickets {
+        RejoinTickets {
+            key: self.key.clone(),
+            game: self.game.clone(),
+            match_id: id,
+            servers: self.public.clone(),
+        }
+    }
+
+    /// Whether nobody is in any match, and nobody has a seat to come back to.
+    pub(super) fn is_deserted(&self) -> bool {
+        let register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.values().all(|listed| {
+            listed.moves.is_closed() || listed.pulse.is_condemned() || listed.pulse.is_deserted()
+        })
+    }
+
+    /// Lets go of what is kept of a match that is over, when its task has ended.
+    pub(super) async fn forget(&self, id: u64) {
+        let watching = self.with_matches(|matches| matches.remove(&id));
+        if let Some(Hosted::Runs(watching)) = watching {
+            let _ = watching.await;
+        }
+        let mut register = self
+            .register
+            .lock()
+            .expect("nothing panics under this lock");
+        register.remove(&id);
+    }
+
+    fn take_id(&self, id: u64) -> Result<Taken<'_>, HostError> {
+        self.with_matches(|matches| match matches.entry(id) {
+            Entry::Occupied(_) => Err(HostError::MatchExists(id)),
+            Entry::Vacant(free) => {
+                free.insert(Hosted::Starting);
+                Ok(Taken {
+                    matches: &self.matches,
+                    id,
+                })
+            }
+        })
+    }
+
+    pub(super) fn with_matches<R>(&self, f: impl FnOnce(&mut BTreeMap<u64, Hosted>) -> R) -> R {
+        let mut matches = self.matches.lock().expect("nothing panics under this lock");
+        matches.retain(|_, hosted| match hosted {
+            Hosted::Starting => true,
+            Hosted::Runs(watching) => !watching.is_finished(),
+        });
+        f(&mut matches)
+    }
+}
+
+/// The serials that are safe in a match.
+fn serials_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(SerialOf, u64)> {
+    let safe = game.safe_serials().map(|(identity, watches, serial)| {
+        let of = SerialOf {
+            match_id: id,
+            watches,
+            identity: identity.to_owned(),
+        };
+        (of, serial)
+    });
+    safe.collect()
+}
