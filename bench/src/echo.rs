@@ -1,5 +1,9 @@
 //! The floor: a UDP socket that answers, and players who send plain datagrams of the same sizes and rates. No stack can
 //! cost less, unless it hands the kernel several at once.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server that is measured has a thread of its own"
+)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -252,7 +252,7 @@ impl KeyFolder {
             path,
         };
         if !folder.file().exists() {
-            folder.key.save(&folder.file())?;
+            folder.key.save(folder.file())?;
         }
         Ok(folder)
     }

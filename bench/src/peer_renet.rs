@@ -3,6 +3,10 @@
 //! Server and players do what its examples do: update, receive, send, once a tick of 60 Hz. Each player says 24 bytes at each
 //! tick and is told 60 bytes at every second one, over its unreliable channel, which is what our packets are on a short
 //! line. renet knows no game: what a match costs is in our numbers alone.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock; the server that is measured has a thread of its own"
+)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -65,7 +65,7 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
 #[cfg(target_os = "linux")]
 fn precise_us() -> Option<u64> {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let us = spent.tv_sec * 1_000_000 + i64::from(spent.tv_nsec) / 1_000;
+    let us = spent.tv_sec * 1_000_000 + spent.tv_nsec / 1_000;
     u64::try_from(us).ok()
 }
 
