@@ -187,7 +187,7 @@ fn crates_depend_downwards_only() {
 fn foreign_engines_are_named_in_one_module_only() {
     let bench_and_checks = ["tests/tests/structure.rs"];
     for (words, homes) in [
-        (&["laminar::"], &["core/udp/src/link.rs"][..]),
+        (&["laminar::"][..], &["core/udp/src/link.rs"][..]),
         (&["renetcode2::"], &["core/udp/src/netcode.rs"]),
         (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
