@@ -48,6 +48,10 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a thread that may be pinned without a word to the others"
+    )]
     fn a_pinned_thread_may_use_its_core_alone() {
         let Some((first, second)) = two() else {
             return;
