@@ -103,6 +103,8 @@ pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// A snapshot of a world, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
+/// Words of an operator to players, in bytes.
+pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
 

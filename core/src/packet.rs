@@ -68,6 +68,9 @@ pub mod message {
     pub const NAMES: u8 = 7;
     /// Up: the serial of a ticket that is stored where a new process of this client finds it, in 8 bytes.
     pub const STORED: u8 = 8;
+    /// Words of whoever runs the server, for its players: a line of text of at most
+    /// [`NOTICE_BYTES_MAX`](crate::bounds::NOTICE_BYTES_MAX) bytes.
+    pub const NOTICE: u8 = 9;
 }
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of

@@ -86,6 +86,14 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
+    /// Let all who are there read something
+    Message {
+        /// What they are to read
+        words: String,
+        /// Only in this match [default: in all that run there]
+        #[arg(long = "match", value_name = "ID")]
+        id: Option<u64>,
+    },
     /// End a match for good
     End {
         /// The match
@@ -170,6 +178,13 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             ("/revoke", Some(body))
         }
         AdminTask::Save { id } => ("/save", Some(json!({ "match": id }))),
+        AdminTask::Message { words, id } => {
+            let mut body = json!({ "words": words });
+            if let Some(id) = id {
+                body["match"] = (*id).into();
+            }
+            ("/message", Some(body))
+        }
         AdminTask::End { id, words } => {
             let body = json!({ "match": id, "words": words });
             ("/end", Some(body))
@@ -264,6 +279,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
             )
         }
         AdminTask::Save { .. } => format!("{} has {} bytes", cell(&told["saved"]), told["bytes"]),
+        AdminTask::Message { .. } => {
+            let told = told["told"].as_array().into_iter().flatten();
+            let sessions: u64 = told.filter_map(|one| one["sessions"].as_u64()).sum();
+            match sessions {
+                1 => "on its way to 1 session".to_owned(),
+                _ => format!("on its way to {sessions} sessions"),
+            }
+        }
         AdminTask::End { id, .. } => format!("match {id} is over"),
         AdminTask::Ready | AdminTask::Metrics => told.to_string(),
     }

@@ -85,6 +85,9 @@ fn an_operator_sees_bans_and_pardons_by_the_command_line() {
     let metrics = server.done(&folder, &["metrics"]);
     assert!(metrics.contains("\ntwinstep_players 1\n"), "{metrics}");
 
+    let said = server.done(&folder, &["message", "five minutes to go"]);
+    assert_eq!(said, "on its way to 1 session\n");
+
     let ban = ["ban", "anna", "--for", "7d", "--reason", "an aimbot"];
     let said = server.done(&folder, &ban);
     assert!(

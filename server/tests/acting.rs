@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, SessionConfig};
+use twinstep_client::{Client, Closed, Event, SessionConfig};
 use twinstep_core::PlayerId;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
@@ -401,6 +401,42 @@ async fn revoked_tickets_are_worthless_and_who_plays_gets_a_new_one() {
     assert_eq!(stage.dial(&stage.ticket("anna", 1)).await.0, None);
 }
 
+/// What an operator tells players is read by those who are there: in one match, or in all.
+#[tokio::test(flavor = "multi_thread")]
+async fn players_read_what_an_operator_tells_them() {
+    let stage = Stage::new("message").await;
+    stage.add(1).await;
+    stage.add(2).await;
+    let mut party = [
+        Player::dials(&stage.ticket("anna", 1)),
+        Player::dials(&stage.ticket("bob", 2)),
+    ];
+    all_in(&mut party).await;
+    let all = stage.done("POST /message?words=five%20minutes%20to%20go", Value::Null);
+    assert_eq!(
+        all.await["told"],
+        json!([{ "match": 1, "sessions": 1 }, { "match": 2, "sessions": 1 }])
+    );
+    let one = stage.done(
+        "POST /message",
+        json!({ "words": "for bob \u{2013} alone", "match": 2 }),
+    );
+    assert_eq!(one.await["told"], json!([{ "match": 2, "sessions": 1 }]));
+    let mut read = [Vec::new(), Vec::new()];
+    for _ in 0..40 {
+        play_for(&mut party, Duration::from_millis(25)).await;
+        for (read, player) in read.iter_mut().zip(&mut party) {
+            while let Some(event) = player.client.session.poll_event() {
+                if let Event::Notice(words) = event {
+                    read.push(words);
+                }
+            }
+        }
+    }
+    assert_eq!(read[0], ["five minutes to go"]);
+    assert_eq!(read[1], ["five minutes to go", "for bob \u{2013} alone"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_match_that_an_operator_ends_is_over_for_good_and_its_journal_says_why() {
     let stage = Stage::new("end").await;
@@ -547,6 +583,9 @@ async fn what_is_wrong_is_refused_in_words_and_changes_nothing() {
         ("POST /unban", "", 400, "expected `identity`"),
         ("POST /revoke?identity=anna&match=3", "", 404, "match 3"),
         ("POST /revoke?match=1", "", 400, "expected `identity`"),
+        ("POST /message", "", 400, "expected `words`"),
+        ("POST /message?words=%1b[2J", "", 400, "`words`"),
+        ("POST /message?words=hello&match=9", "", 404, "match 9"),
         ("POST /end", "", 400, "expected `match`"),
         ("POST /end?match=1&words=%0A", "", 400, "`words`"),
         ("POST /end?match=9", "", 404, "match 9"),

@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
+use twinstep_core::bounds::NOTICE_BYTES_MAX;
 use twinstep_core::lane::Message;
 use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::packet::message;
+use twinstep_core::text::is_plain;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, codec};
 
@@ -32,6 +34,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     }
                 }
                 Err(_) => self.traffic.note_malformed(),
+            },
+            (message::NOTICE, State::Playing(_)) => match core::str::from_utf8(&told.bytes) {
+                Ok(words) if words.len() <= NOTICE_BYTES_MAX && is_plain(words) => {
+                    self.events.push(Event::Notice(words.to_owned()));
+                }
+                _ => self.traffic.note_malformed(),
             },
             (message::WELCOME, State::Playing(_)) if self.contact.goes_back() => {
                 self.welcome_back(now, codec::decode_whole(&told.bytes).ok());

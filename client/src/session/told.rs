@@ -104,6 +104,9 @@ pub enum Event {
         /// Ticks that this client had seen confirmed and that did not happen: the server lost them with its power.
         lost_ticks: u32,
     },
+    /// Whoever runs the server tells its players this: one line of plain text, at most
+    /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
+    Notice(String),
     /// The server heard nothing of this seat for two seconds: its player is dropped, and what it holds counts for nothing.
     ControlsLost {
         /// The seat.

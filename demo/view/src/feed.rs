@@ -184,7 +184,7 @@ impl Feed {
         let tick = tick.unwrap_or_default();
         while let Some(event) = session.poll_event() {
             if let Some(words) = notice::words(&event) {
-                let words = words.to_owned();
+                let words = words.into_owned();
                 self.news.note(Note { tick, words });
             }
         }

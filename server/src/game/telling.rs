@@ -1,12 +1,14 @@
 //! What everybody is told: turns, names, and who is connected how well.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, PLAYERS_MAX};
+use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::message;
+use twinstep_core::text::is_plain;
 
 use super::Match;
 use crate::down::Telling;
@@ -95,6 +97,22 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.company.note_links(here, &links, next, shown);
+    }
+
+    /// Tells all who play or watch a line of text: "this server restarts in five minutes". They get it as `Event::Notice`,
+    /// reliably and in order. How many sessions it is on its way to; none, if it is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or holds what
+    /// cannot be seen. A session whose lane is full goes without.
+    pub fn notify(&mut self, words: &str) -> usize {
+        if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
+            return 0;
+        }
+        let bytes: Arc<[u8]> = words.as_bytes().into();
+        let here = |stage| matches!(stage, SessionStage::CatchingUp | SessionStage::Playing);
+        let peers = self.people.peers.iter_mut();
+        peers
+            .filter(|peer| here(peer.stage))
+            .filter_map(|peer| peer.lane_out.push(message::NOTICE, bytes.clone()).ok())
+            .count()
     }
 
     /// Tells the names to sessions that do not know them; not behind a world, which is dearer.

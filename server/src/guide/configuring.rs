@@ -40,14 +40,20 @@
 //! | `spectators` | How many may watch; more than 16 need a delay | 0 to 512 spectators | 0 |
 //! | `spectator-delay` | How many seconds behind the match they are: 0, or 3 to 15 | SECONDS | 0 |
 //! | `drain` | For how long whoever plays may play on when the server is asked to end; nobody new is let in then | 0 to 86400 seconds | 0 |
+//! | `lateness-limit` | From which lateness of ticks on (the 99th percentile of 5 s) players are spared what they miss least, then newcomers are refused | 1 to 1000 milliseconds | 20 |
+//! | `memory-limit` | From how much memory on newcomers are refused | 1 to 1000000000 MB | 85 % of what the cgroup or the machine has |
+//! | `disk-limit` | Below how much free disk for journals newcomers are refused | 0 to 1000000000 MB | 256 |
 //! | `admin` | Where this machine's operators may ask, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma | ADDR\|unix:PATH | - |
 //! | `admin-token-file` | The token of whoever may change something there; made if it is not there | a file of mode 0600 | in the folder of --state |
 //! | `take-over` | Take over the match of the server on this machine whose --admin address this is; its players follow | ADDR | - |
 //! | `fleet` | Which manager of a fleet hears how this server is | none, agones | none |
 //! | `matches` | Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match | 1 to 1000 matches | - |
 //! | `deserted-after` | When a match is over that nobody is in | 1 to 86400 seconds | 60 |
+//! | `matches-per-second` | How many matches are made in a second; who comes too early is told to come back in a moment | 1 to 1000 matches a second | 20 |
+//! | `keep-days` | For how long the journal of a match that is over is kept | 0 to 36500 days | for ever |
+//! | `keep-megabytes` | How much the journals of matches that are over may take; the oldest go first | 0 to 1000000000 MB | all that there is |
 //!
-//! The last two are there where the game's server can have many matches ([`Operator::many`](crate::operator::Operator::many)).
+//! The last five are there where the game's server can have many matches ([`Operator::many`](crate::operator::Operator::many)).
 //!
 //! A game adds its own ([`Operator::setting`](crate::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
 //! [The module](crate::operator) shows a whole server with settings in ten lines.

@@ -29,6 +29,7 @@
 //! | `POST /unban` | `identity` | lets in again who was banned or kicked | `unban NAME` |
 //! | `GET /bans` | | lists the bans that hold | `bans` |
 //! | `POST /revoke` | `identity`; `match` | its tickets so far are worthless | `revoke NAME` |
+//! | `POST /message` | `words`; `match` | all who are there read a line of text (`Event::Notice` of the client) | `message WORDS` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
 //! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
@@ -199,6 +200,8 @@
 //! |---|---|---|
 //! | `TwinstepNotReady` | no newcomer finds a place for five minutes | ask `/readyz`; if it is full, start another server |
 //! | `TwinstepTicksLate` | the machine is too busy: matches wake up late | run fewer matches there, or give them cores of their own |
+//! | `TwinstepRelief` | ticks are so late that players are spared something, which costs least: spectators first, then more | run fewer matches there; look whether something else keeps the machine busy |
+//! | `TwinstepDiskFull` | the disk with journals is nearly full | make room, or keep less: `keep-days`, `keep-megabytes` |
 //! | `TwinstepStepsSlow` | the game's step has become slow | look at the size of its state: see [the chapter on costs](super::costs); clients feel it several times over |
 //! | `TwinstepResolverSlow` | answers take long | look at what the resolver waits for; after 2 s a query stays unanswered |
 //! | `TwinstepFills` | inputs do not come in time | many players: look at this server's network; one player: that line is bad, and nobody else suffers |

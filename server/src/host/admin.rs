@@ -13,6 +13,7 @@
 //!  POST /unban           identity                              lets in again who was banned or kicked
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
 //!  POST /revoke          identity, match?                      its tickets so far are worthless
+//!  POST /message         words; match                          all who are there read it
 //!  POST /end             match, words                          ends a match, for good; the words stand in its journal
 //!  POST /save            match                                 copies its journal; says where to
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
@@ -133,6 +134,7 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/ban", post(act::ban))
         .route("/unban", post(act::unban))
         .route("/revoke", post(act::revoke))
+        .route("/message", post(act::message))
         .route("/end", post(act::end))
         .route("/save", post(save::save))
         .route("/ready", post(drain::ready))

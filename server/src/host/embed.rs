@@ -30,6 +30,7 @@ use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::knock::Doorkeeper;
 use super::matches::Host;
+use super::strain::Limits;
 use super::taker::{HandedOver, Taker, take_over};
 use crate::config::MatchConfig;
 use crate::game::MatchStartError;
@@ -60,6 +61,7 @@ pub struct Server<S: Simulation> {
     on_journal_failure: OnJournalFailure,
     incidents: Option<PathBuf>,
     drain_within: Duration,
+    limits: Limits,
     admin: Option<SocketAddr>,
     admin_socket: Option<PathBuf>,
     fleet: Option<Sidecar>,
@@ -113,6 +115,7 @@ impl<S: Simulation> Server<S> {
             on_journal_failure: OnJournalFailure::default(),
             incidents: None,
             drain_within: Duration::ZERO,
+            limits: Limits::default(),
             admin: None,
             admin_socket: None,
             fleet: None,
@@ -244,6 +247,13 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// From where on newcomers are refused, and players spared what they miss least: see [`Limits`].
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Where operators, and the server process that takes over, may ask; an address on loopback.
     #[must_use]
     pub fn admin(mut self, address: SocketAddr) -> Self {
@@ -325,6 +335,7 @@ impl<S: Simulation> Server<S> {
             bans_file: self.bans_file,
             incidents: self.incidents,
             drain_within: self.drain_within,
+            limits: self.limits,
             sessions_max,
             admin: self.admin,
             admin_socket: self.admin_socket,

@@ -29,6 +29,8 @@ pub(super) enum Order {
     Pardon(String, oneshot::Sender<bool>),
     /// Tickets of this identity that were made so far are worthless; the lowest serial that is good now.
     Revoke(String, oneshot::Sender<u64>),
+    /// All who are there are to read this; how many these are.
+    Notify(String, oneshot::Sender<usize>),
     /// The match is to end, for this reason.
     End(String, oneshot::Sender<()>),
     /// The match is to end if nobody is there; whether it did.

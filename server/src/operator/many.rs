@@ -11,13 +11,13 @@ use super::files::Files;
 use super::reload::Rereading;
 use super::setting::Setting;
 use super::standard::{self, Public};
-use crate::host::{HostConfig, OnDemand, RunningMany, Stopped, Template};
+use crate::host::{HostConfig, KeepJournals, OnDemand, RunningMany, Stopped, Template};
 
 /// Matches of a process at most: a session is one of at most [`SESSIONS_MAX`].
 const MATCHES_MAX: u64 = 1_000;
 
 /// What an operator chooses of many matches, beside the rest.
-pub(super) fn settings() -> [Setting; 2] {
+pub(super) fn settings() -> [Setting; 5] {
     [
         Setting::number(
             "matches",
@@ -34,7 +34,35 @@ pub(super) fn settings() -> [Setting; 2] {
         )
         .or("60")
         .needs(&["matches"]),
+        Setting::number(
+            "matches-per-second",
+            1..=MATCHES_MAX,
+            "matches a second",
+            "How many matches are made in a second; who comes too early is told to come back in a moment",
+        )
+        .or("20")
+        .needs(&["matches"]),
+        Setting::number(
+            "keep-days",
+            0..=36_500,
+            "days",
+            "For how long the journal of a match that is over is kept",
+        )
+        .or_else("for ever")
+        .needs(&["matches"]),
+        Setting::number(
+            "keep-megabytes",
+            0..=1_000_000_000,
+            "MB",
+            "How much the journals of matches that are over may take; the oldest go first",
+        )
+        .or_else("all that there is")
+        .needs(&["matches"]),
     ]
+}
+
+fn days(days: u32) -> Duration {
+    Duration::from_secs(86_400) * days
 }
 
 impl Configured {
@@ -69,6 +97,12 @@ impl Configured {
             .deserted_after(Duration::from_secs(
                 self.get("deserted-after").unwrap_or(60),
             ))
+            .per_second(self.get("matches-per-second").unwrap_or(20))
+            .keep(KeepJournals {
+                for_at_most: self.get("keep-days").map(days),
+                bytes_max: self.get("keep-megabytes").map(|mega: u64| mega * 1_000_000),
+                ..KeepJournals::default()
+            })
             .durability(self.durability())
             .on_journal_failure(self.on_journal_failure());
         if let Some(folder) = self.path("journal") {
@@ -84,6 +118,7 @@ impl Configured {
         config.admin_token = Some(files.token.clone());
         config.incidents = self.path("incidents").or(self.path("journal"));
         config.drain_within = self.drain_within();
+        config.limits = self.limits();
         // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
         config.sessions_max = (2 * at_once * (players + watchers)).min(SESSIONS_MAX);
         config.fleet = self.sidecar()?;

@@ -14,7 +14,7 @@ use super::files::Files;
 use super::reload::Rereading;
 use super::standard::{self, Public};
 use crate::host::{
-    Durability, HostError, JOURNAL_EXTENSION, OnJournalFailure, Running, Server, Sidecar,
+    Durability, HostError, JOURNAL_EXTENSION, Limits, OnJournalFailure, Running, Server, Sidecar,
     SidecarError, Stopped, newest_unfinished,
 };
 
@@ -73,6 +73,7 @@ impl Configured {
             .bans_file(&files.bans)
             .admin_token(&files.token)
             .drain_within(self.drain_within())
+            .limits(self.limits())
             .durability(self.durability())
             .on_journal_failure(self.on_journal_failure());
         let sidecar = self.sidecar()?;
@@ -119,6 +120,18 @@ impl Configured {
         match self.text("on-journal-failure") {
             Some("go-on") => OnJournalFailure::GoOn,
             _ => OnJournalFailure::End,
+        }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        const MEGA: u64 = 1_000_000;
+        let bytes = |name| self.get(name).map(|mega: u64| mega * MEGA);
+        let usual = Limits::default();
+        let late_ms = self.get("lateness-limit").map(Duration::from_millis);
+        Limits {
+            tick_lateness: late_ms.unwrap_or(usual.tick_lateness),
+            memory_bytes: bytes("memory-limit"),
+            disk_free_bytes: bytes("disk-limit").unwrap_or(usual.disk_free_bytes),
         }
     }
 

@@ -88,6 +88,27 @@ pub(super) fn settings() -> Vec<Setting> {
             "For how long whoever plays may play on when the server is asked to end; nobody new is let in then",
         )
         .or("0"),
+        Setting::number(
+            "lateness-limit",
+            1..=1_000,
+            "milliseconds",
+            "From which lateness of ticks on (the 99th percentile of 5 s) players are spared what they miss least, then newcomers are refused",
+        )
+        .or("20"),
+        Setting::number(
+            "memory-limit",
+            1..=1_000_000_000,
+            "MB",
+            "From how much memory on newcomers are refused",
+        )
+        .or_else("85 % of what the cgroup or the machine has"),
+        Setting::number(
+            "disk-limit",
+            0..=1_000_000_000,
+            "MB",
+            "Below how much free disk for journals newcomers are refused",
+        )
+        .or("256"),
         Setting::text(
             "admin",
             "ADDR|unix:PATH",

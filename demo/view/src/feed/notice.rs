@@ -1,5 +1,6 @@
 //! What a view tells in words: what stands between the player and the match, and what happened beside the cues.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -144,8 +145,11 @@ pub struct Note {
 }
 
 /// What a player wants to hear of.
-pub(super) fn words(event: &Event) -> Option<&'static str> {
-    Some(match event {
+pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
+    if let Event::Notice(words) = event {
+        return Some(words.as_str().into());
+    }
+    Some(Cow::Borrowed(match event {
         Event::CommandRefused { why, .. } => match why {
             RefusalReason::Referee(number) => Refusal::words(*number)?,
             RefusalReason::Bounds => "refused: too many orders at once",
@@ -158,5 +162,5 @@ pub(super) fn words(event: &Event) -> Option<&'static str> {
         Event::ControlsLost { .. } => "the server lost your controls",
         Event::ControlsBack { .. } => "in control again",
         _ => return None,
-    })
+    }))
 }

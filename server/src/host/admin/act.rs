@@ -4,6 +4,7 @@
 //!  kick    out of one match, and kept out of it until it ends     Order::Kick ─▶ that match
 //!  ban     out of all, kept out by whatever ticket                file ─▶ door ─▶ ToIo::PutOut ─▶ all matches
 //!  revoke  tickets so far are worthless; who is there stays       Order::Revoke ─▶ one match, or all
+//!  message all who are there read it                           Order::Notify ─▶ one match, or all
 //!  end     a match is over, for good                              Order::End ─▶ that match
 //! ```
 //!
@@ -200,6 +201,32 @@ async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
     }
     tracing::info!(id, identity = ?line(identity), serial, "tickets revoked by an operator");
     serial
+}
+
+/// Tells players something.
+pub(super) async fn message(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, words) = (fields.match_if_said()?, fields.words("words")?);
+    fields.done()?;
+    if words.is_empty() {
+        return Err(Refusal::bad("`words`: what players are to read", None));
+    }
+    let matches = match id {
+        Some(id) => vec![(id, running(&admin, id)?)],
+        None => admin.known().into_iter().collect(),
+    };
+    tracing::info!(id, words = ?line(&words), "an operator tells players");
+    let mut told = Vec::new();
+    for (id, known) in matches {
+        let order = |answer| Order::Notify(words.clone(), answer);
+        let sessions = ask(id, &known, order).await?;
+        told.push(json!({ "match": id, "sessions": sessions }));
+    }
+    Ok(Json(json!({ "words": words, "told": told })).into_response())
 }
 
 /// Ends a match.

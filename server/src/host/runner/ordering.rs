@@ -30,6 +30,9 @@ impl<S: Simulation> Runner<S> {
             Order::Revoke(identity, answer) => {
                 let _ = answer.send(self.revoke(&identity));
             }
+            Order::Notify(words, answer) => {
+                let _ = answer.send(self.game.notify(&words));
+            }
             Order::End(words, answer) => {
                 tracing::info!(id = self.id, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
