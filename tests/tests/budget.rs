@@ -52,6 +52,7 @@ fn controls_that_change_every_tick_stay_in_budget() {
 
 /// Row 57: only inputs cross the network.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_thousand_enemies_cost_no_byte_more_than_ten() {
     let without_outcomes = |crowd| {
         let (up, down) = measure(Sticks::Still, crowd, 20);

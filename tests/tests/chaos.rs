@@ -4,8 +4,15 @@
 //! the virtual length of each (default 30; the full check takes 60). With `TWINSTEP_PLAN=1` plans are only shown, with
 //! `TWINSTEP_GO_ON=1` the other seeds are played though one failed, and all that failed are listed. `TWINSTEP_TIMES=1`
 //! tells how long each took.
+//!
+//! Beside it in this program: what plays so long that it is played in release alone, and what is told of the same.
 
+mod budget;
 mod crowds;
+mod decided;
+mod large_worlds;
+mod lines;
+mod rates;
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};

@@ -62,6 +62,7 @@ fn found_after(mut rig: Rig<Edges>) -> Duration {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
     for seed in 1..=6 {
         let policies = match seed % 3 {

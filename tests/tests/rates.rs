@@ -29,6 +29,7 @@ fn at(hz: u32, seed: u64, link: LinkProfile) -> RigConfig {
 
 /// Finding K14: nobody who is connected is dropped, nothing stands still, and play converges.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn worlds_of_ten_to_two_hundred_and_forty_hertz_play() {
     for hz in RATES {
         for link in [LinkProfile::PERFECT, LinkProfile::WAN, LinkProfile::BAD] {
@@ -242,6 +243,7 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
 /// Finding W3: frames that were lost were said again one packet a turn, without aim: at ten percent loss a client
 /// whose turns took ten packets lost more than that, trailed for good, and was put out.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn what_is_lost_of_long_turns_is_said_again() {
     let crowded = RigConfig::crowded(120, 10, LinkProfile::PERFECT);
     let mut rig = Rig::<Edges>::new(RigConfig {

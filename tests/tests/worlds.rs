@@ -2,27 +2,22 @@
 //! once.
 
 mod background;
-mod budget;
 mod cadence;
 mod campaign;
 mod client_bounds;
 mod company;
 mod costs;
 mod crash;
-mod decided;
 mod evidence;
 mod fates;
 mod golden_packets;
 mod hostile;
 mod joins;
 mod kit;
-mod large_worlds;
 mod laws;
-mod lines;
 mod numbers;
 mod policies;
 mod policy_table;
-mod rates;
 mod replay;
 mod response;
 mod returns;
