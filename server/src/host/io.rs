@@ -159,13 +159,14 @@ impl Io {
                     _ = beat.tick() => None,
                 }
             };
-            // First what came, or a process that stood still would take its own silence for that of others.
-            let came = self
-                .doors
-                .receive(self.clock.now(), BATCH, &mut self.traffic);
+            // Which tickets are out of date is known before anybody is let in who came meanwhile.
             let Some(ordered) = self.obey_all(first, &mut orders) else {
                 return;
             };
+            // Then what came, and time last, or a process that stood still would take its own silence for that of others.
+            let came = self
+                .doors
+                .receive(self.clock.now(), BATCH, &mut self.traffic);
             let now = self.clock.now();
             if self.load.note(now, came + ordered) {
                 self.pass_time(now);
