@@ -22,7 +22,7 @@ use twinstep_server::host::{
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
-use crate::asking::{Folder, ask, scrape, token};
+use crate::asking::{Folder, ask, scrape, scrape_until, token};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -265,14 +265,14 @@ async fn who_is_banned_comes_back_by_no_ticket_nor_after_a_restart_until_that_is
     play_for(&mut party[1..], Duration::from_millis(100)).await;
     assert!(party[1].over.is_none() && party[1].is_in());
     let kicks = "twinstep_kicks_total{reason=\"banned\"}";
-    assert_eq!(scrape(stage.admin).await.of(kicks), 1.0);
+    scrape_until(stage.admin, kicks, |kicks| kicks == 1.0).await;
     drop(party);
 
     stage.restart().await;
     stage.add(1).await;
     assert_eq!(stage.dial(&stage.ticket("anna", 1)).await.0, Some(for_good));
     let dropped = "twinstep_datagrams_dropped_total{reason=\"banned\"}";
-    assert!(scrape(stage.admin).await.of(dropped) >= 1.0);
+    scrape_until(stage.admin, dropped, |dropped| dropped >= 1.0).await;
     let bans = stage.done("GET /bans", Value::Null).await;
     assert_eq!(bans[0]["identity"], "anna");
     assert_eq!(bans[0]["reason"], "an aimbot");
@@ -340,7 +340,7 @@ async fn who_is_kicked_stays_out_of_that_match_alone_until_it_is_pardoned() {
     assert_eq!(stage.dial(&again).await.0, Some(CloseCode::Kicked));
     assert_eq!(stage.dial(&stage.ticket("anna", 2)).await.0, None);
     let kicks = "twinstep_kicks_total{reason=\"operator\"}";
-    assert_eq!(scrape(stage.admin).await.of(kicks), 1.0);
+    scrape_until(stage.admin, kicks, |kicks| kicks == 1.0).await;
     let said = stage
         .done("POST /unban", json!({ "identity": "anna" }))
         .await;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A folder of one test's own, gone afterwards.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -192,6 +193,21 @@ pub(crate) async fn scrape(admin: SocketAddr) -> Scrape {
         "{head}"
     );
     Scrape::read(&body)
+}
+
+/// Waits until an admin port tells that this number is as it should be: what is counted is shown a moment later.
+pub(crate) async fn scrape_until(admin: SocketAddr, series: &str, is_so: impl Fn(f64) -> bool) {
+    let told = async {
+        loop {
+            let number = scrape(admin).await.of(series);
+            if is_so(number) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), told).await;
+    waited.unwrap_or_else(|_| panic!("{series} is not what it should be"));
 }
 
 #[test]

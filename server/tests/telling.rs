@@ -14,7 +14,7 @@ use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
-use crate::asking::{Folder, ask, scrape};
+use crate::asking::{Folder, ask, scrape, scrape_until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What a client holds to ask something, and to ask for a job.
@@ -137,13 +137,8 @@ async fn play_for(party: &mut [(Client<Asker>, u8)], time: Duration) {
 }
 
 /// Waits until the admin port tells this.
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn wait_for(stage: &Stage, series: &str, number: f64) {
-    let began = Instant::now();
-    while scrape(stage.admin).await.of(series) != number {
-        assert!(began.elapsed() < PATIENCE, "{series} is not {number}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    scrape_until(stage.admin, series, |told| told == number).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,6 +231,38 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     let again = scrape(stage.admin).await;
     again.assert_not_below(&after);
     assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
+}
+
+/// Nobody is there, or nobody has said anything for a second: the match goes on, a few ticks at a time, and that is not
+/// taken for lateness. The first word wakes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
+    let stage = Stage::new("rests").await;
+    let handle = stage.add(1).await;
+    let ticks = async || handle.inspect(|game| game.stats().ticks).await.unwrap();
+    let noted = async || {
+        let series = "twinstep_tick_lateness_seconds_count";
+        scrape(stage.admin).await.of(series)
+    };
+    // Whatever else the machine does, it goes on.
+    let goes_on = async |more: u64| {
+        let until = ticks().await + more;
+        while ticks().await < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    goes_on(60).await;
+    assert_eq!(noted().await, 0.0);
+    let mut party = vec![(stage.client("anna", 1), 0)];
+    play_for(&mut party, Duration::from_millis(1_000)).await;
+    assert!(noted().await > 10.0, "it is awake");
+    // She says nothing for so long that it rests again.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let slept = noted().await;
+    goes_on(30).await;
+    assert_eq!(noted().await, slept);
+    play_for(&mut party, Duration::from_millis(1_000)).await;
+    assert!(noted().await > slept + 10.0, "it is awake again");
 }
 
 /// What a stranger sends is counted by its reason.

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{KEEP_ALIVE, RTT_MAX};
+use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, RTT_MAX};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::hello::CloseCode;
 
@@ -60,6 +60,16 @@ impl<S: Simulation> Match<S> {
     pub(crate) fn waits(&self) -> bool {
         let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
         is_late && self.wait().is_some()
+    }
+
+    /// Whether nobody hears of the match in time: nobody is there, or all who are have said nothing for a second.
+    pub(crate) fn is_unheard(&self) -> bool {
+        let now = self.clock.now;
+        let speaks = |peer: &Peer| {
+            let plays = matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing);
+            !plays || peer.acks.stood_for(now) <= ACK_SLOW_AFTER
+        };
+        self.people.callers.is_empty() && !self.people.peers.iter().any(speaks)
     }
 
     /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.
@@ -130,8 +140,11 @@ impl<S: Simulation> Match<S> {
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
-        let slip = now - due;
-        self.clock.due = Some(now);
+        // By whole ticks: matches of one process stay apart from each other, though all of them stood still.
+        let tick = self.truth.world.turn().cadence.tick();
+        let ticks = (now - due).as_nanos() / tick.as_nanos();
+        let slip = tick * u32::try_from(ticks).unwrap_or(u32::MAX);
+        self.clock.due = Some(due + slip);
         self.excuse(slip);
     }
 

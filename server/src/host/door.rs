@@ -24,6 +24,10 @@ pub(super) trait Door: Send {
     /// Whether something may have come; whoever asks is woken when it does.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
+    /// From now on what comes wakes whoever asked, as at first, or nobody: who looks by himself is not to be disturbed by
+    /// each datagram.
+    fn rouse(&mut self, rouses: bool);
+
     /// Takes at most so many datagrams that came; how many these were.
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
 
@@ -108,6 +112,10 @@ impl Door for Doors {
             }
         }
         ready
+    }
+
+    fn rouse(&mut self, rouses: bool) {
+        self.doors.iter_mut().for_each(|door| door.rouse(rouses));
     }
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
@@ -224,6 +232,7 @@ mod tests {
         admitted: Vec<u64>,
         ended: Vec<u64>,
         safe: u32,
+        rouses: Option<bool>,
         is_shut: bool,
     }
 
@@ -239,6 +248,10 @@ mod tests {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
             }
+        }
+
+        fn rouse(&mut self, rouses: bool) {
+            self.told.lock().unwrap().rouses = Some(rouses);
         }
 
         fn receive(&mut self, _: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
@@ -360,6 +373,7 @@ mod tests {
             identity: "anna".to_owned(),
         };
         doors.note_safe(of, 3);
+        doors.rouse(false);
         doors.transmit(&mut traffic);
         doors.shut();
         assert_eq!((traffic.datagrams_in, traffic.datagrams_out), (4, 2));
@@ -377,6 +391,7 @@ mod tests {
         );
         for told in [first, second] {
             assert!(told.is_shut && told.safe == 1);
+            assert_eq!(told.rouses, Some(false));
         }
     }
 

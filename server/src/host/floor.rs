@@ -26,6 +26,7 @@ use super::journal_file::Journal;
 use super::line::{Ear, line};
 use super::metrics::Ledger;
 use super::minting::MintingKey;
+use super::phase::Phase;
 use super::pulse::Pulse;
 use super::register::{Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
@@ -148,6 +149,7 @@ impl Floor {
             back_after: self.back_after,
             hands: self.hands.clone(),
             strain: self.strain.clone(),
+            phase: Phase::of(slot),
         };
         let tick = game.world().tick().0;
         let runner = Runner::new(

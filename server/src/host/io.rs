@@ -8,7 +8,7 @@
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
 //! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
-//! Under load it looks at the doors once a millisecond (`host/load.rs`).
+//! Under load it looks at the doors after matches were run, and every millisecond or two (`host/load.rs`).
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,8 @@ impl Io {
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             let first = if self.load.is_high() {
-                tokio::time::sleep(MOMENT).await;
+                // Matches that were run have said what they had to say; or it is time to look all the same.
+                let _ = tokio::time::timeout(MOMENT, self.around.workers.rested()).await;
                 None
             } else {
                 tokio::select! {
@@ -168,8 +169,12 @@ impl Io {
                 .doors
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
             let now = self.clock.now();
+            let was_high = self.load.is_high();
             if self.load.note(now, came + ordered) {
                 self.pass_time(now);
+            }
+            if self.load.is_high() != was_high {
+                self.doors.rouse(was_high);
             }
             self.hear_events();
             self.transmit();

@@ -1,21 +1,24 @@
 //! [`Load`]: when the I/O task stops waking up for each datagram.
 //!
 //! A thread that sleeps is woken for each datagram that comes, and that costs more than the datagram does: at 200 players,
-//! half of what the process spends. So while much comes, the task looks at the socket at the next millisecond of its timer
-//! instead, and finds a handful at once. What comes waits for half a millisecond on average then, in each direction; while
-//! little comes, for nothing.
+//! half of what the process spends. So while much comes, the task looks at the socket when matches were run, whose packets
+//! leave then, and at the latest after two milliseconds of its timer; and finds a handful at once. What comes waits for a
+//! millisecond on average then, what goes for nothing; while little comes, neither waits.
 
 use std::time::Duration;
 
 /// The transport's time moves on about so often, and the load is judged anew.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
-/// Under load: until the next look. tokio's timers go by whole milliseconds and round up.
-pub(super) const MOMENT: Duration = Duration::from_micros(10);
+/// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
+/// them.
+pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
 /// So many datagrams and orders in one [`BEAT`] are a high load, 2,000 a second: some six matches of four.
 const HIGH: usize = 20;
-/// Below so many it is over.
+/// Below so many it is over, if it stays so for as many beats as this: turning the socket's wake-ups off and on costs more
+/// than one of them.
 const LOW: usize = 10;
+const LOW_FOR: u32 = 10;
 
 /// How much came lately.
 #[derive(Debug, Default)]
@@ -24,13 +27,14 @@ pub(super) struct Load {
     beaten: Duration,
     /// What came since.
     count: usize,
-    is_high: bool,
+    /// For how many beats more it counts as high.
+    high_for: u32,
 }
 
 impl Load {
     /// Whether each datagram should no longer be waited for.
     pub(super) fn is_high(&self) -> bool {
-        self.is_high
+        self.high_for > 0
     }
 
     /// So much was done. Whether a beat is due.
@@ -43,7 +47,11 @@ impl Load {
         // A process that stood still finds the work of many beats.
         let beats = (elapsed.as_nanos() / BEAT.as_nanos()).max(1) as usize;
         let a_beat = self.count / beats;
-        self.is_high = a_beat >= if self.is_high { LOW } else { HIGH };
+        self.high_for = match a_beat {
+            HIGH.. => LOW_FOR,
+            LOW.. if self.is_high() => LOW_FOR,
+            _ => self.high_for.saturating_sub(1),
+        };
         self.beaten = now;
         self.count = 0;
         true
@@ -71,7 +79,10 @@ mod tests {
         assert!(load.is_high());
         play(&mut load, &mut now, 3, 10);
         assert!(load.is_high());
-        play(&mut load, &mut now, 3, 0);
+        let low = LOW_FOR as usize - 1;
+        play(&mut load, &mut now, low, 0);
+        assert!(load.is_high());
+        play(&mut load, &mut now, 2, 0);
         assert!(!load.is_high());
     }
 

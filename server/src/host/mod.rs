@@ -49,6 +49,7 @@ mod minting;
 mod moves;
 mod orders;
 mod packets;
+mod phase;
 mod pulse;
 mod register;
 mod rejoin;

@@ -30,6 +30,7 @@ use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
 use super::packets::Packets;
+use super::phase::{Phase, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
@@ -88,6 +89,8 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) hands: Hands,
     /// What there is too much of in the process.
     pub(super) strain: Strain,
+    /// At which moments it is due.
+    pub(super) phase: Phase,
 }
 
 impl<S: Simulation> Ends<S> {
@@ -130,6 +133,8 @@ pub(super) struct Runner<S: Simulation> {
     moving: Option<(Duration, MoveOrder)>,
     /// What tickets named before.
     home: Vec<SocketAddr>,
+    /// Nobody heard of it in time, so it was not looked at before.
+    rested_until: Duration,
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
@@ -175,6 +180,7 @@ impl<S: Simulation> Runner<S> {
             folding: false,
             moving: None,
             home: Vec::new(),
+            rested_until: Duration::ZERO,
             stop_by: None,
             orders: Vec::new(),
             unknown: Vec::new(),
@@ -223,9 +229,10 @@ impl<S: Simulation> Runner<S> {
         self.ends.pulse.is_condemned()
     }
 
-    /// Before anybody is heard: its journal begins.
+    /// Before anybody is heard: its journal begins, and its clock, at the last moment of its phase.
     fn begin(&mut self) {
-        self.game.advance(self.ends.clock.now());
+        let began = self.ends.phase.last(self.ends.clock.now(), self.tick());
+        self.game.advance(began);
         self.carry_out();
         self.ends.counts.show(&self.game);
     }
@@ -234,14 +241,21 @@ impl<S: Simulation> Runner<S> {
     fn go_on(&mut self) {
         let now = self.ends.clock.now();
         if now >= self.game.next_due() {
-            let lateness = now.saturating_sub(self.game.next_due());
-            self.ends.pulse.note_lateness(lateness);
-            self.ends.counts.lateness.note(lateness);
+            self.note_lateness(now, self.game.next_due());
             let turns = self.game.stats().turns;
             self.game.advance(now);
             self.has_sealed = (self.game.stats().turns > turns).then_some(now);
             self.tell_reports(now);
             self.give_up_jobs(now);
+        }
+    }
+
+    /// Ticks that were due while it rested are not late: nobody hears of them.
+    fn note_lateness(&self, now: Duration, due: Duration) {
+        if due >= self.rested_until {
+            let lateness = now.saturating_sub(due);
+            self.ends.pulse.note_lateness(lateness);
+            self.ends.counts.lateness.note(lateness);
         }
     }
 
@@ -256,14 +270,31 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// When the next round is due.
-    fn next_round(&self, is_behind: bool) -> Duration {
+    fn next_round(&mut self, is_behind: bool) -> Duration {
         // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
-        // more than all the rest. Only a match that waits for one is woken by it.
-        let has_more = self.ends.heard.listen(self.game.waits());
+        // more than all the rest. Only a match that waits for one, or rests, is woken by it.
+        let waits = self.game.waits();
+        let rests = !waits && self.game.is_unheard();
+        let has_more = self.ends.heard.listen(waits || rests);
         if is_behind || has_more {
             return Duration::ZERO;
         }
-        self.game.next_due().min(self.ends.clock.now() + NAP)
+        let (due, tick) = (self.game.next_due(), self.tick());
+        if rests {
+            self.rested_until = self.ends.phase.rest(due, tick);
+            return self.rested_until;
+        }
+        let due = match self.game.config().command_delay {
+            0 => next_moment(due, tick),
+            // What is late here moves the schedule.
+            _ => due,
+        };
+        due.min(self.ends.clock.now() + NAP)
+    }
+
+    /// The length of its ticks.
+    fn tick(&self) -> Duration {
+        self.game.world().turn().cadence.tick()
     }
 
     /// The match is over: lets go of its journal, and says why it ended.

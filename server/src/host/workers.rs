@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use twinstep_core::packet::hello::CloseCode;
 
 use super::clock::HostClock;
@@ -37,8 +37,6 @@ const LOST: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_micros(300);
 /// Where a match is late and no round begins for so long, nobody runs matches any more.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
-/// From so many matches on, they are due at whole milliseconds: one wake for several.
-const MANY: usize = 8;
 
 /// How a match ended: why it is over (`None`: it was abandoned), or what its panic said.
 pub(super) type Ended = Result<Option<CloseCode>, String>;
@@ -61,6 +59,13 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlotId(u64);
 
+impl SlotId {
+    /// How many slots there were before.
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The workers of a host. Clones share them.
 #[derive(Clone)]
 pub(super) struct Workers(Arc<Shared>);
@@ -72,6 +77,8 @@ struct Shared {
     clock: HostClock,
     state: Mutex<State>,
     work: Condvar,
+    /// Matches were run, and none is due.
+    rested: Notify,
 }
 
 #[derive(Default)]
@@ -114,6 +121,7 @@ impl Workers {
             clock,
             state: Mutex::default(),
             work: Condvar::new(),
+            rested: Notify::new(),
         }))
     }
 
@@ -164,6 +172,11 @@ impl Workers {
         known.due = Duration::ZERO;
         state.note_due(Duration::ZERO, slot);
         self.0.work.notify_one();
+    }
+
+    /// Waits until matches were run, and none is due any more.
+    pub(super) async fn rested(&self) {
+        self.0.rested.notified().await;
     }
 
     /// Looks whether a match is late although somebody could run it, and says whether matches are run at all. To be called a
@@ -233,9 +246,11 @@ impl Workers {
     /// What a worker does all its life.
     fn work(&self) {
         let mut state = self.0.lock();
+        let mut has_played = false;
         loop {
             let now = self.0.clock.now();
             if let Some((slot, game, usual)) = state.take(now) {
+                has_played = true;
                 let has_more = usual > LONG && state.first().is_some();
                 if has_more || state.is_late(now) {
                     self.call(&mut state);
@@ -250,7 +265,11 @@ impl Workers {
             } else if state.is_shut && state.home().next().is_none() {
                 break;
             } else {
-                state = self.rest(state, now);
+                if std::mem::take(&mut has_played) {
+                    self.0.rested.notify_one();
+                }
+                // Telling that may have taken a while.
+                state = self.rest(state, self.0.clock.now());
             }
         }
         state.threads -= 1;
@@ -343,14 +362,12 @@ impl State {
         self.out.retain(|(other, _)| *other != slot);
         match played {
             Ok((game, due)) => {
-                let many = self.slots.len() >= MANY;
                 if let Some(known) = self.slots.get_mut(&slot) {
                     let woken = std::mem::take(&mut known.is_woken);
                     known.game = Some(game);
                     known.usual = (known.usual * 7 + took) / 8;
                     known.due = match due {
                         _ if woken || self.is_shut => Duration::ZERO,
-                        due if many => whole_millisecond(due),
                         due => due,
                     };
                     let due = known.due;
@@ -380,15 +397,6 @@ impl State {
     fn home(&self) -> impl Iterator<Item = SlotId> {
         let home = self.slots.iter().filter(|(_, slot)| slot.game.is_some());
         home.map(|(slot, _)| *slot)
-    }
-}
-
-fn whole_millisecond(due: Duration) -> Duration {
-    const NANOS: u32 = 1_000_000;
-    let beyond = due.subsec_nanos() % NANOS;
-    match beyond {
-        0 => due,
-        _ => due + Duration::from_nanos((NANOS - beyond).into()),
     }
 }
 
@@ -523,6 +531,7 @@ mod tests {
             clock: HostClock::start(),
             state: Mutex::default(),
             work: Condvar::new(),
+            rested: Notify::new(),
         }));
         assert!(workers.look(), "there is nothing to run");
         let (end, _ended) = oneshot::channel();
@@ -592,20 +601,5 @@ mod tests {
         workers.wake(slot);
         gate.store(1, Ordering::Relaxed);
         wait(&workers, "the round after", || is(&rounds, 3));
-    }
-
-    #[test]
-    fn many_matches_are_due_at_whole_milliseconds() {
-        for (due, at) in [
-            (0, 0),
-            (1, 1_000),
-            (999, 1_000),
-            (1_000, 1_000),
-            (1_001, 2_000),
-        ] {
-            let due = Duration::from_secs(7) + Duration::from_micros(due);
-            let at = Duration::from_secs(7) + Duration::from_micros(at);
-            assert_eq!(whole_millisecond(due), at);
-        }
     }
 }

@@ -105,7 +105,7 @@ pub(super) const DISK_FREE: Family = gauge(
 
 pub(super) const TICK_LATENESS: Family = histogram(
     "twinstep_tick_lateness_seconds",
-    "By how much a match was late when it looked at what was due.",
+    "By how much a match was late when it looked at what was due; of matches that somebody hears.",
 );
 pub(super) const STEP_TIME: Family = histogram(
     "twinstep_step_seconds",

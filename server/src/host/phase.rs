@@ -1,0 +1,169 @@
+//! [`Phase`]: at which moment of a tick a match is due.
+//!
+//! ```text
+//!  a tick of 16.7 ms   0 ─── 1 ─── 2 ─── 3 ─── 4 ─── 5 ─── 6 ─── 7 ─── 0 …    2.1 ms apart
+//!  matches due        1 9   2 10  3 11   4     5     6     7     8    1 9
+//! ```
+//!
+//! A thread that sleeps and wakes costs some tens of microseconds in a virtual machine, more than the tick of a small match.
+//! Matches that were due whenever they happened to begin would need a wake-up each. So they begin at one of a few moments of
+//! a tick, each at the next one in turn: as many as there are, they need no more wake-ups than these moments, and no moment
+//! has more to do than another.
+
+use std::time::Duration;
+
+use super::workers::SlotId;
+
+/// Moments are at least so far apart.
+const APART: Duration = Duration::from_millis(2);
+/// A match of which nobody hears anything in time is looked at so often, or once a tick.
+const REST: Duration = Duration::from_millis(67);
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase(u64);
+
+impl Phase {
+    /// The phase of whoever has this slot.
+    pub(super) fn of(slot: SlotId) -> Phase {
+        Phase(slot.number())
+    }
+
+    /// The last moment of this phase before `now`, or `now` itself, where ticks are so long; the first one, if there was none
+    /// yet.
+    pub(super) fn last(self, now: Duration, tick: Duration) -> Duration {
+        let offset = self.offset(tick);
+        let since = (now.as_nanos() + tick.as_nanos() - offset) % tick.as_nanos();
+        now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
+    }
+
+    /// When a match that is due then, and that nobody waits for, is looked at: at a moment of this phase that several ticks
+    /// have in common.
+    pub(super) fn rest(self, due: Duration, tick: Duration) -> Duration {
+        let ticks = (REST.as_nanos() / tick.as_nanos()).max(1);
+        let rest = tick.as_nanos() * ticks;
+        let beyond = (due.as_nanos() + rest - self.offset(tick)) % rest;
+        match beyond {
+            0 => due,
+            _ => due + nanos(rest - beyond),
+        }
+    }
+
+    /// How far behind a tick's beginning this phase is, in nanoseconds.
+    fn offset(self, tick: Duration) -> u128 {
+        moment(u128::from(self.0) % moments(tick), tick)
+    }
+}
+
+/// The first moment of any phase from `due` on. Whoever is due at a moment of its own is due then.
+pub(super) fn next_moment(due: Duration, tick: Duration) -> Duration {
+    let beyond = due.as_nanos() % tick.as_nanos();
+    let next = (beyond * moments(tick)).div_ceil(tick.as_nanos());
+    due + nanos(moment(next, tick) - beyond)
+}
+
+/// How many moments a tick has.
+fn moments(tick: Duration) -> u128 {
+    (tick.as_nanos() / APART.as_nanos()).max(1)
+}
+
+/// The nth of them, in nanoseconds from a tick's beginning.
+fn moment(n: u128, tick: Duration) -> u128 {
+    tick.as_nanos() * n / moments(tick)
+}
+
+fn nanos(nanos: u128) -> Duration {
+    // All are of one tick or a few.
+    Duration::from_nanos(nanos as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const TICKS: [Duration; 4] = [
+        Duration::from_nanos(16_666_667),
+        Duration::from_nanos(4_166_667),
+        Duration::from_millis(50),
+        Duration::from_millis(1),
+    ];
+
+    /// When sixty matches are due within one tick that begin at moments of their own, and how many are at the fullest one.
+    fn due(tick: Duration) -> (usize, usize) {
+        let mut dues = Vec::new();
+        for n in 0..60 {
+            let phase = Phase(n);
+            let began = phase.last(Duration::from_micros(900_000 + n * 317), tick);
+            // Wherever they are on their way.
+            let due = began + tick * (n as u32 + 1_000);
+            assert_eq!(next_moment(due, tick), due, "{phase:?} of {tick:?}");
+            dues.push(due.as_nanos() % tick.as_nanos());
+        }
+        let moments: BTreeSet<u128> = dues.iter().copied().collect();
+        let fullest = moments
+            .iter()
+            .map(|at| dues.iter().filter(|due| *due == at).count());
+        (moments.len(), fullest.max().unwrap_or(0))
+    }
+
+    #[test]
+    fn matches_share_a_few_moments_of_a_tick_evenly() {
+        assert_eq!(due(TICKS[0]), (8, 8));
+        assert_eq!(due(TICKS[1]), (2, 30));
+        assert_eq!(due(TICKS[2]), (25, 3));
+        assert_eq!(due(TICKS[3]), (1, 60));
+    }
+
+    #[test]
+    fn a_match_begins_at_its_last_moment_and_never_a_tick_before() {
+        for tick in TICKS {
+            for n in 0..9_u32 {
+                let now = Duration::from_secs(5) + Duration::from_micros(777) * n;
+                let began = Phase(n.into()).last(now, tick);
+                assert!(began <= now && now - began < tick, "{tick:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn matches_of_a_host_that_has_just_started_are_apart_too() {
+        let tick = TICKS[0];
+        let began = |n| Phase(n).last(Duration::from_micros(100 * n), tick);
+        let moments: BTreeSet<Duration> = (0..8).map(began).collect();
+        assert_eq!(moments.len(), 8);
+        assert!(moments.iter().all(|began| *began < tick));
+    }
+
+    #[test]
+    fn who_is_due_between_two_moments_is_due_at_the_next() {
+        let tick = TICKS[0];
+        for us in [1, 1_999, 2_083, 2_084, 16_666] {
+            let due = tick * 70 + Duration::from_micros(us);
+            let at = next_moment(due, tick);
+            assert!(at >= due && at - due <= tick / 8 + Duration::from_nanos(1));
+            assert_eq!(next_moment(at, tick), at);
+        }
+    }
+
+    #[test]
+    fn who_rests_is_looked_at_every_67_ms_together_with_others_of_its_phase() {
+        let tick = TICKS[0];
+        let looked_at = |n| {
+            let phase = Phase(n);
+            let began = phase.last(Duration::from_secs(1), tick);
+            let dues = (0..60).map(move |ticks| began + tick * ticks);
+            dues.map(move |due| phase.rest(due, tick))
+                .collect::<BTreeSet<_>>()
+        };
+        let mine = looked_at(5);
+        assert!((15..=17).contains(&mine.len()), "{}", mine.len());
+        assert!(looked_at(13).intersection(&mine).count() >= 15);
+        assert_eq!(looked_at(6).intersection(&mine).count(), 0);
+        // Longer ticks than that are looked at each.
+        let slow = Duration::from_millis(100);
+        let due = Phase(4).last(Duration::from_secs(1), slow) + slow;
+        assert_eq!(Phase(4).rest(due, slow), due);
+    }
+}
