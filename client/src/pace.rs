@@ -199,8 +199,11 @@ impl Pace {
     /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers
     /// (≥ A), so handle what arrived before.
     pub fn advance(&mut self, now: Duration, authority: Tick, known: Tick) -> Beat {
-        let rate = self.steer(now);
-        self.clock.run(now, rate);
+        // At the same moment once more nothing is steered: what a client samples does not depend on how often it is advanced.
+        if now > self.clock.now() {
+            let rate = self.steer(now);
+            self.clock.run(now, rate);
+        }
         if known > self.distance.known() {
             self.hear_of(now, known);
         }

@@ -85,10 +85,13 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
-/// Finding K7: whoever does it, a rebuild leads to the same world.
+/// Finding K7: whoever does it, a rebuild leads to the same world. In 3, 18, 19 and 37 a client that was advanced twice at
+/// one moment sampled an input a frame later or earlier, since its clock was steered twice.
 #[test]
 fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
-    (1..=4).for_each(is_the_same::<History>);
+    [1, 2, 3, 18, 19, 37]
+        .into_iter()
+        .for_each(is_the_same::<History>);
 }
 
 #[test]

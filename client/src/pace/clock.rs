@@ -82,6 +82,11 @@ impl PaceClock {
         time.as_nanos() as f64 / self.tick_nanos() as f64
     }
 
+    /// Up to when it ran.
+    pub(super) fn now(&self) -> Duration {
+        self.last
+    }
+
     /// Runs up to `now`, at a rate; not while it is held.
     pub(super) fn run(&mut self, now: Duration, rate: f64) {
         let passed = now.saturating_sub(self.last);

@@ -39,6 +39,8 @@ struct World {
     frame: Duration,
     next_frame: Duration,
     frozen_until: Duration,
+    /// How often it is advanced at each moment.
+    calls: usize,
     // The server.
     next_seal_at: Duration,
     to_seal: u32,
@@ -66,6 +68,7 @@ impl World {
             frame: Duration::from_micros(6_940),
             next_frame: ms(0),
             frozen_until: ms(0),
+            calls: 1,
             next_seal_at: Duration::from_micros(7_300),
             to_seal: 1_000 + (down.delay.as_nanos() / TICK.as_nanos()) as u32,
             held: BTreeSet::new(),
@@ -155,6 +158,10 @@ impl World {
         });
         let input = self.pace.input_tick();
         let beat = self.pace.advance(now, self.known, self.known);
+        for _ in 1..self.calls {
+            let again = self.pace.advance(now, self.known, self.known);
+            assert_eq!((again.first, again.end), (beat.end, beat.end));
+        }
         assert!(
             beat.first >= input && beat.end >= beat.first,
             "sampled in order and once"
@@ -566,5 +573,22 @@ proptest! {
         let (margin, target) = (world.margin(), world.pace.target());
         prop_assert!((margin - target).abs() <= 3.0, "margin {} target {}", margin, target);
         prop_assert!(world.fills_since(since) <= 9, "{}", world.fills_since(since));
+    }
+}
+
+/// A client that rebuilt elsewhere was advanced twice at a moment, and its clock was steered twice: now and then it sampled an
+/// input a frame apart from its twin.
+#[test]
+fn how_often_it_is_advanced_at_a_moment_makes_no_difference() {
+    for seed in 0..8 {
+        let run = |calls| {
+            let mut world = World::new(rough(60, 40, 0.02), rough(60, 40, 0.02), seed);
+            world.calls = calls;
+            world.run(ms(4_000));
+            world.stall_server(ms(300));
+            world.run(ms(4_000));
+            (world.rates, world.margins, world.fills)
+        };
+        assert!(run(1) == run(3), "seed {seed}");
     }
 }
