@@ -122,8 +122,11 @@ fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             return Ok(());
         };
         tracing::info!(path = %path.display(), why, "a journal is removed");
-        std::fs::remove_file(&path)?;
-        bytes -= its_bytes;
+        match std::fs::remove_file(&path) {
+            // Another process with this folder was faster.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => bytes -= its_bytes,
+        }
     }
     Ok(())
 }
