@@ -409,6 +409,72 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
     stage.host.shutdown(CloseCode::Draining).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_is_kept_for_as_long_as_it_was_said_after_the_last_one_left() {
+    let stage = Stage::new("kept", |_| {
+        counters().deserted_after(Duration::from_secs(4))
+    })
+    .await;
+    // The time begins anew with each one who leaves.
+    for name in ["anna", "bob"] {
+        let mut party = vec![stage.client(name, 7)];
+        plays(&mut party).await;
+        leave(party).await;
+        tokio::time::sleep(Duration::from_millis(2_200)).await;
+        assert_eq!(stage.listed().await, [7], "{name}");
+    }
+    let ended = "twinstep_matches_ended_total{how=\"deserted\"}";
+    stage.until(ended, 1.0).await;
+    assert_eq!(stage.number("twinstep_matches_made_total").await, 1.0);
+    stage.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Who comes again after a failure is not told of the old one for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_could_not_be_made_is_made_when_it_can_be() {
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let once = fails.clone();
+    let template = move |_| {
+        let again = once.swap(false, std::sync::atomic::Ordering::Relaxed);
+        assert!(!again, "planted");
+        Blueprint::action(Counter::default(), ())
+    };
+    let stage = Stage::new("again", |_| OnDemand::new(template)).await;
+    let failed = end_of(stage.client("anna", 7)).await;
+    assert_eq!(failed, said(CloseCode::Fault));
+    plays(&mut [stage.client("anna", 7)]).await;
+    stage.host.shutdown(CloseCode::Draining).await;
+}
+
+/// The door of a process that has just started knows nothing of matches that it has not made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_revoked_before_a_restart_makes_no_match_after_it() {
+    let mut stage = Stage::new("revoked-before", |_| counters()).await;
+    let stolen = stage.ticket("anna", 7);
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert_eq!(stage.told("POST /revoke?identity=anna&match=7").await, 200);
+    let address = stage.host.local_addr();
+    let config = HostConfig {
+        admin: Some("127.0.0.1:0".parse().unwrap()),
+        serials_file: Some(stage.folder.file("serials")),
+        ..HostConfig::new(Counter::NAME, address, stage.key.clone())
+    };
+    let old = std::mem::replace(
+        &mut stage.host,
+        Stage::host(&stage.folder, &stage.key).await,
+    );
+    old.shutdown(CloseCode::Draining).await;
+    let again = Host::start(config).await.unwrap();
+    again.make_on_demand(counters());
+    std::mem::replace(&mut stage.host, again)
+        .shutdown(CloseCode::Draining)
+        .await;
+    assert_eq!(end_of(client(&stolen)).await, said(CloseCode::Superseded));
+    let made = "twinstep_matches_made_total";
+    assert_eq!(stage.number(made).await, 0.0);
+    stage.host.shutdown(CloseCode::Draining).await;
+}
+
 /// Who came just when a match was about to end was told that it is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_when_a_match_is_about_to_end_plays_in_it_or_in_the_next() {

@@ -12,6 +12,7 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
 use twinstep_server::host::{Blueprint, Host, HostConfig, OnDemand};
+use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 use crate::asking::{ask, scrape};
@@ -172,6 +173,36 @@ async fn the_deadline_ends_a_drain_though_somebody_plays() {
     let end = play(&mut anna, |_| false).await.unwrap_err();
     assert_eq!(end, Ended::Session(Closed::Server(CloseCode::Draining)));
     ends.await.unwrap();
+}
+
+/// A match that had ended with players inside was waited for to the deadline.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_is_over_is_not_waited_for_and_its_id_is_free() {
+    let stage = Stage::new(Duration::from_secs(3_600)).await;
+    let add = async || {
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let (config, sim) = (MatchConfig::action(), Counter::default());
+        let game = Match::new(config, sim, Arc::new(()), nobody).unwrap();
+        stage.host.add_match(5_000, game, None).await
+    };
+    let game = add().await.unwrap();
+    let mut anna = stage.client("anna", 5_000);
+    plays_on(&mut anna).await;
+    let close = |game: &mut Match<Counter>| game.close(CloseCode::MatchOver);
+    game.inspect(close).await.unwrap();
+    let end = play(&mut anna, |_| false).await.unwrap_err();
+    assert_eq!(end, Ended::Session(Closed::Server(CloseCode::MatchOver)));
+    tokio::time::timeout(PATIENCE, stage.host.drain())
+        .await
+        .unwrap();
+    // A moment later another one may have its id.
+    let free = async {
+        while add().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.unwrap();
+    stage.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -97,18 +97,18 @@ async fn answer(
     }
     stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").await?;
     if request.starts_with("GET /watch/gameserver ") {
+        // It begins with the next change, as Agones' may.
+        says.mark_unchanged();
         watched.fetch_add(1, Ordering::Relaxed);
-        loop {
+        while says.changed().await.is_ok() {
             let words = says.borrow_and_update().clone();
             if words.is_empty() {
-                return Ok(());
+                break;
             }
             let line = format!("{{\"result\":{words}}}\n");
             stream.write_all(line.as_bytes()).await?;
-            if says.changed().await.is_err() {
-                return Ok(());
-            }
         }
+        return Ok(());
     }
     let words = match request.starts_with("GET /gameserver ") {
         true => says.borrow().clone(),

@@ -282,6 +282,13 @@ mod asked {
             anna.advance(|_| 0).unwrap();
             served.ready().contains("draining")
         });
+        // It is the players' leave that it waits for.
+        let seen = anna.session.authority().map(|world| world.tick());
+        within("playing on", || {
+            anna.advance(|_| 0).unwrap();
+            let now = anna.session.authority().map(|world| world.tick());
+            now > seen.map(|tick| tick + 180)
+        });
         served.terminate();
         assert_eq!(served.code(), Some(130));
     }

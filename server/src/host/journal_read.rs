@@ -112,6 +112,13 @@ mod tests {
         let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
         let file = File::options().append(true).open(&path).unwrap();
         file.set_modified(changed).unwrap();
+        // Not while another process does so.
+        let part = folder.join("match-7.1.journal.gz.part");
+        let theirs = File::create(&part).unwrap();
+        theirs.lock().unwrap();
+        assert_eq!(compress(&path).unwrap(), None);
+        assert_eq!(read_journal(&path).unwrap(), bytes);
+        drop(theirs);
         let whole = compress(&path).unwrap().unwrap();
         assert_eq!(whole, folder.join("match-7.1.journal.gz"));
         assert_eq!(read_journal(&whole).unwrap(), bytes);
@@ -120,6 +127,9 @@ mod tests {
         assert_eq!(kept.modified().unwrap(), changed);
         let names = std::fs::read_dir(&folder).unwrap();
         assert_eq!(names.count(), 1, "nothing else is left there");
+        assert_eq!(compress(&path).unwrap(), None, "it is done");
+        let names = std::fs::read_dir(&folder).unwrap();
+        assert_eq!(names.count(), 1, "and leaves nothing either");
         // Cut off, or altered: never silently less.
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);

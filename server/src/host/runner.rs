@@ -40,6 +40,8 @@ mod aside;
 mod moving;
 mod ordering;
 mod outputs;
+#[cfg(test)]
+mod tests;
 
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
