@@ -178,7 +178,8 @@ impl Operator {
 
     /// A whole program: reads what the operator chose, starts the server that the author makes of that, and runs it until
     /// it is asked to end. Exits with 0 if all went well, with 1 if the match ended by a fault, with 2 if something
-    /// that was chosen will not do. Logs go where the author sends them.
+    /// that was chosen will not do, with 130 if it was asked a second time and so ended without waiting. What went wrong
+    /// stands on standard error. Logs go where the author sends them.
     pub fn main<S: Simulation>(
         self,
         make: impl FnOnce(&Configured) -> Result<Server<S>, SettingError>,
@@ -192,10 +193,24 @@ impl Operator {
                 configured.listen(server).map(Ok)
             }
         });
+        let complain = |what: &dyn std::fmt::Display| {
+            let _ = writeln!(std::io::stderr(), "error: {what}");
+        };
         match started {
             Ok(Ok(server)) => match server.run_until_stopped() {
-                Ok(Stopped::Over(CloseCode::Fault)) | Err(_) => ExitCode::FAILURE,
-                Ok(_) => ExitCode::SUCCESS,
+                Ok(Stopped::Over(CloseCode::Fault)) => {
+                    complain(&"the match ended by a fault, of which its incident file tells");
+                    ExitCode::FAILURE
+                }
+                Ok(Stopped::InOrder | Stopped::Over(_)) => ExitCode::SUCCESS,
+                // As a program that a signal ends.
+                Ok(Stopped::AtOnce) => ExitCode::from(130),
+                Err(error) => {
+                    complain(&format_args!(
+                        "this process cannot be asked to end: {error}"
+                    ));
+                    ExitCode::FAILURE
+                }
             },
             // Who does not read it any more has read enough.
             Ok(Err(words)) => {
@@ -203,7 +218,7 @@ impl Operator {
                 ExitCode::SUCCESS
             }
             Err(error) => {
-                let _ = writeln!(std::io::stderr(), "error: {error}");
+                complain(&error);
                 ExitCode::from(2)
             }
         }

@@ -136,6 +136,7 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
         ("new-match = 1", &["true or false", "\"1\""]),
         ("durability = \"often\"", &["process, power", "\"often\""]),
         ("public = \"0.0.0.0:1\"", &["every address"]),
+        ("max-players = 0x4", &["1 to 8 players", "TOML integer"]),
         ("listen = \"here\"", &["a port in numbers", "\"here\""]),
         ("new-match = true", &["line 1, new-match", "--journal"]),
         (
@@ -158,6 +159,11 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
         said.contains("TWINSTEP_WINGS: expected 0 to 9") && !said.contains('\u{1b}'),
         "{said}"
     );
+    // No file is no file, and nobody's settings take a megabyte.
+    let said = refusal("", &[("TWINSTEP_CONFIG", "")]);
+    assert!(said.contains("TWINSTEP_CONFIG: expected a file"), "{said}");
+    let large = folder.file("large.toml", &" ".repeat((1 << 20) + 1));
+    assert!(refusal(&format!("--config {large}"), &[]).contains("cannot read"));
     assert!(
         refusal("--config nowhere.toml", &[])
             .contains("cannot read the file of settings nowhere.toml")
@@ -168,8 +174,9 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
 fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_settings() {
     let folder = Folder::new("print");
     let key = folder.key("key");
-    let line = format!("--key-file {key} --listen 127.0.0.1:0 --incidents a\"b --print-config");
-    let Ok(Wanted::Words(words)) = operator().read(&flags(&line), environment(&[])) else {
+    let line = format!("--key-file {key} --listen 127.0.0.1:0 --print-config");
+    let odd = environment(&[("TWINSTEP_INCIDENTS", "a\"b\tc")]);
+    let Ok(Wanted::Words(words)) = operator().read(&flags(&line), odd) else {
         panic!("words were asked for");
     };
     for setting in operator().settings() {
@@ -195,7 +202,8 @@ fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_s
     // What it says is read back as the same.
     let file = folder.file("printed.toml", &words);
     let again = read(&format!("--config {file}"), &[]).unwrap();
-    assert_eq!(again.text("incidents"), Some("a\"b"));
+    assert_eq!(again.text("incidents"), Some("a\"b\tc"));
+    assert!(!words.contains('\t'), "{words}");
     assert_eq!(again.address("listen").unwrap().port(), 0);
 }
 
@@ -246,13 +254,24 @@ fn a_check_reads_all_files_and_makes_none() {
         let said = check(line, pairs).unwrap_err().to_string();
         assert!(said.contains(words), "{line} should say {words:?}: {said}");
     }
-    folder.file("key.bans", "[{]");
-    assert!(
-        check(&sound, &[])
-            .unwrap_err()
-            .to_string()
-            .contains("key.bans")
-    );
+    let refused = check(&format!("{sound} --public auto"), &[]);
+    assert!(refused.unwrap_err().to_string().contains("--fleet agones"));
+    // What belongs to the key is found beside it, or where it is said to be.
+    for name in ["key.bans", "key.serials", "key.old", "key.admin"] {
+        let path = folder.file(name, "[{]");
+        let said = check(&sound, &[]).expect_err(name).to_string();
+        assert!(said.contains(name), "{said}");
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(folder.0.join("kept")).unwrap();
+    let elsewhere = format!("{sound} --state {}", folder.0.join("kept").display());
+    let bad = folder.file("kept/key.bans", "[{]");
+    assert!(check(&sound, &[]).is_ok() && check(&elsewhere, &[]).is_err());
+    fs::remove_file(bad).unwrap();
+    let token = folder.file("token", "no secret");
+    let named = format!("{sound} --admin 127.0.0.1:0 --admin-token-file {token}");
+    let said = check(&named, &[]).unwrap_err().to_string();
+    assert!(said.starts_with("--admin-token-file"), "{said}");
 }
 
 /// A secret is named by a file; systemd's credentials need no name.

@@ -22,13 +22,16 @@ const REFUSED: CloseCode = CloseCode::ServerFull { after_s: 30 };
 struct Stage {
     key: TicketKey,
     host: Host,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Stage {
     async fn new(name: &str, limits: Limits) -> Stage {
         let folder = Folder::new(&format!("strain-{name}"));
-        let key = TicketKey::generate();
+        Stage::over(folder, TicketKey::generate(), limits).await
+    }
+
+    async fn over(folder: Folder, key: TicketKey, limits: Limits) -> Stage {
         let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let config = HostConfig {
             admin: Some(loopback),
@@ -41,8 +44,7 @@ impl Stage {
             action.players(4).spectators(4, 0)
         };
         host.make_on_demand(OnDemand::new(blueprint).journals(&folder.0));
-        let _folder = folder;
-        Stage { key, host, _folder }
+        Stage { key, host, folder }
     }
 
     #[expect(
@@ -88,6 +90,14 @@ fn tick(client: &Client<Counter>) -> Tick {
     world.map_or(Tick(0), |world| world.tick())
 }
 
+/// Whether it has its seat, by its own world.
+fn is_in(client: &Client<Counter>) -> bool {
+    let own = client.session.seats().first();
+    let world = client.session.authority();
+    own.zip(world)
+        .is_some_and(|(own, world)| world.present().contains(*own))
+}
+
 /// Advances clients until `done`, or until one of them is over.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn play(
@@ -106,7 +116,7 @@ async fn play(
 }
 
 async fn plays(party: &mut [Client<Counter>]) {
-    let all = async |party: &[Client<Counter>]| party.iter().all(|client| tick(client) > Tick(0));
+    let all = async |party: &[Client<Counter>]| party.iter().all(is_in);
     play(party, all).await.unwrap();
 }
 
@@ -209,4 +219,29 @@ async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reas
         assert_eq!(stage.number("twinstep_relief_steps").await, 0.0);
         stage.host.shutdown(CloseCode::Draining).await;
     }
+}
+
+/// Who has a seat in a match that was cut off comes back to it, also where no other match would be made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
+    let stage = Stage::new("back", Limits::default()).await;
+    plays(&mut [stage.client("anna", 1, 1)]).await;
+    let Stage { key, host, folder } = stage;
+    // As if it had been killed.
+    drop(host);
+    let limits = Limits {
+        disk_free_bytes: u64::MAX,
+        ..Limits::default()
+    };
+    let stage = Stage::over(folder, key, limits).await;
+    let full = async {
+        while stage.ready().await.0 == 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, full).await.unwrap();
+    plays(&mut [stage.client("anna", 1, 1)]).await;
+    let end = play(&mut [stage.client("bob", 2, 1)], async |_| false).await;
+    assert_eq!(end, Err(Ended::Session(Closed::Server(REFUSED))));
+    stage.host.shutdown(CloseCode::Draining).await;
 }

@@ -52,9 +52,9 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// The gate that challenged this address, if one did.
-    pub(crate) fn gate_of(&self, from: SocketAddr) -> Option<usize> {
-        self.challenged.get(&from).map(|challenge| challenge.gate)
+    /// The challenge that this address has not answered yet, if there is one.
+    pub(crate) fn challenge(&self, from: SocketAddr) -> Option<&Challenge> {
+        self.challenged.get(&from)
     }
 
     /// Whether somebody is about to come in by this gate.

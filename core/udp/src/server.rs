@@ -201,8 +201,8 @@ impl ServerEndpoint {
         } else if let Some(&session) = self.by_address.get(&from) {
             let gate = self.sessions[&session].gate;
             self.handle_sealed(now, from, datagram, gate);
-        } else if let Some(gate) = self.door.gate_of(from) {
-            self.handle_sealed(now, from, datagram, gate);
+        } else if self.door.challenge(from).is_some() {
+            self.handle_answer(now, from, datagram);
         } else if self.gone.contains_key(&from) {
             // A client says goodbye several times, since one may be lost.
             self.counters.late += 1;
@@ -218,7 +218,8 @@ impl ServerEndpoint {
         self.door.shut();
     }
 
-    /// From now on tickets of these keys are good, and of no others. Sessions that came by another one play on.
+    /// From now on tickets of these keys are good, and of no others: also for whoever is just connecting. Sessions that came
+    /// by another one play on.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`]: no key, or too many. [`ServerConfigError::KeysInUse`]: sessions play by too many keys
@@ -282,9 +283,9 @@ impl ServerEndpoint {
         self.door.forget(now);
     }
 
-    /// Tickets of this identity with a lower serial are refused in words from now on, and cost no session: a newer one is
-    /// safe. Whoever is not told of here is let in until the host looks, as [`Connected`](ServerEvent::Connected) says;
-    /// 65,536 identities can be told of.
+    /// Tickets of this identity with a lower serial are refused in words from now on, also those of whoever is just
+    /// connecting, and cost no session: a newer one is safe. Whoever is not told of here is let in until the host looks, as
+    /// [`Connected`](ServerEvent::Connected) says; 65,536 identities can be told of.
     pub fn note_safe(&mut self, of: SerialOf, serial: u64) {
         self.door.note_safe(of, serial);
     }
@@ -458,19 +459,11 @@ impl ServerEndpoint {
         id: u64,
         ticket: Option<TicketClaims>,
     ) {
-        let counter = match &ticket {
-            None => Some(&mut self.counters.rejected),
-            Some(_) if self.sessions.len() >= self.sessions_max => {
-                Some(&mut self.counters.denied_full)
-            }
-            Some(_) => None,
-        };
-        if let Some(counter) = counter {
-            *counter += 1;
+        let Some(ticket) = ticket else {
+            self.counters.rejected += 1;
             self.gates[gate].gate.disconnect(id, &mut self.outbox);
             return;
-        }
-        let ticket = ticket.expect("counted above if it is none");
+        };
         let session = SessionId(id);
         self.by_address.insert(from, session);
         self.sessions.insert(

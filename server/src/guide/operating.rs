@@ -40,7 +40,7 @@
 //!
 //! Fields stand in the query, or in a JSON object as the body. A field that is not known is an error, so a misspelt `for_s` is
 //! no ban for good. An answer is JSON with status 200, or words: 400 says what was expected and what came, 401 or 403 that the
-//! token is missing, 404 who or what is not here, 503 that a match does not answer. From a program of your own,
+//! token is missing, 404 who or what is not here, 503 that a match does not answer; the others have done it then. From a program of your own,
 //! [`AdminClient`](crate::host::AdminClient) asks.
 //!
 //! ```sh

@@ -6,8 +6,8 @@
 //!
 //! A ban is about an identity, so it holds for every ticket of it, whenever that was made. Each change is made on what the
 //! file says then, under a lock, and the file is replaced whole: processes that share it lose nothing of each other, and a
-//! crash at any moment leaves the old file or the new one. A process knows what the file said when it started, and at its
-//! own last change.
+//! crash at any moment leaves the old file or the new one. A process knows what the file said when it started, when it was
+//! told to read it again, and at its own last change.
 //!
 //! Invariant: a damaged file lets nobody in by mistake: the server does not start with it, and a change does not replace it.
 
@@ -77,6 +77,8 @@ struct Kept {
     path: Option<PathBuf>,
     /// Changes that the file does not have yet: `None` ends a ban. Held while the file is written.
     unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
+    /// Bans of other processes that were read with a change of this one: whoever is meant may be inside.
+    learned: Mutex<Vec<Ban>>,
 }
 
 impl Bans {
@@ -94,6 +96,7 @@ impl Bans {
             known: Mutex::new(known),
             path: path.map(Path::to_owned),
             unwritten: Mutex::default(),
+            learned: Mutex::default(),
         })))
     }
 
@@ -144,6 +147,11 @@ impl Bans {
         Ok(is_known || is_elsewhere)
     }
 
+    /// Takes the bans of other processes that became known here by a [change](Self::ban) of this one.
+    pub(super) fn take_learned(&self) -> Vec<Ban> {
+        std::mem::take(&mut guard(&self.0.learned))
+    }
+
     /// Where they are written down.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.0.path.clone()
@@ -163,12 +171,7 @@ impl Bans {
         apply(&mut bans, &unwritten);
         bans.retain(|_, ban| !ban.is_over(now_unix));
         let mut known = guard(&self.0.known);
-        let is_new = |ban: &&Ban| {
-            known
-                .get(&ban.identity)
-                .is_none_or(|had| had.is_over(now_unix))
-        };
-        let banned = bans.values().filter(is_new).cloned().collect();
+        let banned = new_ones(&known, &bans, now_unix);
         let forgiven = known.values().filter(|ban| !ban.is_over(now_unix));
         let forgiven = forgiven.filter(|ban| !bans.contains_key(&ban.identity));
         let forgiven = forgiven.map(|ban| ban.identity.clone()).collect();
@@ -199,10 +202,25 @@ impl Bans {
         if bans != written {
             write(path, &bans)?;
         }
-        *guard(&self.0.known) = bans;
+        let mut known = guard(&self.0.known);
+        guard(&self.0.learned).extend(new_ones(&known, &bans, now_unix));
+        *known = bans;
         unwritten.clear();
         Ok(())
     }
+}
+
+/// The bans that hold now, and did not before.
+fn new_ones(
+    known: &BTreeMap<String, Ban>,
+    bans: &BTreeMap<String, Ban>,
+    now_unix: Duration,
+) -> Vec<Ban> {
+    let held = |ban: &&Ban| {
+        let had = known.get(&ban.identity);
+        had.is_some_and(|had| !had.is_over(now_unix))
+    };
+    bans.values().filter(|ban| !held(ban)).cloned().collect()
 }
 
 fn apply(bans: &mut BTreeMap<String, Ban>, changes: &BTreeMap<String, Option<Ban>>) {
@@ -373,6 +391,10 @@ mod tests {
         one.ban(ban("anna", None), NOW).unwrap();
         two.ban(ban("bob", None), NOW).unwrap();
         assert_eq!(who(&two), ["anna", "bob"]);
+        // Whom another process banned is to be put out here too, once.
+        assert_eq!(one.take_learned(), []);
+        assert_eq!(two.take_learned(), [ban("anna", None)]);
+        assert_eq!(two.take_learned(), []);
         assert!(one.unban("bob", NOW).unwrap(), "the other one's ban");
         assert!(!one.unban("bob", NOW).unwrap());
         assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna"]);

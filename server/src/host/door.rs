@@ -233,6 +233,11 @@ mod tests {
         ended: Vec<u64>,
         safe: u32,
         rouses: Option<bool>,
+        /// How often it was asked whether something came, and moved on.
+        polled: u32,
+        moved_on: u32,
+        keys: usize,
+        forgotten: Vec<u64>,
         is_shut: bool,
     }
 
@@ -244,6 +249,7 @@ mod tests {
 
     impl Door for Memory {
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            self.told.lock().unwrap().polled += 1;
             match self.comes.is_empty() {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
@@ -282,17 +288,22 @@ mod tests {
             traffic.datagrams_out += 1;
         }
 
-        fn advance(&mut self, _: Duration, _: Duration) {}
+        fn advance(&mut self, _: Duration, _: Duration) {
+            self.told.lock().unwrap().moved_on += 1;
+        }
 
         fn note_safe(&mut self, _: SerialOf, _: u64) {
             self.told.lock().unwrap().safe += 1;
         }
 
-        fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
+        fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
+            self.told.lock().unwrap().keys = keys.len();
             Ok(())
         }
 
-        fn forget_match(&mut self, _: u64) {}
+        fn forget_match(&mut self, id: u64) {
+            self.told.lock().unwrap().forgotten.push(id);
+        }
 
         fn shut(&mut self) {
             self.told.lock().unwrap().is_shut = true;
@@ -393,6 +404,45 @@ mod tests {
             assert!(told.is_shut && told.safe == 1);
             assert_eq!(told.rouses, Some(false));
         }
+    }
+
+    /// A door that was left out let in by keys that were dropped, or told nobody that it had something.
+    #[test]
+    fn what_all_doors_are_to_know_reaches_each_of_them() {
+        let (first, told) = door(&[(5, "anna")]);
+        let (second, told_second) = door(&[(6, "bert")]);
+        let mut doors = Doors::new(vec![first, second]);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(doors.poll_ready(&mut context).is_ready());
+        doors.advance(Duration::ZERO, Duration::ZERO);
+        let keys = [TicketKey::generate(), TicketKey::generate()];
+        doors.set_keys(&keys).unwrap();
+        doors.forget_match(7);
+        for told in [told, told_second] {
+            let told = told.lock().unwrap();
+            let counts = (told.polled, told.moved_on, told.keys);
+            assert_eq!((counts, &told.forgotten[..]), ((1, 1, 2), &[7][..]));
+        }
+    }
+
+    #[test]
+    fn whoever_is_gone_is_forgotten() {
+        let gone = ServerEvent::Disconnected {
+            session: SessionId(5),
+            reason: twinstep_udp::LeaveReason::Left,
+        };
+        let told = Arc::<Mutex<Told>>::default();
+        let mut comes = events(SessionId(5), "anna");
+        comes.push_back(gone.clone());
+        let first = Memory {
+            comes,
+            told: told.clone(),
+        };
+        let (second, _) = door(&[]);
+        let mut doors = Doors::new(vec![Box::new(first), second]);
+        assert_eq!(std::iter::from_fn(|| doors.event()).last(), Some(gone));
+        assert!(!doors.send(SessionId(5), b"who is gone"));
+        assert!(told.lock().unwrap().sent.is_empty() && doors.behind.is_empty());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use twinstep_core::Simulation;
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::SerialOf;
 
 use super::clock::HostClock;
@@ -161,8 +162,14 @@ impl Floor {
             files.clone(),
             ends,
         );
-        let end = self.workers.run(slot, Box::new(runner));
-        let end = end.map_err(HostError::Threads)?;
+        let end = match self.workers.run(slot, Box::new(runner)) {
+            Ok(end) => end,
+            Err(error) => {
+                // Nobody is to be led to where nothing runs, nor to wait for that.
+                let _ = self.told.send(ToIo::Over(id, CloseCode::Fault)).await;
+                return Err(HostError::Threads(error));
+            }
+        };
         let register = &self.register;
         register
             .lock()

@@ -160,11 +160,11 @@ impl Io {
                     _ = beat.tick() => None,
                 }
             };
-            // Which tickets are out of date is known before anybody is let in who came meanwhile.
+            // In any order: who was let in by what is out of date is refused when it connects, or by its match.
             let Some(ordered) = self.obey_all(first, &mut orders) else {
                 return;
             };
-            // Then what came, and time last, or a process that stood still would take its own silence for that of others.
+            // What came before time, or a process that stood still would take its own silence for that of others.
             let came = self
                 .doors
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
@@ -256,15 +256,8 @@ impl Io {
 
     fn hear_connected(&mut self, session: SessionId, ticket: TicketClaims) {
         let until = self.clock.now() + MATCH_PATIENCE;
-        let banned = self.around.bans.refusal(&ticket.identity, unix_now());
         self.routes.come(session, ticket, until);
-        match banned {
-            Some(code) => {
-                self.traffic.banned += 1;
-                self.say_goodbye(session, code);
-            }
-            None => self.lead(session),
-        }
+        self.lead(session);
         // Each dial takes one of all identities' places, also where its match never comes.
         while let Some(one) = self.routes.one_too_many(session) {
             tracing::info!(session = one.0, "its identity waits too often");
@@ -272,15 +265,19 @@ impl Io {
         }
     }
 
-    /// Leads a session that waits to its match, if that is there and has room.
+    /// Leads a session that waits to its match, if that is there and has room. Each time it is looked at anew whether it may.
     fn lead(&mut self, session: SessionId) {
-        if let Some(code) = self.draining {
-            return self.say_goodbye(session, code);
-        }
         let Some(guest) = self.routes.get(session) else {
             return;
         };
         let ticket = guest.ticket.clone();
+        if let Some(code) = self.around.bans.refusal(&ticket.identity, unix_now()) {
+            self.traffic.banned += 1;
+            return self.say_goodbye(session, code);
+        }
+        if let Some(code) = self.draining {
+            return self.say_goodbye(session, code);
+        }
         let id = ticket.match_id;
         let Some(game) = self.open_line(id) else {
             if self.moved.contains(&id) {

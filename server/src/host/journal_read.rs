@@ -2,7 +2,7 @@
 //!
 //! Whoever reads one need not know which: what a file begins with says it.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,35 +44,56 @@ pub fn read_journal(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Puts a compressed file in the place of a journal that nobody writes any more; where it is. A crash at any moment leaves one
-/// of the two whole, or both, and beside them at most a part that the next try overwrites.
-pub(super) fn compress(path: &Path) -> io::Result<PathBuf> {
+/// Puts a compressed file in the place of a journal that nobody writes any more; where it is. `None`: another process does so
+/// just now, or has done so. A crash at any moment leaves one of the two whole, or both, and beside them at most a part that
+/// the next try overwrites.
+pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
     let named = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
         PathBuf::from(name)
     };
     let (part, whole) = (named(".gz.part"), named(".gz"));
-    let compressed = write_compressed(path, &part).and_then(|()| std::fs::rename(&part, &whole));
+    // Held until the journal is gone: so of two processes with one folder, one writes.
+    let to = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&part)?;
+    match to.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
+            return Err(error);
+        }
+        _ => {}
+    }
+    let source = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Perhaps what is locked here was made for nothing.
+            let _ = std::fs::remove_file(&part);
+            return Ok(None);
+        }
+        source => source?,
+    };
+    let compressed = write_compressed(source, &to).and_then(|()| std::fs::rename(&part, &whole));
     if compressed.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     compressed?;
     sync_folder(&whole)?;
     std::fs::remove_file(path)?;
-    Ok(whole)
+    Ok(Some(whole))
 }
 
-fn write_compressed(from: &Path, to: &Path) -> io::Result<()> {
-    let source = File::open(from)?;
+fn write_compressed(source: File, to: &File) -> io::Result<()> {
     let changed = source.metadata()?.modified()?;
-    let mut encoder = GzEncoder::new(File::create(to)?, Compression::default());
+    to.set_len(0)?;
+    let mut encoder = GzEncoder::new(to, Compression::default());
     io::copy(&mut BufReader::new(source), &mut encoder)?;
-    let mut written = encoder.finish()?;
-    written.flush()?;
+    encoder.finish()?.flush()?;
     // It is as old as its match.
-    written.set_modified(changed)?;
-    written.sync_all()
+    to.set_modified(changed)?;
+    to.sync_all()
 }
 
 #[cfg(test)]
@@ -91,7 +112,14 @@ mod tests {
         let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
         let file = File::options().append(true).open(&path).unwrap();
         file.set_modified(changed).unwrap();
-        let whole = compress(&path).unwrap();
+        // Not while another process does so.
+        let part = folder.join("match-7.1.journal.gz.part");
+        let theirs = File::create(&part).unwrap();
+        theirs.lock().unwrap();
+        assert_eq!(compress(&path).unwrap(), None);
+        assert_eq!(read_journal(&path).unwrap(), bytes);
+        drop(theirs);
+        let whole = compress(&path).unwrap().unwrap();
         assert_eq!(whole, folder.join("match-7.1.journal.gz"));
         assert_eq!(read_journal(&whole).unwrap(), bytes);
         let kept = std::fs::metadata(&whole).unwrap();
@@ -99,6 +127,9 @@ mod tests {
         assert_eq!(kept.modified().unwrap(), changed);
         let names = std::fs::read_dir(&folder).unwrap();
         assert_eq!(names.count(), 1, "nothing else is left there");
+        assert_eq!(compress(&path).unwrap(), None, "it is done");
+        let names = std::fs::read_dir(&folder).unwrap();
+        assert_eq!(names.count(), 1, "and leaves nothing either");
         // Cut off, or altered: never silently less.
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);

@@ -96,8 +96,69 @@ impl Ear {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
     use crate::host::clock::HostClock;
+    use crate::host::workers::{Next, Play};
+
+    /// A match that is run again only when it is woken; how many rounds it has played.
+    struct Sleeper {
+        ear: Ear,
+        listens: bool,
+        rounds: Arc<AtomicUsize>,
+    }
+
+    impl Play for Sleeper {
+        fn round(&mut self) -> Next {
+            while self.ear.next().is_some() {}
+            self.rounds.fetch_add(1, Ordering::Relaxed);
+            self.ear.listen(self.listens);
+            Next::At(Duration::from_secs(1 << 20))
+        }
+    }
+
+    #[test]
+    fn a_match_that_listens_is_woken_by_what_comes_and_no_other() {
+        let workers = Workers::new("listens", 2, HostClock::start());
+        for listens in [true, false] {
+            let slot = workers.slot();
+            let (line, ear) = line(workers.clone(), slot);
+            let rounds = Arc::<AtomicUsize>::default();
+            let sleeper = Sleeper {
+                ear,
+                listens,
+                rounds: rounds.clone(),
+            };
+            let _end = workers.run(slot, Box::new(sleeper)).unwrap();
+            let played = |times: usize| {
+                (0..2_000).any(|_| {
+                    std::thread::sleep(Duration::from_millis(5));
+                    rounds.load(Ordering::Relaxed) >= times
+                })
+            };
+            assert!(played(1));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(line.tell(FromIo::Gone(PeerId(1))));
+            if listens {
+                assert!(played(2), "nobody woke it");
+            } else {
+                std::thread::sleep(Duration::from_millis(200));
+                assert_eq!(rounds.load(Ordering::Relaxed), 1);
+            }
+        }
+        workers.shut();
+    }
+
+    #[test]
+    fn what_came_before_a_match_listens_is_not_waited_for() {
+        let workers = Workers::new("came", 1, HostClock::start());
+        let (line, ear) = line(workers.clone(), workers.slot());
+        assert!(!ear.listen(true), "nothing is here");
+        assert!(line.pass(FromIo::Gone(PeerId(1))));
+        assert!(ear.listen(true) && !ear.listen(false));
+        assert!(ear.next().is_some() && !ear.listen(true));
+    }
 
     #[test]
     fn packets_leave_room_for_what_must_not_be_lost() {

@@ -16,8 +16,8 @@ use super::workers::SlotId;
 
 /// Moments are at least so far apart.
 const APART: Duration = Duration::from_millis(2);
-/// A match of which nobody hears anything in time is looked at so often, or once a tick.
-const REST: Duration = Duration::from_millis(67);
+/// A match that nobody hears is looked at so often.
+pub(super) const REST: Duration = Duration::from_millis(67);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,7 @@ pub(super) struct Pulse {
     spectators: AtomicU32,
     lateness_us: AtomicU32,
     deserted: AtomicBool,
+    visits: AtomicU64,
     condemned: AtomicBool,
 }
 
@@ -59,13 +60,21 @@ impl Pulse {
         self.players.store(players, Ordering::Relaxed);
         let spectators = game.spectators() as u32;
         self.spectators.store(spectators, Ordering::Relaxed);
-        self.deserted.store(game.is_deserted(), Ordering::Relaxed);
+        let is_deserted = game.is_deserted();
+        if self.deserted.swap(is_deserted, Ordering::Relaxed) && !is_deserted {
+            self.visits.fetch_add(1, Ordering::Relaxed);
+        }
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether nobody is in the match, and nobody has a seat to come back to.
     pub(super) fn is_deserted(&self) -> bool {
         self.deserted.load(Ordering::Relaxed)
+    }
+
+    /// How often somebody came to where nobody was: whoever looks now and then misses those who stayed for a moment.
+    pub(super) fn visits(&self) -> u64 {
+        self.visits.load(Ordering::Relaxed)
     }
 
     /// Shows by how much a tick was late.

@@ -1,12 +1,12 @@
 //! One match, round by round: time, packets and answers go in, outputs are carried out in their order.
 //!
-//! The journal is written by the worker itself, with plain blocking writes: a few hundred bytes into the page
-//! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
-//! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
-//! it if it must: one wait a round, however many turns it had.
+//! ```text
+//!  hear all ─▶ ending? ─▶ a tick, if it is due ─▶ moving? ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
+//! ```
+//!
+//! Invariant: a match that was declared over while it stood still does nothing when it wakes.
 
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ use crossbeam_channel::unbounded;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::watch;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::replay::ReplayError;
 use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
-use twinstep_udp::{SerialOf, TicketClaims};
+use twinstep_udp::TicketClaims;
 
 use super::clock::{HostClock, unix_now};
 use super::hands::Hands;
 use super::incidents::IncidentFiles;
-use super::io::{RESERVED, ToIo};
+use super::io::ToIo;
 use super::jobs::Jobs;
-use super::journal_file::{Journal, JournalFileError, OnJournalFailure};
+use super::journal_file::Journal;
 use super::line::{Ear, FromIo};
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
-use super::packets::Packets;
-use super::phase::{Phase, next_moment};
+use super::phase::{Phase, REST, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::workers::{Next, Play};
 use crate::game::{Folded, Match, Unfolded};
-use crate::incident::{Incident, Trouble};
-use crate::outbox::{JobId, Output};
 use crate::peer::PeerId;
 
+mod aside;
 mod moving;
 mod ordering;
+mod outputs;
+#[cfg(test)]
+mod tests;
 
 /// Something to do with the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
@@ -58,11 +58,6 @@ const ERRANDS_MAX: usize = 16;
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// A match looks for what came at least so often, also where its ticks are longer: who joins waits for it.
 const NAP: Duration = Duration::from_millis(20);
-/// That a match has no journal is said so often.
-const LAMENT_EVERY: Duration = Duration::from_secs(60);
-
-/// What a client found different is logged at most so often, whatever clients send.
-const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// How a host ends.
 #[derive(Clone, Copy, Debug)]
@@ -91,22 +86,6 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) strain: Strain,
     /// At which moments it is due.
     pub(super) phase: Phase,
-}
-
-impl<S: Simulation> Ends<S> {
-    /// A job of the resolver, measured.
-    fn timed<O: 'static>(
-        &self,
-        work: Box<dyn FnOnce() -> O + Send>,
-    ) -> Box<dyn FnOnce() -> O + Send> {
-        let (clock, counts) = (self.clock, self.counts.clone());
-        Box::new(move || {
-            let began = clock.now();
-            let outcome = work();
-            counts.resolver.note(clock.now().saturating_sub(began));
-            outcome
-        })
-    }
 }
 
 /// A match and all that it is connected to.
@@ -252,7 +231,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Ticks that were due while it rested are not late: nobody hears of them.
     fn note_lateness(&self, now: Duration, due: Duration) {
-        if due >= self.rested_until {
+        if due > self.rested_until {
             let lateness = now.saturating_sub(due);
             self.ends.pulse.note_lateness(lateness);
             self.ends.counts.lateness.note(lateness);
@@ -274,22 +253,24 @@ impl<S: Simulation> Runner<S> {
         // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
         // more than all the rest. Only a match that waits for one, or rests, is woken by it.
         let waits = self.game.waits();
-        let rests = !waits && self.game.is_unheard();
+        // Who is about to go looks for the end of its turn.
+        let goes = self.stop_by.is_some() || self.moving.is_some();
+        let rests = !waits && !goes && self.game.is_unheard();
         let has_more = self.ends.heard.listen(waits || rests);
         if is_behind || has_more {
             return Duration::ZERO;
         }
-        let (due, tick) = (self.game.next_due(), self.tick());
+        let (now, due, tick) = (self.ends.clock.now(), self.game.next_due(), self.tick());
         if rests {
             self.rested_until = self.ends.phase.rest(due, tick);
-            return self.rested_until;
+            return self.rested_until.min(now + REST);
         }
         let due = match self.game.config().command_delay {
             0 => next_moment(due, tick),
             // What is late here moves the schedule.
             _ => due,
         };
-        due.min(self.ends.clock.now() + NAP)
+        due.min(now + NAP)
     }
 
     /// The length of its ticks.
@@ -355,34 +336,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// What a job came to.
-    fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
-        self.jobs.retire(self.ends.clock.now(), job);
-        if let Err(panic) = &outcome {
-            self.ends.counts.note_panic();
-            let tick = self.game.world().tick();
-            self.game
-                .note_incident(Incident::new(tick, Trouble::Job, panic));
-        }
-        self.game.complete(job, outcome.ok());
-    }
-
-    fn give_up_jobs(&mut self, now: Duration) {
-        while let Some(job) = self.jobs.give_up_late(now) {
-            let tick = self.game.world().tick();
-            let message = format!("job {}", job.0);
-            self.game
-                .note_incident(Incident::new(tick, Trouble::JobHangs, &message));
-            self.game.complete(job, None);
-        }
-    }
-
-    fn write_incidents(&mut self) {
-        while let Some(incident) = self.game.unlogged().1.log() {
-            self.files.write(&incident);
-        }
-    }
-
     fn hear(&mut self, heard: FromIo) {
         match heard {
             // Over for the match, and yet it speaks: that word was lost on its way to the socket.
@@ -414,195 +367,6 @@ impl<S: Simulation> Runner<S> {
         tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
         if let Err(code) = connected {
             self.unknown.push((peer, code));
-        }
-    }
-
-    /// Does all that the match wants done, in its order.
-    fn carry_out(&mut self) {
-        if self.is_condemned() {
-            return;
-        }
-        let mut failed = None;
-        let (mut due, mut evidence) = (Vec::new(), None);
-        while let Some(output) = self.game.poll() {
-            match output {
-                Output::Journal(bytes) => {
-                    if let (Some(journal), None) = (&mut self.journal, &failed) {
-                        failed = journal.append(bytes).err();
-                        if failed.is_none() {
-                            self.ends.counts.note_journal(bytes.len());
-                        }
-                    }
-                }
-                Output::Packet { peer, bytes } => match self.orders.last_mut() {
-                    Some(ToIo::Packets(batch)) => batch.push(peer, bytes),
-                    _ => {
-                        let mut batch = Packets::default();
-                        batch.push(peer, bytes);
-                        self.orders.push(ToIo::Packets(batch));
-                    }
-                },
-                Output::Job { id, work } => {
-                    let (now, work) = (self.ends.clock.now(), self.ends.timed(work));
-                    if let Some(refused) = self.jobs.start(now, id, work) {
-                        self.game.complete(refused, None);
-                    }
-                }
-                Output::Ticket { peer } => due.push(peer),
-                Output::Safe {
-                    identity,
-                    watches,
-                    serial,
-                } => {
-                    let of = SerialOf {
-                        match_id: self.id,
-                        watches,
-                        identity,
-                    };
-                    self.serials.raise(of.clone(), serial);
-                    // Lost, it is known to the match all the same.
-                    self.orders.push(ToIo::Safe(of, serial));
-                }
-                Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
-                Output::Closed { peer, code } => self.orders.push(ToIo::Close(peer, code)),
-            }
-        }
-        let unknown = self.unknown.drain(..);
-        self.orders
-            .extend(unknown.map(|(peer, code)| ToIo::Close(peer, code)));
-        for peer in due {
-            self.hand_ticket(peer);
-        }
-        if let (Some(journal), None) = (&mut self.journal, &failed) {
-            failed = journal.settle().err();
-        }
-        if let (Some((peer, tick)), None) = (evidence, &failed) {
-            self.fold(peer, tick);
-        }
-        // The disk, or an author's code, may have held it up for so long that it is over.
-        if self.is_condemned() {
-            return;
-        }
-        self.write_incidents();
-        match failed {
-            Some(error) => self.lose_journal(&error),
-            None => self.send(),
-        }
-        self.lament();
-    }
-
-    /// Hands on what waited for the journal.
-    fn send(&mut self) {
-        if let Some(sealed) = self.has_sealed.take() {
-            self.orders.push(ToIo::Sealed(sealed));
-        }
-        for order in self.orders.drain(..) {
-            let room = match order {
-                ToIo::Packets(_) => self.ends.told.capacity() > RESERVED,
-                // If it finds no room, the next packet of that session brings it up again.
-                _ => true,
-            };
-            let packets = match &order {
-                ToIo::Packets(batch) => batch.len() as u64,
-                _ => 1,
-            };
-            let sent = room && self.ends.told.try_send(order).is_ok();
-            self.lost += if sent { 0 } else { packets };
-        }
-    }
-
-    /// The journal cannot be written: the match ends or goes on, as it was told.
-    fn lose_journal(&mut self, error: &JournalFileError) {
-        let Some(journal) = self.journal.take() else {
-            return;
-        };
-        let tick = self.game.world().tick();
-        let message = error.to_string();
-        self.ends.counts.note_journal_error();
-        self.files
-            .write(&Incident::new(tick, Trouble::Journal, &message));
-        match journal.failure_policy() {
-            OnJournalFailure::GoOn => {
-                journal.abandon();
-                self.game.forgo_journal();
-                self.call_off("its journal was lost");
-                self.send();
-            }
-            OnJournalFailure::End => {
-                // What is not in the journal must not be seen.
-                self.orders
-                    .retain(|order| !matches!(order, ToIo::Packets(_)));
-                self.game.close(CloseCode::Fault);
-                self.carry_out();
-                journal.discard_unbegun();
-            }
-        }
-    }
-
-    /// Says once a minute that a match goes on without a journal.
-    fn lament(&mut self) {
-        if self.game.stats().journal_lost.is_none() {
-            return;
-        }
-        let now = self.ends.clock.now();
-        if self
-            .lamented
-            .is_none_or(|at| now.saturating_sub(at) >= LAMENT_EVERY)
-        {
-            self.lamented = Some(now);
-            tracing::error!(
-                id = self.id,
-                "the match goes on WITHOUT A JOURNAL: a crash would end it"
-            );
-        }
-    }
-
-    /// Folds the journal to a tick at which a client differs: on a thread, since the file may be long.
-    fn fold(&mut self, peer: PeerId, tick: Tick) {
-        let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
-            return;
-        };
-        self.folding = true;
-        let path = journal.path().to_owned();
-        let (rules, hello) = self.game.origin();
-        let done = self.folds.0.clone();
-        let started = self.ends.hands.run(move || {
-            let fold = AssertUnwindSafe(|| {
-                let bytes = std::fs::read(&path).map_err(|_| ReplayError::NoWorld)?;
-                Folded::of::<S>(&bytes, &rules, &hello, tick)
-            });
-            let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
-            let _ = done.send((peer, tick, folded));
-        });
-        if let Err(error) = started {
-            tracing::error!(id = self.id, %error, "no thread to look for the cause of a desync");
-            self.folding = false;
-        }
-    }
-
-    /// A session gets a ticket to return with.
-    fn hand_ticket(&mut self, peer: PeerId) {
-        let Some((identity, seats)) = self.game.identity(peer) else {
-            return;
-        };
-        let after = self.game.newest_serial(peer);
-        match self.tickets.issue(identity, seats, unix_now(), after) {
-            Ok(ticket) => self
-                .game
-                .hand_ticket(peer, ticket.serial(), ticket.to_bytes()),
-            Err(error) => tracing::error!(id = self.id, %error, "no ticket to return with"),
-        }
-    }
-
-    /// What clients found different, as they tell it: at most one a second, made harmless by `Debug`.
-    fn tell_reports(&mut self, now: Duration) {
-        let lately = |at| now.saturating_sub(at) < REPORT_EVERY;
-        if self.reported.is_some_and(lately) {
-            return;
-        }
-        if let Some(report) = self.game.unlogged().0.log() {
-            self.reported = Some(now);
-            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }
     }
 }

@@ -20,22 +20,20 @@ use std::time::Duration;
 
 use twinstep_core::packet::hello::CloseCode;
 
-use super::metrics::{Ledger, Spread, StrainTold};
+use super::metrics::{Ledger, StrainTold};
 use crate::game::Relief;
 
 mod ladder;
 mod measured;
+mod recent;
 
 use ladder::{Gauge, Ladder};
 pub(super) use measured::free_bytes;
 use measured::{memory_bytes, memory_max_bytes};
+use recent::Recent;
 
 /// The process is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks that the lateness is taken over.
-const LOOKS: usize = 5;
-/// Fewer ticks say nothing.
-const TICKS_MIN: u64 = 100;
 
 /// From where on a process takes on no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,20 +154,10 @@ impl Strain {
         let mut ladder = Ladder::new(limits.tick_lateness);
         let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
         let mut disk = Gauge::below(limits.disk_free_bytes);
-        let mut before = std::collections::VecDeque::<Spread>::with_capacity(LOOKS + 1);
+        let mut recent = Recent::default();
         loop {
             looks.tick().await;
-            before.push_back(ledger.lateness());
-            if before.len() > LOOKS + 1 {
-                before.pop_front();
-            }
-            let (Some(newest), Some(oldest)) = (before.back(), before.front()) else {
-                continue;
-            };
-            let lateness = match newest.since(oldest) {
-                spread if spread.count() < TICKS_MIN => Duration::ZERO,
-                spread => spread.quantile(0.99),
-            };
+            let lateness = recent.look(ledger.lateness());
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
@@ -205,5 +193,40 @@ impl Strain {
         self.0
             .disk_is_short
             .store(disk_is_short.into(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newcomers_are_refused_while_something_is_short_and_are_told_when_the_process_ends() {
+        let strain = Strain::default();
+        assert_eq!(strain.relief().shut, None);
+        for is_short in [&strain.0.memory_is_short, &strain.0.disk_is_short] {
+            is_short.store(1, Ordering::Relaxed);
+            assert_eq!(strain.relief().shut, Some(Relief::FULL));
+            assert!(strain.full().is_some());
+            is_short.store(0, Ordering::Relaxed);
+            assert_eq!((strain.relief().shut, strain.full()), (None, None));
+        }
+        // That it ends is the better reason: nobody need come back.
+        strain.pretend(0, true);
+        strain.begin_drain();
+        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+        strain.pretend(0, false);
+        assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+    }
+
+    #[test]
+    fn the_fullest_disk_counts_and_a_bare_file_name_is_in_the_folder_of_the_process() {
+        let strain = Strain::default();
+        assert_eq!(strain.least_free(), None, "nothing is written anywhere");
+        strain.watch_folder(Path::new("/there/is/no/such/folder"));
+        assert_eq!(strain.least_free(), None);
+        strain.watch_folder(Path::new("match.journal").parent().unwrap());
+        let here = strain.least_free();
+        assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
     }
 }

@@ -183,3 +183,102 @@ impl Door for UdpDoor {
         self.endpoint.counters()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::SocketAddr;
+
+    use twinstep_udp::ServerConfig;
+
+    use super::*;
+    use crate::host::knock::{Found, who_is};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    async fn door(game: &str, own_knocks: OwnKnocks) -> (UdpDoor, SocketAddr) {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let config = ServerConfig {
+            keys: &[TicketKey::generate()],
+            public_addresses: &[address],
+            sessions_max: 4,
+            game,
+            wire_version: 1,
+            now_unix: Duration::ZERO,
+        };
+        let endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
+        let door = UdpDoor::new(socket, endpoint, game.to_owned(), own_knocks);
+        (door, address)
+    }
+
+    /// Takes what comes until the asker has its answer.
+    async fn found(door: &mut UdpDoor, at: SocketAddr, own: &OwnKnocks) -> Found {
+        let own = own.clone();
+        let asking = tokio::task::spawn_blocking(move || who_is(at, "a game", &own));
+        while !asking.is_finished() {
+            door.receive(Duration::ZERO, 16, &mut Traffic::default());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        asking.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_is_answered_but_by_itself_and_by_whom_is_about_to_end() {
+        let own = OwnKnocks::default();
+        let (mut door, at) = door("a game", own.clone()).await;
+        let other = OwnKnocks::default();
+        assert_eq!(found(&mut door, at, &other).await, Found::Other);
+        assert_eq!(found(&mut door, at, &own).await, Found::Ourselves);
+        door.shut();
+        assert_eq!(found(&mut door, at, &other).await, Found::Nobody);
+    }
+
+    #[tokio::test]
+    async fn a_batch_ends_where_nothing_is_left_or_at_its_bound_and_is_counted() {
+        let (mut door, at) = door("a game", OwnKnocks::default()).await;
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..5 {
+            sender.send_to(b"junk", at).unwrap();
+        }
+        let mut traffic = Traffic::default();
+        let mut took = Vec::new();
+        let all = async {
+            while took.iter().sum::<usize>() < 5 {
+                poll_fn(|context| door.poll_ready(context)).await;
+                took.push(door.receive(Duration::ZERO, 3, &mut traffic));
+            }
+        };
+        tokio::time::timeout(PATIENCE, all).await.unwrap();
+        assert!(took.iter().all(|count| *count <= 3), "{took:?}");
+        assert_eq!(door.receive(Duration::ZERO, 3, &mut traffic), 0);
+        assert_eq!((traffic.datagrams_in, traffic.bytes_in), (5, 20));
+        assert_eq!((traffic.errors, door.counters().junk), (0, 5));
+    }
+
+    /// While it rouses nobody, tokio does not know the socket: nothing that comes wakes its thread.
+    #[tokio::test]
+    async fn what_comes_wakes_whoever_asked_unless_it_is_to_wake_nobody() {
+        let (mut door, at) = door("a game", OwnKnocks::default()).await;
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut traffic = Traffic::default();
+        for round in 1..=3 {
+            door.rouse(false);
+            sender.send_to(b"junk", at).unwrap();
+            let came = poll_fn(|context| door.poll_ready(context));
+            let waited = tokio::time::timeout(Duration::from_millis(50), came).await;
+            assert!(waited.is_err(), "nobody is woken");
+            assert_eq!(door.receive(Duration::ZERO, 9, &mut traffic), 1);
+            door.rouse(true);
+            sender.send_to(b"junk", at).unwrap();
+            let heard = async {
+                while traffic.datagrams_in < 2 * round {
+                    poll_fn(|context| door.poll_ready(context)).await;
+                    door.receive(Duration::ZERO, 9, &mut traffic);
+                }
+            };
+            let waited = tokio::time::timeout(PATIENCE, heard).await;
+            waited.expect("whoever asked is woken again");
+        }
+    }
+}

@@ -109,10 +109,10 @@ impl Configured {
             self.make_folder("journal", &folder)?;
             matches = matches.journals(folder);
         }
-        let mut keys = files.keys()?.into_iter();
-        let newest = keys.next().expect("there is a key, or an error");
-        let mut config = HostConfig::new(S::NAME, listen, newest);
-        config.keys.extend(keys);
+        let keys = files.keys()?;
+        let newest = keys.first().expect("there is a key, or an error");
+        let mut config = HostConfig::new(S::NAME, listen, newest.clone());
+        config.keys.clone_from(&keys);
         config.serials_file = Some(files.serials.clone());
         config.bans_file = Some(files.bans.clone());
         config.admin_token = Some(files.token.clone());
@@ -130,12 +130,8 @@ impl Configured {
         (config.admin, config.admin_socket) =
             self.get_by("admin", standard::admin).unwrap_or_default();
         let running = RunningMany::start(matches, config)?;
-        let rereading = Rereading::start(
-            self,
-            files,
-            running.host().reloader(),
-            running.runtime().handle(),
-        );
+        let (reloader, runtime) = (running.host().reloader(), running.runtime().handle());
+        let rereading = Rereading::start(self, files, &keys, reloader, runtime);
         Ok(OperatedMany {
             running,
             _rereading: rereading,

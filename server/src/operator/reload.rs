@@ -43,10 +43,12 @@ struct Known {
 }
 
 impl Rereading {
+    /// For a server that was started with these keys: what their files say may be something else by now.
     #[cfg(unix)]
     pub(super) fn start(
         configured: Configured,
         files: Files,
+        keys: &[TicketKey],
         reloader: Reloader,
         runtime: &Handle,
     ) -> Rereading {
@@ -60,7 +62,7 @@ impl Rereading {
             }
         };
         let mut known = Known {
-            generations: generations(&files.keys().unwrap_or_default()),
+            generations: generations(keys),
             configured,
             files,
         };
@@ -72,7 +74,13 @@ impl Rereading {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn start(_: Configured, _: Files, _: Reloader, _: &Handle) -> Rereading {
+    pub(super) fn start(
+        _: Configured,
+        _: Files,
+        _: &[TicketKey],
+        _: Reloader,
+        _: &Handle,
+    ) -> Rereading {
         Rereading(None)
     }
 }
@@ -82,9 +90,13 @@ impl Known {
         match self.configured.again() {
             Ok(now) => {
                 let changed = now.differs_from(&self.configured);
-                if changed.iter().any(|name| !now.is_secret(name)) {
+                let later: Vec<_> = changed
+                    .into_iter()
+                    .filter(|name| !now.is_secret(name))
+                    .collect();
+                if !later.is_empty() {
                     tracing::warn!(
-                        ?changed,
+                        changed = ?later,
                         "settings changed that hold from the next start on"
                     );
                 }

@@ -62,7 +62,8 @@ impl Configured {
         let tick = server.tick();
         let delay_ticks = (f64::from(self.delay_s()) / tick.as_secs_f64()).round() as u32;
         server = server.spectators(self.get("spectators").unwrap_or_default(), delay_ticks);
-        for (n, key) in files.keys()?.into_iter().enumerate() {
+        let keys = files.keys()?;
+        for (n, key) in keys.iter().cloned().enumerate() {
             server = match n {
                 0 => server.key(key),
                 _ => server.old_key(key),
@@ -101,8 +102,8 @@ impl Configured {
             server = self.with_journal(server, folder)?;
         }
         let running = server.listen(&listen.to_string())?;
-        let rereading =
-            Rereading::start(self, files, running.reloader(), running.runtime().handle());
+        let (reloader, runtime) = (running.reloader(), running.runtime().handle());
+        let rereading = Rereading::start(self, files, &keys, reloader, runtime);
         Ok(Operated {
             running,
             _rereading: rereading,

@@ -1,17 +1,21 @@
 //! A knock at the server: who knocks, whether that may come in, and the challenge that only a ticket's holder can answer.
 //!
 //! ```text
-//! knock ─▶ key known? ─▶ ticket opens? ─▶ for us, proof good? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
-//!                                                                        └─ no ─▶ refusal, which its holder believes
+//! knock ──▶ key known? ─▶ ticket opens? ─▶ for us, proof good? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
+//!                                                                        │ no
+//! answer ─▶ key still known? ─────────────────────────────────────▶ alive, newest, room? ─▶ its gate ─▶ a session
+//!                                                                        └ no ─▶ refusal, which its holder believes
 //! ```
+//!
+//! Invariant: no session begins by a ticket that would be refused at that moment, whatever held when its holder knocked.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Protocol, ServerEndpoint};
-use crate::claims::Pass;
+use crate::claims::{Pass, TicketClaims};
 use crate::door::Challenge;
-use crate::knock::{Knock, RefusalReason};
+use crate::knock::{Dial, Knock, RefusalReason};
 
 impl ServerEndpoint {
     /// A datagram with the shape of a knock came.
@@ -50,23 +54,9 @@ impl ServerEndpoint {
             self.counters.rejected += 1;
             return;
         };
-        let room = self.sessions.len() < self.sessions_max && self.door.has_room(from);
-        let expired = self.now_unix.as_secs() >= pass.claims.expires_unix_s;
-        let counters = &mut self.counters;
-        // In this order: what will never help is said first.
-        let refused = if expired {
-            Some((&mut counters.denied_expired, RefusalReason::Expired))
-        } else if self.door.is_superseded(&pass.claims) {
-            Some((&mut counters.denied_superseded, RefusalReason::Superseded))
-        } else if !room {
-            Some((&mut counters.denied_full, RefusalReason::Full))
-        } else {
-            None
-        };
-        if let Some((counter, reason)) = refused {
-            *counter += 1;
-            let _ = self.outbox.push(from, &dial.refusal(reason));
-            return;
+        let no_room = || (!self.door.has_room(from)).then_some(RefusalReason::Full);
+        if let Some(reason) = self.refusal(&pass.claims).or_else(no_room) {
+            return self.refuse(from, &dial, reason);
         }
         if !self.door.may_dial(now, &pass.claims, &dial) {
             self.counters.rate_limited += 1;
@@ -88,5 +78,46 @@ impl ServerEndpoint {
             ticket: pass.claims,
         };
         self.door.note(from, challenge);
+    }
+
+    /// Whoever was challenged answers.
+    pub(super) fn handle_answer(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+        let Some(challenge) = self.door.challenge(from) else {
+            return;
+        };
+        let gate = challenge.gate;
+        if !self.gates[gate].is_open {
+            self.counters.unknown_key += 1;
+        } else if let Some(reason) = self.refusal(&challenge.ticket) {
+            // The challenge is kept, so that each repetition of the answer hears it.
+            let dial = challenge.dial.clone();
+            self.refuse(from, &dial, reason);
+        } else {
+            self.handle_sealed(now, from, datagram, gate);
+        }
+    }
+
+    /// Why a true ticket lets nobody in now, if it does not. In this order: what will never help is said first.
+    fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
+        if self.now_unix.as_secs() >= ticket.expires_unix_s {
+            Some(RefusalReason::Expired)
+        } else if self.door.is_superseded(ticket) {
+            Some(RefusalReason::Superseded)
+        } else if self.sessions.len() >= self.sessions_max {
+            Some(RefusalReason::Full)
+        } else {
+            None
+        }
+    }
+
+    fn refuse(&mut self, from: SocketAddr, dial: &Dial, reason: RefusalReason) {
+        let counters = &mut self.counters;
+        let counter = match reason {
+            RefusalReason::Full => &mut counters.denied_full,
+            RefusalReason::Expired => &mut counters.denied_expired,
+            RefusalReason::Superseded => &mut counters.denied_superseded,
+        };
+        *counter += 1;
+        let _ = self.outbox.push(from, &dial.refusal(reason));
     }
 }

@@ -475,8 +475,50 @@ fn two_handshakes_at_once_do_not_share_the_last_place() {
     }
     world.run(SECOND);
     assert_eq!((world.connected.len(), world.server.sessions()), (1, 1));
-    let closed = |p: &&Player| p.closed == Some(CloseReason::ByServer);
+    let closed = |p: &&Player| p.closed == Some(CloseReason::Denied);
     assert_eq!(world.players.iter().filter(closed).count(), 1);
+}
+
+/// A copy of an old ticket became a session if it was shown just before the newer one was told of; and so did what expired,
+/// or lost its key, within that moment.
+#[test]
+fn what_stops_being_good_while_its_holder_connects_begins_no_session() {
+    type Change = fn(&mut World, &Ticket);
+    let superseded: Change = |world, ticket| {
+        let anna = SerialOf {
+            match_id: 4,
+            watches: false,
+            identity: "anna".to_owned(),
+        };
+        world.server.note_safe(anna, ticket.serial() + 1);
+    };
+    let expired: Change = |world, _| {
+        world.clock_jump = 60 * SECOND;
+        world.server.advance(world.now, EPOCH + 61 * SECOND);
+    };
+    let without_its_key: Change = |world, _| {
+        world.server.set_keys(&[TicketKey::generate()]).unwrap();
+    };
+    for (change, said) in [
+        (superseded, Some(CloseReason::Superseded)),
+        (expired, Some(CloseReason::Expired)),
+        // As to a knock by an unknown key: nothing.
+        (without_its_key, None),
+    ] {
+        let mut world = World::new();
+        let ticket = world.ticket();
+        world.join(0, &ticket);
+        while world.server.remembered_peers() == 0 {
+            world.run(STEP);
+        }
+        assert_eq!(world.server.sessions(), 0, "it is challenged, no more");
+        change(&mut world, &ticket);
+        world.run(SECOND);
+        assert_eq!(world.players[0].closed, said);
+        assert!(!world.players[0].connected && world.connected.is_empty());
+        let told = world.server.counters();
+        assert!(told.denied_superseded + told.denied_expired + told.unknown_key > 0);
+    }
 }
 
 /// Findings O4, H7: lives are judged by the server's clock, as it is now.

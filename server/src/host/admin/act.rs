@@ -10,6 +10,7 @@
 //!
 //! Invariant: a ban is known at the door before anybody is put out, so nobody slips in between.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
@@ -18,7 +19,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
 use twinstep_udp::SerialOf;
@@ -116,6 +117,7 @@ pub(super) async fn ban(
     }
     // Also if the disk did not take it.
     let put_out = put_out(&admin, &identity, code).await;
+    put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&error))?;
     let said = json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
     Ok(Json(said).into_response())
@@ -134,13 +136,12 @@ pub(super) async fn unban(
     let (bans, whose) = (admin.bans.clone(), identity.clone());
     let unbanned = off_the_runtime(move || bans.unban(&whose, now)).await;
     let was_banned = unbanned.map_err(|error| unwritten(&error))?;
-    let mut pardoned = Vec::new();
-    for (id, known) in admin.known() {
-        let order = |answer| Order::Pardon(identity.clone(), answer);
-        if ask(id, &known, order).await == Ok(true) {
-            pardoned.push(id);
-        }
-    }
+    put_out_learned(&admin, now).await;
+    let order = |answer| Order::Pardon(identity.clone(), answer);
+    // One that does not answer obeys when it can.
+    let (answers, _) = ask_all(admin.known(), order).await;
+    let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
+    let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
     if !was_banned && pardoned.is_empty() {
         let said = format!("{:?} is neither banned nor kicked here\n", line(&identity));
         return Err(Refusal(StatusCode::NOT_FOUND, said));
@@ -171,19 +172,20 @@ pub(super) async fn revoke(
             let revoked = json!([{ "match": id, "serial": serial }]);
             return Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response());
         }
-        Some(id) => vec![(id, running(&admin, id)?)],
-        None => admin.known().into_iter().collect(),
+        Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
+        None => admin.known(),
     };
     if matches.is_empty() {
         let said = "no match runs here, and tickets are for a match\n";
         return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
     }
-    let mut revoked = Vec::new();
-    for (id, known) in matches {
-        let order = |answer| Order::Revoke(identity.clone(), answer);
-        let serial = ask(id, &known, order).await?;
-        revoked.push(json!({ "match": id, "serial": serial }));
-    }
+    let order = |answer| Order::Revoke(identity.clone(), answer);
+    let (answers, silent) = ask_all(matches, order).await;
+    all_answered(silent)?;
+    let revoked = answers.into_iter();
+    let revoked: Vec<_> = revoked
+        .map(|(id, serial)| json!({ "match": id, "serial": serial }))
+        .collect();
     Ok(Json(json!({ "identity": identity, "revoked": revoked })).into_response())
 }
 
@@ -216,16 +218,17 @@ pub(super) async fn message(
         return Err(Refusal::bad("`words`: what players are to read", None));
     }
     let matches = match id {
-        Some(id) => vec![(id, running(&admin, id)?)],
-        None => admin.known().into_iter().collect(),
+        Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
+        None => admin.known(),
     };
     tracing::info!(id, words = ?line(&words), "an operator tells players");
-    let mut told = Vec::new();
-    for (id, known) in matches {
-        let order = |answer| Order::Notify(words.clone(), answer);
-        let sessions = ask(id, &known, order).await?;
-        told.push(json!({ "match": id, "sessions": sessions }));
-    }
+    let order = |answer| Order::Notify(words.clone(), answer);
+    let (answers, silent) = ask_all(matches, order).await;
+    all_answered(silent)?;
+    let told = answers.into_iter();
+    let told: Vec<_> = told
+        .map(|(id, sessions)| json!({ "match": id, "sessions": sessions }))
+        .collect();
     Ok(Json(json!({ "words": words, "told": told })).into_response())
 }
 
@@ -261,6 +264,16 @@ async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
     put_out
 }
 
+/// Has those put out whom other processes banned by the same file, as was just read there. Nobody waits for that.
+async fn put_out_learned(admin: &Admin, now: Duration) {
+    let (answer, _) = mpsc::channel(1);
+    for ban in admin.bans.take_learned() {
+        tracing::info!(identity = ?line(&ban.identity), "banned by another server");
+        let order = ToIo::PutOut(ban.identity.clone(), ban.code(now), answer.clone());
+        let _ = admin.told.send(order).await;
+    }
+}
+
 pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
     admin.known().remove(&id).ok_or_else(|| {
         let said = format!("match {id} does not run here; GET /matches lists those that do\n");
@@ -272,19 +285,44 @@ pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
 async fn ask<A>(
     id: u64,
     known: &ListedMatch,
-    order: impl FnOnce(oneshot::Sender<A>) -> Order,
+    order: impl Fn(oneshot::Sender<A>) -> Order,
 ) -> Result<A, Refusal> {
-    let (answer, answered) = oneshot::channel();
-    let given = known.orders.try_send(order(answer)).is_ok();
-    let answered = async {
-        match given {
-            true => timeout(ANSWER_PATIENCE, answered).await.ok()?.ok(),
-            false => None,
+    let (mut answers, silent) = ask_all(BTreeMap::from([(id, known.clone())]), order).await;
+    all_answered(silent)?;
+    let (_, answer) = answers.pop().expect("one was asked, and answered");
+    Ok(answer)
+}
+
+/// Gives each match an order, all at once, and waits for their answers; and one that does not answer, if there is one. Such a
+/// match keeps the others from nothing, and obeys if it goes on after all.
+async fn ask_all<A>(
+    matches: BTreeMap<u64, ListedMatch>,
+    order: impl Fn(oneshot::Sender<A>) -> Order,
+) -> (Vec<(u64, A)>, Option<u64>) {
+    let asked: Vec<_> = matches
+        .into_iter()
+        .map(|(id, known)| {
+            let (answer, answered) = oneshot::channel();
+            // If there is no room, nobody answers.
+            let _ = known.orders.try_send(order(answer));
+            (id, answered)
+        })
+        .collect();
+    let by = Instant::now() + ANSWER_PATIENCE;
+    let (mut answers, mut silent) = (Vec::new(), None);
+    for (id, answered) in asked {
+        match timeout_at(by, answered).await {
+            Ok(Ok(answer)) => answers.push((id, answer)),
+            Ok(Err(_)) | Err(_) => silent = silent.or(Some(id)),
         }
-    };
-    answered.await.ok_or_else(|| {
+    }
+    (answers, silent)
+}
+
+fn all_answered(silent: Option<u64>) -> Result<(), Refusal> {
+    silent.map_or(Ok(()), |id| {
         let said = format!("match {id} does not answer: it stands still, or is just ending\n");
-        Refusal(StatusCode::SERVICE_UNAVAILABLE, said)
+        Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, said))
     })
 }
 

@@ -93,3 +93,64 @@ fn is_locked(path: &Path) -> io::Result<bool> {
     let file: File = OpenOptions::new().append(true).open(path)?;
     Ok(matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::packet::hello::CloseCode;
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use crate::outbox::Output;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("twinstep-folder-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn blueprint() -> Blueprint<Counter> {
+        Blueprint::action(Counter::default(), ())
+    }
+
+    /// A process that ended its match and was killed before the journal had its number.
+    fn over(folder: &Path, id: u64) {
+        let (mut game, mut journal) = make_in(folder, id, blueprint()).unwrap();
+        game.keep_journal().unwrap();
+        game.end_journal(CloseCode::MatchOver);
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.append(bytes).unwrap();
+            }
+        }
+        journal.finish().unwrap();
+    }
+
+    #[test]
+    fn a_match_that_was_over_when_its_process_was_killed_is_not_gone_on_with() {
+        let folder = folder("over");
+        over(&folder, 7);
+        assert!(!goes_on(&folder, 7).unwrap(), "nobody has a seat there");
+        assert!(folder.join("match-7.1.journal").exists());
+        over(&folder, 7);
+        let (_, journal) = make_in(&folder, 7, blueprint()).unwrap();
+        assert!(journal.is_new());
+        assert!(folder.join("match-7.2.journal").exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_empty_journal_is_removed_unless_another_process_is_about_to_write_it() {
+        let folder = folder("empty");
+        let path = in_play(&folder, 7);
+        let theirs = File::create(&path).unwrap();
+        theirs.lock().unwrap();
+        settle(&folder, 7).unwrap();
+        assert!(path.exists());
+        drop(theirs);
+        settle(&folder, 7).unwrap();
+        assert!(!path.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -81,8 +81,12 @@ fn finished(folder: &Path) -> io::Result<Vec<Finished>> {
 
 /// Compresses and removes what is to be.
 pub(super) fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
-    // What goes anyway is not compressed before.
-    remove(folder, keep)?;
+    // What goes anyway is not compressed before; but how much all of them take is seen only then.
+    let first = KeepJournals {
+        bytes_max: keep.bytes_max.filter(|_| !keep.compressed),
+        ..keep.clone()
+    };
+    remove(folder, &first)?;
     if keep.compressed {
         for one in finished(folder)? {
             if one
@@ -122,8 +126,11 @@ fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             return Ok(());
         };
         tracing::info!(path = %path.display(), why, "a journal is removed");
-        std::fs::remove_file(&path)?;
-        bytes -= its_bytes;
+        match std::fs::remove_file(&path) {
+            // Another process with this folder was faster.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => bytes -= its_bytes,
+        }
     }
     Ok(())
 }
@@ -242,5 +249,23 @@ mod tests {
         ]);
         expected.sort_unstable();
         assert_eq!(left(&folder), expected);
+    }
+
+    /// One that had just ended counted as much as it did before it was compressed, and older ones went for that.
+    #[test]
+    fn journals_count_as_many_bytes_as_they_take_compressed() {
+        let folder = folder(
+            "sum",
+            &[("match-1.1.journal.gz", 9), ("match-2.1.journal", 1)],
+        );
+        let keep = |bytes_max| KeepJournals {
+            bytes_max: Some(bytes_max),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep(1_500)).unwrap();
+        assert!(folder.join("match-1.1.journal.gz").exists());
+        assert!(folder.join("match-2.1.journal.gz").exists());
+        tidy(&folder, &keep(500)).unwrap();
+        assert_eq!(left(&folder), ["match-2.1.journal.gz"]);
     }
 }

@@ -76,10 +76,17 @@ type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 enum Stage {
     Making,
     Runs {
-        deserted_since: Option<Duration>,
+        deserted_since: Option<Deserted>,
     },
     /// It is asked whether it is really deserted.
     Resting,
+}
+
+/// Since when nobody is in a match, and who had been there by then ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
+#[derive(Clone, Copy)]
+struct Deserted {
+    since: Duration,
+    visits: u64,
 }
 
 /// What a piece of work came to, and for which match.
@@ -244,7 +251,10 @@ impl<S: Simulation> Maker<S> {
                 *deserted_since = None;
                 continue;
             }
-            let since = *deserted_since.get_or_insert(now);
+            let visits = listed.pulse.visits();
+            let began = deserted_since.filter(|deserted| deserted.visits == visits);
+            let since = began.map_or(now, |deserted| deserted.since);
+            *deserted_since = Some(Deserted { since, visits });
             if now.saturating_sub(since) < self.deserted_after {
                 continue;
             }
@@ -344,5 +354,45 @@ impl<S: Simulation> Plan<S> {
             tracing::error!(id, %error, "the journal of a match that is over has no number yet");
         }
         code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the I/O task and a match answer, and what becomes of that: whether the match ends, and whether players are led
+    /// there again.
+    async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
+        let (orders, mut ordered) = mpsc::channel(4);
+        let (told, mut tells) = mpsc::channel(4);
+        let answers = tokio::spawn(async move {
+            let Some(ToIo::Rest(7, answer)) = tells.recv().await else {
+                panic!("first it is asked whether somebody plays");
+            };
+            answer.send(nobody_plays).unwrap();
+            match (nobody_plays, ends) {
+                (true, Some(ends)) => match ordered.recv().await {
+                    Some(Order::EndDeserted(answer)) => answer.send(ends).unwrap(),
+                    _ => panic!("then the match"),
+                },
+                // The match is gone meanwhile, or not to be asked.
+                _ => drop(ordered),
+            }
+            matches!(tells.recv().await, Some(ToIo::Wake(7)))
+        });
+        let ends = rest(7, &orders, &told).await;
+        drop((orders, told));
+        (ends, answers.await.unwrap())
+    }
+
+    /// A match to which nobody is led any more, and that does not end, is one in which whoever comes waits in vain.
+    #[tokio::test]
+    async fn a_match_that_goes_on_after_all_is_woken() {
+        assert_eq!(rested(true, Some(true)).await, (true, false));
+        assert_eq!(rested(true, Some(false)).await, (false, true));
+        // Where somebody plays the I/O task leads on by itself.
+        assert_eq!(rested(false, None).await, (false, false));
+        assert_eq!(rested(true, None).await, (true, false));
     }
 }

@@ -1,0 +1,353 @@
+//! Rounds of one match, called by hand: when it ends, when it is due again, and whom it tells.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+use twinstep_core::testing::doc::Counter;
+use twinstep_udp::TicketKey;
+
+use super::*;
+use crate::config::{MatchConfig, TurnLength};
+use crate::hooks::{Decision, Look};
+use crate::host::io::RESERVED;
+use crate::host::journal_file::{Durability, OnJournalFailure};
+use crate::host::line::{Line, line};
+use crate::host::metrics::{Entry, Ledger};
+use crate::host::minting::MintingKey;
+use crate::host::packets::Packets;
+use crate::host::workers::Workers;
+
+const MS: Duration = Duration::from_millis(1);
+const BACK_AFTER: Duration = Duration::from_secs(7);
+
+/// A match in nobody's hands, and the other end of all that it is connected to.
+struct Rig {
+    runner: Runner<Counter>,
+    clock: HostClock,
+    line: Line,
+    told: mpsc::Receiver<ToIo>,
+    closing: watch::Sender<Option<Ending>>,
+    moves: mpsc::Sender<Move>,
+    _others: (mpsc::Sender<Errand<Counter>>, mpsc::Sender<Order>, Entry),
+}
+
+impl Rig {
+    /// Ticks so long, in turns of so many.
+    fn new(tick: Duration, turn: u8, journal: Option<Journal>) -> Rig {
+        let config = MatchConfig {
+            tick,
+            turn: TurnLength::Fixed(turn),
+            ..MatchConfig::action()
+        };
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        if journal.is_some() {
+            game.keep_journal().unwrap();
+        }
+        let clock = HostClock::start();
+        // It has no threads: nobody runs anything here.
+        let workers = Workers::new("rig", 1, clock);
+        let slot = workers.slot();
+        let (line, heard) = line(workers.clone(), slot);
+        let (errand, errands) = mpsc::channel(4);
+        let (told, hears) = mpsc::channel(RESERVED + 64);
+        let (moves, asked) = mpsc::channel(4);
+        let (wish, wishes) = mpsc::channel(4);
+        let (ledger, closing) = (Ledger::default(), watch::Sender::new(None));
+        let entry = ledger.enter();
+        let ends = Ends {
+            clock,
+            heard,
+            errands,
+            told,
+            closing: closing.subscribe(),
+            pulse: Arc::default(),
+            counts: entry.counts.clone(),
+            moves: asked,
+            wishes,
+            back_after: BACK_AFTER,
+            hands: Hands::new(),
+            strain: Strain::default(),
+            phase: Phase::of(slot),
+        };
+        let tickets = RejoinTickets {
+            key: MintingKey::new(TicketKey::generate()),
+            game: Counter::NAME.to_owned(),
+            match_id: 1,
+            servers: vec!["127.0.0.1:9".parse().unwrap()],
+        };
+        let files = IncidentFiles {
+            id: 1,
+            folder: None,
+            journal: None,
+            about: String::new(),
+            told: Arc::default(),
+            ledger,
+        };
+        let serials = SerialKeeper::default();
+        Rig {
+            runner: Runner::new(1, game, journal, tickets, serials, files, ends),
+            clock,
+            line,
+            told: hears,
+            closing,
+            moves,
+            _others: (errand, wish, entry),
+        }
+    }
+
+    /// Plays a round; when it is due again, or why it is over.
+    fn round(&mut self) -> Result<Duration, Option<CloseCode>> {
+        match self.runner.round() {
+            Next::At(due) => Ok(due),
+            Next::Over(code) => Err(code),
+        }
+    }
+
+    /// Plays when it is due, until `done` or until it is over; why.
+    fn play(&mut self, mut done: impl FnMut(&Match<Counter>) -> bool) -> Option<CloseCode> {
+        loop {
+            match self.round() {
+                Err(code) => return Some(code.expect("it was not abandoned")),
+                Ok(_) if done(&self.runner.game) => return None,
+                Ok(due) => std::thread::sleep(due.saturating_sub(self.clock.now())),
+            }
+        }
+    }
+
+    fn tick(&self) -> u32 {
+        self.runner.game.world().tick().0
+    }
+}
+
+/// A journal of one test's own, gone afterwards.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        let name = format!("twinstep-rounds-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        File(path)
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::create(&self.0).unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_match_that_is_to_end_ends_its_turn_first() {
+    let file = File::new("ends");
+    for journal in [None, Some(file.journal())] {
+        let says = match journal {
+            None => CloseCode::Draining,
+            Some(_) => CloseCode::Restarting {
+                after_s: BACK_AFTER.as_secs() as u16,
+            },
+        };
+        let mut rig = Rig::new(10 * MS, 8, journal);
+        assert_eq!(rig.play(|game| game.world().tick().0 % 8 == 2), None);
+        rig.closing
+            .send_replace(Some(Ending::Told(CloseCode::Draining)));
+        assert_eq!(rig.play(|_| false), Some(says));
+        assert_eq!(rig.tick() % 8, 0, "in the middle of a turn");
+    }
+}
+
+#[test]
+fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
+    let mut rig = Rig::new(1_000 * MS, 20, None);
+    assert_eq!(rig.play(|game| !game.is_between_turns()), None);
+    rig.closing
+        .send_replace(Some(Ending::Told(CloseCode::Draining)));
+    let asked = rig.clock.now();
+    assert_eq!(rig.play(|_| false), Some(CloseCode::Draining));
+    let took = rig.clock.now() - asked;
+    assert!(took >= SEAL_PATIENCE, "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn a_match_that_is_abandoned_ends_without_a_word() {
+    let mut rig = Rig::new(10 * MS, 2, None);
+    rig.round().unwrap();
+    rig.closing.send_replace(Some(Ending::Abandoned));
+    assert_eq!(rig.round(), Err(None));
+    rig.runner.ends.pulse.condemn();
+    assert_eq!(
+        rig.round(),
+        Err(Some(CloseCode::Fault)),
+        "it wakes too late"
+    );
+}
+
+#[test]
+fn a_match_looks_for_what_came_long_before_a_long_tick_is_due() {
+    let mut rig = Rig::new(1_000 * MS, 1, None);
+    rig.round().unwrap();
+    let due = rig.round().unwrap();
+    assert!(due <= rig.clock.now() + REST, "{due:?}");
+    assert!(due > Duration::ZERO, "there is nothing to do");
+}
+
+/// It is looked at every few ticks, and stepped through all of them; whoever speaks has it looked at again at once.
+#[test]
+fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    let mut rounds = 0;
+    let began = rig.clock.now();
+    rig.round().unwrap();
+    let late = rig.runner.ends.pulse.shown().lateness;
+    let until = |game: &Match<Counter>| {
+        rounds += 1;
+        game.world().tick().0 >= 60
+    };
+    assert_eq!(rig.play(until), None);
+    assert!(rounds <= 20, "{rounds} rounds for 60 ticks");
+    assert!(rig.clock.now() - began > 800 * MS, "no tick is early");
+    assert_eq!(rig.runner.ends.pulse.shown().lateness, late);
+    let hears = || rig.line.tell(FromIo::Gone(PeerId(1)));
+    assert!(hears());
+    assert_eq!(rig.runner.next_round(false), Duration::ZERO);
+}
+
+#[test]
+fn a_match_with_more_to_hear_than_one_round_takes_goes_on_at_once() {
+    let mut rig = Rig::new(1_000 * MS, 1, None);
+    rig.round().unwrap();
+    for _ in 0..BATCH + 9 {
+        assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    }
+    assert_eq!(rig.round(), Ok(Duration::ZERO));
+    assert!(rig.round().unwrap() > Duration::ZERO);
+}
+
+/// What a session was told when it ended may be lost: whoever speaks on hears it again.
+#[test]
+fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
+    let mut rig = Rig::new(10 * MS, 1, None);
+    rig.round().unwrap();
+    let came = rig.clock.now();
+    let packet = FromIo::Packet(came, PeerId(9), vec![1, 2, 3]);
+    assert!(rig.line.pass(packet));
+    rig.round().unwrap();
+    let told: Vec<ToIo> = std::iter::from_fn(|| rig.told.try_recv().ok()).collect();
+    let is_it =
+        |told: &ToIo| matches!(told, ToIo::Close(peer, CloseCode::MatchOver) if peer.0 == 9);
+    assert!(told.iter().any(is_it));
+}
+
+/// A client that says nothing must not keep the match from the process that waits for it.
+#[test]
+fn a_hand_over_waits_five_seconds_at_most_for_who_hears_nothing() {
+    let file = File::new("moves");
+    let mut rig = Rig::new(10 * MS, 1, Some(file.journal()));
+    rig.round().unwrap();
+    let (done, mut moved) = tokio::sync::oneshot::channel();
+    let to = vec!["127.0.0.1:10".parse().unwrap()];
+    let order = Move::Go(MoveOrder { to, done });
+    assert!(rig.moves.try_send(order).is_ok());
+    let (began, mut dials) = (rig.clock.now(), 1_000);
+    let ended = loop {
+        // There is always somebody who has dialled, and has not said anything yet.
+        dials += 1;
+        let now = rig.clock.now();
+        let game = &mut rig.runner.game;
+        let _ = game.connect(now, PeerId(dials), &format!("anna {dials}"), 1);
+        match rig.round() {
+            Ok(_) => std::thread::sleep(100 * MS),
+            Err(code) => break code,
+        }
+        assert!(rig.clock.now() < began + Duration::from_secs(20));
+    };
+    assert_eq!(ended, Some(CloseCode::Moved));
+    let moved = moved.try_recv().unwrap().unwrap();
+    assert_eq!(moved.journal, absolute(&file.0));
+    let took = rig.clock.now() - began;
+    assert!(
+        took > Duration::from_secs(4),
+        "nobody was waited for: {took:?}"
+    );
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap()
+}
+
+/// A match whose journal can be written until the other end of it is dropped.
+#[cfg(unix)]
+fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
+    let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
+    (Journal::from_file(path, file), reader)
+}
+
+/// Law Journal first: what is not in the journal must not be seen, unless the match goes on without one.
+#[cfg(unix)]
+#[test]
+fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_journal() {
+    for (on_failure, is_sent) in [
+        (OnJournalFailure::End, false),
+        (OnJournalFailure::GoOn, true),
+    ] {
+        let file = File::new("unwritten");
+        let (journal, reader) = over_a_pipe(&file.0);
+        let mut rig = Rig::new(10 * MS, 1, Some(journal.on_failure(on_failure)));
+        rig.round().unwrap();
+        drop(reader);
+        // In the round in which something is written.
+        let ended = loop {
+            while rig.told.try_recv().is_ok() {}
+            let mut batch = Packets::default();
+            batch.push(PeerId(1), b"a sealed turn");
+            rig.runner.orders.push(ToIo::Packets(batch));
+            match rig.round() {
+                Err(code) => break code,
+                Ok(_) if rig.runner.game.stats().journal_lost.is_some() => break None,
+                Ok(due) => std::thread::sleep(due.saturating_sub(rig.clock.now())),
+            }
+        };
+        assert_eq!(ended, (!is_sent).then_some(CloseCode::Fault));
+        let mut told = std::iter::from_fn(|| rig.told.try_recv().ok());
+        assert_eq!(
+            told.any(|told| matches!(told, ToIo::Packets(_))),
+            is_sent,
+            "{on_failure:?}"
+        );
+    }
+}
+
+/// What the disk does not take is a failure too, where the journal is to survive a loss of power.
+#[cfg(unix)]
+#[test]
+fn a_match_whose_disk_takes_nothing_ends_only_if_it_is_to_survive_a_loss_of_power() {
+    for (durability, ended) in [
+        (Durability::Process, None),
+        (Durability::Power, Some(CloseCode::Fault)),
+    ] {
+        let file = File::new("power");
+        // No disk is behind it, so it can be written but not settled.
+        let (journal, _reader) = over_a_pipe(&file.0);
+        let mut rig = Rig::new(10 * MS, 1, Some(journal.durability(durability)));
+        assert_eq!(rig.play(|game| game.world().tick().0 > 5), ended);
+    }
+}
+
+/// An empty journal only makes whoever finds it wonder.
+#[test]
+fn a_journal_that_was_never_begun_is_not_left_behind() {
+    let file = File::new("unbegun");
+    std::fs::write(&file.0, b"").unwrap();
+    let unwritable = std::fs::File::open(&file.0).unwrap();
+    let journal = Journal::from_file(&file.0, unwritable);
+    let mut rig = Rig::new(10 * MS, 1, Some(journal));
+    assert_eq!(rig.play(|_| false), Some(CloseCode::Fault));
+    assert!(!file.0.exists());
+}

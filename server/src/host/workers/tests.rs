@@ -1,0 +1,202 @@
+//! Matches that tick, hang, panic and wait, run by real threads. Waits have an end, and look after the workers as the I/O task does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MS: Duration = Duration::from_millis(1);
+
+/// A match that does what it is told in each round.
+struct Game<F>(F);
+
+impl<F: FnMut() -> Next + Send> Play for Game<F> {
+    fn round(&mut self) -> Next {
+        self.0()
+    }
+}
+
+fn run(
+    workers: &Workers,
+    round: impl FnMut() -> Next + Send + 'static,
+) -> (SlotId, oneshot::Receiver<Ended>) {
+    let slot = workers.slot();
+    let end = workers.run(slot, Box::new(Game(round))).unwrap();
+    (slot, end)
+}
+
+/// Waits for something, and looks after the workers meanwhile, as the I/O task does.
+fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
+    let clock = workers.0.clock;
+    let until = clock.now() + PATIENCE;
+    while !done() {
+        assert!(clock.now() < until, "{what}: not within {PATIENCE:?}");
+        workers.look();
+        sleep(MS * 5);
+    }
+}
+
+/// A match with a tick every 5 ms, and how many it has played.
+fn ticking(workers: &Workers) -> Arc<AtomicUsize> {
+    let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
+    let counts = count.clone();
+    run(workers, move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+        Next::At(clock.now() + MS * 5)
+    });
+    count
+}
+
+#[test]
+fn few_threads_run_many_matches() {
+    let workers = Workers::new("small", 4, HostClock::start());
+    let games: Vec<_> = (0..20).map(|_| ticking(&workers)).collect();
+    wait(&workers, "ticks", || {
+        games.iter().all(|game| game.load(Ordering::Relaxed) > 20)
+    });
+    // More only where the machine was busy with something else.
+    let threads = workers.0.lock().threads;
+    assert!((1..=4).contains(&threads), "{threads}");
+    // What is over goes, and the others stay.
+    let (_, mut end) = run(&workers, || Next::Over(Some(CloseCode::MatchOver)));
+    wait(&workers, "its end", || match end.try_recv() {
+        Ok(ended) => {
+            assert_eq!(ended, Ok(Some(CloseCode::MatchOver)));
+            true
+        }
+        Err(_) => false,
+    });
+}
+
+#[test]
+fn threads_end_with_the_last_match() {
+    let workers = Workers::new("ends", 3, HostClock::start());
+    let asked = Arc::<AtomicUsize>::default();
+    for _ in 0..9 {
+        let (asked, clock) = (asked.clone(), workers.0.clock);
+        run(&workers, move || match asked.load(Ordering::Relaxed) {
+            0 => Next::At(clock.now() + Duration::from_secs(3_600)),
+            _ => Next::Over(None),
+        });
+    }
+    sleep(MS * 20);
+    assert!(!workers.is_done());
+    asked.store(1, Ordering::Relaxed);
+    workers.shut();
+    wait(&workers, "the end", || {
+        workers.is_done() && workers.0.lock().threads == 0
+    });
+}
+
+#[test]
+fn matches_that_hang_cost_the_others_nothing_and_return_to_nothing() {
+    let workers = Workers::new("hangs", 2, HostClock::start());
+    let well = ticking(&workers);
+    let (release, wait_for_it) = std::sync::mpsc::channel::<()>();
+    let wait_for_it = Arc::new(Mutex::new(wait_for_it));
+    let hung = Arc::<AtomicUsize>::default();
+    for _ in 0..5 {
+        let (wait_for_it, hung) = (wait_for_it.clone(), hung.clone());
+        run(&workers, move || {
+            hung.fetch_add(1, Ordering::Relaxed);
+            drop(wait_for_it.lock().map(|wait| wait.recv()));
+            Next::Over(None)
+        });
+    }
+    wait(&workers, "all hang", || hung.load(Ordering::Relaxed) == 5);
+    let before = well.load(Ordering::Relaxed);
+    wait(&workers, "the other one", || {
+        well.load(Ordering::Relaxed) > before + 50
+    });
+    assert!(workers.0.lock().threads >= 6);
+    drop(release);
+    wait(&workers, "as many threads as before", || {
+        let state = workers.0.lock();
+        state.slots.len() == 1 && state.threads <= 2
+    });
+    let before = well.load(Ordering::Relaxed);
+    wait(&workers, "playing on", || {
+        well.load(Ordering::Relaxed) > before + 20
+    });
+}
+
+#[test]
+fn whether_matches_are_run_at_all_is_told() {
+    let workers = Workers(Arc::new(Shared {
+        name: "nobody".to_owned(),
+        most: 0,
+        clock: HostClock::start(),
+        state: Mutex::default(),
+        work: Condvar::new(),
+        rested: Notify::new(),
+    }));
+    assert!(workers.look(), "there is nothing to run");
+    let (end, _ended) = oneshot::channel();
+    let slot = workers.slot();
+    let waits = Slot {
+        game: Some(Box::new(Game(|| Next::Over(None)))),
+        due: MS,
+        is_woken: false,
+        usual: MS,
+        end,
+    };
+    workers.0.lock().slots.insert(slot, waits);
+    workers.0.lock().note_due(MS, slot);
+    sleep(UNSERVED_MAX / 2);
+    assert!(workers.look());
+    let until = UNSERVED_MAX + MS * 50;
+    sleep(until);
+    assert!(!workers.look(), "nobody ran it");
+    // Somebody does.
+    assert!(workers.0.lock().take(until * 2).is_some());
+    assert!(workers.look());
+}
+
+#[test]
+fn a_match_that_panics_ends_alone_and_says_what_it_said() {
+    let workers = Workers::new("panics", 1, HostClock::start());
+    let well = ticking(&workers);
+    let (_, mut end) = run(&workers, || {
+        std::panic::resume_unwind(Box::new("planted"));
+    });
+    wait(&workers, "its end", || match end.try_recv() {
+        Ok(ended) => {
+            assert_eq!(ended, Err("planted".to_owned()));
+            true
+        }
+        Err(_) => false,
+    });
+    let before = well.load(Ordering::Relaxed);
+    wait(&workers, "playing on", || {
+        well.load(Ordering::Relaxed) > before + 20
+    });
+}
+
+#[test]
+fn whoever_is_woken_runs_at_once_also_when_it_was_running() {
+    let workers = Workers::new("woken", 2, HostClock::start());
+    let rounds = Arc::<AtomicUsize>::default();
+    let (inside, gate) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (counts, enters, opens) = (rounds.clone(), inside.clone(), gate.clone());
+    let clock = workers.0.clock;
+    let (slot, _end) = run(&workers, move || {
+        let round = counts.fetch_add(1, Ordering::Relaxed);
+        if round == 1 {
+            enters.store(1, Ordering::Relaxed);
+            while opens.load(Ordering::Relaxed) == 0 {
+                sleep(MS);
+            }
+        }
+        Next::At(clock.now() + Duration::from_secs(3_600))
+    });
+    let is = |count: &AtomicUsize, n| count.load(Ordering::Relaxed) == n;
+    wait(&workers, "its first round", || {
+        is(&rounds, 1) && workers.0.lock().idle > 0
+    });
+    workers.wake(slot);
+    wait(&workers, "it is running", || is(&inside, 1));
+    workers.wake(slot);
+    gate.store(1, Ordering::Relaxed);
+    wait(&workers, "the round after", || is(&rounds, 3));
+}
