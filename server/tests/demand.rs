@@ -13,7 +13,9 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Simulation, Tick};
-use twinstep_server::host::{Blueprint, Checkup, Host, HostConfig, OnDemand, read_journal};
+use twinstep_server::host::{
+    Blueprint, Checkup, Host, HostConfig, JournalFileError, OnDemand, read_journal,
+};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
 use crate::asking::{Folder, ask, scrape, token};

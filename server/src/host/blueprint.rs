@@ -133,3 +133,61 @@ fn set_up<S: Simulation>(mut game: Match<S>, set_referee: Option<Setup<S>>) -> M
     }
     game
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use crate::outbox::Output;
+
+    fn blueprint() -> Blueprint<Counter> {
+        Blueprint::action(Counter::default(), ())
+    }
+
+    #[test]
+    fn policies_leave_what_was_said_of_seats_and_build() {
+        let policies = MatchConfig {
+            players_max: 2,
+            build: "another".to_owned(),
+            ..MatchConfig::strategy()
+        };
+        let made = blueprint().players(5).build("ours").policies(policies);
+        assert_eq!((made.config.players_max, &*made.config.build), (5, "ours"));
+        assert_eq!(made.config.tick, MatchConfig::strategy().tick);
+        let before = unix_now().as_secs();
+        assert!(made.dated().config.unix_time >= before);
+    }
+
+    /// A match that was taken up again was judged by nobody.
+    #[test]
+    fn a_match_has_its_referee_whether_it_is_new_or_goes_on() {
+        let set = Arc::<AtomicU32>::default();
+        let with_referee = || {
+            let sets = set.clone();
+            let mut blueprint = blueprint();
+            blueprint.set_referee = Some(Box::new(move |_| {
+                sets.fetch_add(1, Ordering::Relaxed);
+            }));
+            blueprint
+        };
+        let name = format!("twinstep-blueprint-{}.journal", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let mut game = with_referee().make().unwrap();
+        assert_eq!(set.load(Ordering::Relaxed), 1);
+        game.keep_journal().unwrap();
+        let mut journal = Journal::create(&path).unwrap();
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.append(bytes).unwrap();
+            }
+        }
+        drop(journal);
+        with_referee().resume(&path).unwrap();
+        assert_eq!(set.load(Ordering::Relaxed), 2);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

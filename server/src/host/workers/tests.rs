@@ -200,3 +200,71 @@ fn whoever_is_woken_runs_at_once_also_when_it_was_running() {
     gate.store(1, Ordering::Relaxed);
     wait(&workers, "the round after", || is(&rounds, 3));
 }
+
+/// Waits for something while nobody looks after the workers: what they do by themselves is in time, and not late by a look.
+fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
+    let clock = workers.0.clock;
+    let until = clock.now() + PATIENCE;
+    while !done() {
+        assert!(clock.now() < until, "{what}: not within {PATIENCE:?}");
+        sleep(MS);
+    }
+}
+
+/// A match that has nothing to do for an hour, and how many rounds it has played.
+fn sleeping(workers: &Workers) -> (SlotId, Arc<AtomicUsize>) {
+    let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
+    let counts = count.clone();
+    let (slot, _) = run(workers, move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+        Next::At(clock.now() + Duration::from_secs(3_600))
+    });
+    (slot, count)
+}
+
+#[test]
+fn what_is_due_or_woken_or_new_is_run_though_nobody_looks() {
+    let workers = Workers::new("alone", 2, HostClock::start());
+    let has = |count: &AtomicUsize, n| count.load(Ordering::Relaxed) >= n;
+    let (slot, slept) = sleeping(&workers);
+    wait_alone(&workers, "its first round", || {
+        has(&slept, 1) && workers.0.lock().idle > 0
+    });
+    workers.wake(slot);
+    wait_alone(&workers, "its round when it is woken", || {
+        has(&slept, 2) && workers.0.lock().idle > 0
+    });
+    let (_, other) = sleeping(&workers);
+    wait_alone(&workers, "a new match", || has(&other, 1));
+    let ticks = ticking(&workers);
+    wait_alone(&workers, "ticks", || has(&ticks, 20));
+}
+
+#[test]
+fn matches_are_ended_though_all_workers_hang() {
+    let workers = Workers::new("all", 1, HostClock::start());
+    let (rounds, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
+    let slept = rounds.clone();
+    run(&workers, move || {
+        match rounds.fetch_add(1, Ordering::Relaxed) {
+            0 => Next::At(clock.now() + Duration::from_secs(3_600)),
+            _ => Next::Over(None),
+        }
+    });
+    wait_alone(&workers, "its first round", || {
+        slept.load(Ordering::Relaxed) == 1 && workers.0.lock().idle > 0
+    });
+    let (release, hangs) = std::sync::mpsc::channel::<()>();
+    let (entered, inside) = std::sync::mpsc::channel();
+    run(&workers, move || {
+        let _ = entered.send(());
+        let _ = hangs.recv();
+        Next::Over(None)
+    });
+    inside.recv_timeout(PATIENCE).unwrap();
+    workers.shut();
+    wait_alone(&workers, "its last round", || {
+        slept.load(Ordering::Relaxed) > 1
+    });
+    drop(release);
+}
