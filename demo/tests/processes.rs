@@ -10,4 +10,5 @@ mod kill;
 mod manifests;
 mod many;
 mod operating;
+mod rolling;
 mod settings;

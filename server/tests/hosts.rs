@@ -12,4 +12,5 @@ mod journals;
 mod sessions;
 mod settings;
 mod strain;
+mod taking;
 mod telling;

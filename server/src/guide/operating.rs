@@ -32,6 +32,7 @@
 //! | `POST /message` | `words`; `match` | all who are there read a line of text (`Event::Notice` of the client) | `message WORDS` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
+//! | `POST /take` | `match`, `from` | takes a match over that another server on this machine plays: [a rolling restart](super::fleet#a-rolling-restart) | `take-over FROM --match ID` |
 //! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
 //!
 //! A server can also listen at a Unix socket ([`admin_socket`](crate::host::Server::admin_socket), `powderkeg serve --admin
@@ -66,8 +67,6 @@
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
 //!   it is not taken up again. `powderkeg serve` without `--matches` has one match, and ends with it.
-//!
-//! There is no message to all players: the protocol has none.
 //!
 //! # Many matches
 //!
@@ -178,7 +177,7 @@
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
 //! | `twinstep_matches_made_total` | matches made for a ticket, or taken up again for one |
-//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
+//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `elsewhere`: another process has its journal; `failed`: see the log) |
 //! | `twinstep_matches_ended_total` | by `how`: `deserted`, `over`, `kept` (it can go on), `fault` |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
 //! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |
