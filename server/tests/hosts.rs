@@ -5,6 +5,7 @@ mod asking;
 mod demand;
 mod drain;
 mod ends;
+mod faults;
 mod handover;
 mod host;
 mod isolation;

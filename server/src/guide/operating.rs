@@ -106,7 +106,7 @@
 //!
 //! | what is measured | limit if nothing is said | what happens | until |
 //! |---|---|---|---|
-//! | lateness of ticks, as the 99th percentile of 5 s over all matches | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
+//! | lateness of ticks: the 99th percentile of 5 s, in half of the matches or more | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
 //! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
 //! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
 //!
