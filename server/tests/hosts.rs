@@ -3,6 +3,7 @@
 mod acting;
 mod asking;
 mod demand;
+mod disks;
 mod drain;
 mod ends;
 mod faults;
