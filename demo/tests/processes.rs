@@ -11,4 +11,5 @@ mod manifests;
 mod many;
 mod operating;
 mod rolling;
+mod scrape;
 mod settings;
