@@ -3,6 +3,7 @@
 //! What comes back is the server's own answer; text in it that players chose is made harmless where it is printed.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,6 +94,15 @@ enum AdminTask {
         /// Only in this match [default: in all that run there]
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
+    },
+    /// Take a match over that another server on this machine plays; its players follow. Both must have the same folder of
+    /// journals and the same token, and make matches on demand
+    TakeOver {
+        /// The --admin address of the other server
+        from: SocketAddr,
+        /// The match
+        #[arg(long = "match", value_name = "ID")]
+        id: u64,
     },
     /// End a match for good
     End {
@@ -185,6 +195,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/message", Some(body))
         }
+        AdminTask::TakeOver { from, id } => ("/take", Some(json!({ "from": from, "match": id }))),
         AdminTask::End { id, words } => {
             let body = json!({ "match": id, "words": words });
             ("/end", Some(body))
@@ -286,6 +297,10 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 1 => "on its way to 1 session".to_owned(),
                 _ => format!("on its way to {sessions} sessions"),
             }
+        }
+        AdminTask::TakeOver { from, id } => {
+            let tick = cell(&told["tick"]);
+            format!("match {id} goes on here from tick {tick}; {from} takes nobody new in any more")
         }
         AdminTask::End { id, .. } => format!("match {id} is over"),
         AdminTask::Ready | AdminTask::Metrics => told.to_string(),

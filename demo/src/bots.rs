@@ -172,6 +172,13 @@ impl BotClient {
         world.map_or(self.kept.1, |world| world.sim().score)
     }
 
+    /// The tick of its authority, and the digest of that world; none before it has come in, or once its session is over.
+    #[must_use]
+    pub fn digest(&self) -> Option<(Tick, u64)> {
+        let world = self.client.session.authority()?;
+        Some((world.tick(), world.digest().ok()?))
+    }
+
     /// How many play at its screen; 0 before the server has said so.
     #[must_use]
     pub fn seats(&self) -> usize {

@@ -10,30 +10,34 @@ use twinstep_server::game::KEPT;
 
 use crate::common::{Folder, Process, address, run, succeed, within};
 
-struct Served {
-    process: Process,
-    address: String,
-    admin: String,
+pub(crate) struct Served {
+    pub(crate) process: Process,
+    pub(crate) address: String,
+    pub(crate) admin: String,
     said: mpsc::Receiver<String>,
 }
 
 impl Served {
-    fn start(folder: &Folder, listen: &str, drain_s: &str) -> Served {
-        let mut process = Process::start(&[
+    pub(crate) fn start(folder: &Folder, listen: &str, drain_s: &str) -> Served {
+        Served::start_with(folder, listen, &["--drain", drain_s])
+    }
+
+    pub(crate) fn start_with(folder: &Folder, listen: &str, more: &[&str]) -> Served {
+        let (key, journals) = (folder.file("key"), folder.file("journals"));
+        let args = [
             "serve",
             "--listen",
             listen,
             "--key-file",
-            &folder.file("key"),
+            &key,
             "--journal",
-            &folder.file("journals"),
+            &journals,
             "--matches",
             "8",
-            "--drain",
-            drain_s,
             "--admin",
             "127.0.0.1:0",
-        ]);
+        ];
+        let mut process = Process::start(&[&args[..], more].concat());
         let (mut served, mut port) = (None, None);
         let mut log = process.log();
         while served.is_none() || port.is_none() {
@@ -57,7 +61,7 @@ impl Served {
         }
     }
 
-    fn ask(&self, path: &str) -> String {
+    pub(crate) fn ask(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.admin).unwrap();
         let head = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -69,7 +73,7 @@ impl Served {
         answer
     }
 
-    fn ticket(&self, folder: &Folder, player: &str, id: &str) -> String {
+    pub(crate) fn ticket(&self, folder: &Folder, player: &str, id: &str) -> String {
         let file = folder.file(&format!("{player}-{id}.ticket"));
         succeed(&[
             "ticket",
@@ -88,13 +92,13 @@ impl Served {
     }
 
     /// Waits until so many play.
-    fn has(&self, players: usize) {
+    pub(crate) fn has(&self, players: usize) {
         let series = format!("\ntwinstep_players {players}\n");
         within(|| self.ask("/metrics").contains(&series));
     }
 
     /// How it exits.
-    fn exit(mut self) -> (Option<i32>, Vec<String>) {
+    pub(crate) fn exit(mut self) -> (Option<i32>, Vec<String>) {
         within(|| self.process.has_ended());
         let code = self.process.0.wait().unwrap().code();
         (code, self.said.iter().collect())

@@ -10,4 +10,6 @@ mod kill;
 mod manifests;
 mod many;
 mod operating;
+mod rolling;
+mod scrape;
 mod settings;

@@ -18,6 +18,11 @@ impl Folder {
         Folder(path)
     }
 
+    /// The same folder, for another process: it is gone when the first of the two is.
+    pub(crate) fn again(&self) -> Folder {
+        Folder(self.0.clone())
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

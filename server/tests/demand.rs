@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     pub(crate) folder: Folder,
 }
 
-fn counters() -> OnDemand<Counter> {
+pub(crate) fn counters() -> OnDemand<Counter> {
     OnDemand::new(|id| {
         assert_ne!(id, BROKEN, "planted");
         IDS.contains(&id).then(|| {
@@ -44,7 +44,10 @@ fn counters() -> OnDemand<Counter> {
 }
 
 impl Stage {
-    async fn new(name: &str, matches: impl FnOnce(&Folder) -> OnDemand<Counter>) -> Stage {
+    pub(crate) async fn new(
+        name: &str,
+        matches: impl FnOnce(&Folder) -> OnDemand<Counter>,
+    ) -> Stage {
         let folder = Folder::new(&format!("demand-{name}"));
         let key = TicketKey::generate();
         let host = Stage::host(&folder, &key).await;
@@ -52,7 +55,7 @@ impl Stage {
         Stage { key, host, folder }
     }
 
-    async fn host(folder: &Folder, key: &TicketKey) -> Host {
+    pub(crate) async fn host(folder: &Folder, key: &TicketKey) -> Host {
         let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let config = HostConfig {
             admin: Some(loopback),
@@ -90,18 +93,18 @@ impl Stage {
         Ticket::issue(key, &spec).unwrap()
     }
 
-    fn client(&self, identity: &str, match_id: u64) -> Client<Counter> {
+    pub(crate) fn client(&self, identity: &str, match_id: u64) -> Client<Counter> {
         client(&self.ticket(identity, match_id))
     }
 
     /// A number of the metrics.
-    async fn number(&self, series: &str) -> f64 {
+    pub(crate) async fn number(&self, series: &str) -> f64 {
         let admin = self.host.admin_addr().unwrap();
         scrape(admin).await.series[series]
     }
 
     /// The ids that the admin port lists.
-    async fn listed(&self) -> Vec<u64> {
+    pub(crate) async fn listed(&self) -> Vec<u64> {
         let admin = self.host.admin_addr().unwrap();
         let (_, _, said) = ask(admin, "GET /matches", None, "").await;
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
@@ -130,7 +133,7 @@ fn client(ticket: &Ticket) -> Client<Counter> {
     Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap()
 }
 
-fn tick(client: &Client<Counter>) -> Tick {
+pub(crate) fn tick(client: &Client<Counter>) -> Tick {
     let world = client.session.authority();
     world.map_or(Tick(0), |world| world.tick())
 }
@@ -146,7 +149,7 @@ fn is_in(client: &Client<Counter>) -> bool {
 
 /// Advances clients until `done`, or until one of them is over.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn play(
+pub(crate) async fn play(
     party: &mut [Client<Counter>],
     mut done: impl FnMut(&[Client<Counter>]) -> bool,
 ) -> Result<(), Ended> {
@@ -161,13 +164,13 @@ async fn play(
     Ok(())
 }
 
-async fn plays(party: &mut [Client<Counter>]) {
+pub(crate) async fn plays(party: &mut [Client<Counter>]) {
     let all = |party: &[Client<Counter>]| party.iter().all(is_in);
     play(party, all).await.unwrap();
 }
 
 /// How playing ends for a client that is not let in.
-async fn end_of(client: Client<Counter>) -> Ended {
+pub(crate) async fn end_of(client: Client<Counter>) -> Ended {
     play(&mut [client], |_| false).await.unwrap_err()
 }
 
@@ -185,7 +188,7 @@ async fn leave(mut party: Vec<Client<Counter>>) {
     }
 }
 
-fn said(code: CloseCode) -> Ended {
+pub(crate) fn said(code: CloseCode) -> Ended {
     Ended::Session(Closed::Server(code))
 }
 

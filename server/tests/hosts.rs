@@ -3,9 +3,11 @@
 mod acting;
 mod asking;
 mod demand;
+mod disks;
 mod drain;
 mod draining;
 mod ends;
+mod faults;
 mod fleet_news;
 mod handover;
 mod host;
@@ -15,4 +17,5 @@ mod sessions;
 mod settings;
 mod several;
 mod strain;
+mod taking;
 mod telling;

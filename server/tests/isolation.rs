@@ -2,7 +2,7 @@
 //! real sockets on loopback; time is the machine's, so every wait has an end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What a player orders, to somebody's harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Order {
+pub(crate) enum Order {
     /// The step panics on it.
     Poison,
     /// From now on every step panics.
@@ -31,8 +31,10 @@ enum Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Answer {
+pub(crate) enum Answer {
     Well,
+    /// After 150 ms, for which its match waits.
+    Slow,
     Panics,
     Hangs,
     JobPanics,
@@ -41,11 +43,38 @@ enum Answer {
 
 /// A game that can be broken by orders.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Fragile {
+pub(crate) struct Fragile {
     cursed: bool,
     asked: u32,
     answered: u32,
     unanswered: u32,
+    /// Above 0, it is written down when the server steps it.
+    label: u32,
+    /// What makes it large.
+    rubble: Vec<u8>,
+}
+
+impl Fragile {
+    /// With a label (or 0) and so much in it.
+    pub(crate) fn of(label: u32, bytes: usize) -> Fragile {
+        Fragile {
+            label,
+            rubble: (0..bytes).map(|n| n as u8).collect(),
+            ..Fragile::default()
+        }
+    }
+}
+
+/// A tick of a match with a label, and when it was stepped.
+pub(crate) type Stepped = (u32, Tick, Instant);
+
+/// Ticks of matches with a label.
+pub(crate) static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
+
+#[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]
+fn note_step(label: u32, tick: Tick) {
+    let mut stepped = STEPPED.lock().unwrap();
+    stepped.push((label, tick, Instant::now()));
 }
 
 impl Simulation for Fragile {
@@ -68,6 +97,9 @@ impl Simulation for Fragile {
         assert!(!self.cursed, "planted: cursed");
         // Only the server's world is to break: a client must live to be told.
         let server = SERVER.with(|server| server.get());
+        if server && self.label > 0 {
+            note_step(self.label, frame.tick());
+        }
         for (player, order) in frame.commands() {
             match order {
                 Order::Poison if server => panic!("planted: poison"),
@@ -91,8 +123,16 @@ thread_local! {
 }
 
 fn fragile() -> Match<Fragile> {
+    fragile_from(Fragile::default())
+}
+
+pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
     let resolver = |_: &Look<'_, Fragile>, _: Cause, query: &Answer| match query {
         Answer::Well => Decision::Now(1),
+        Answer::Slow => {
+            std::thread::sleep(Duration::from_millis(150));
+            Decision::Now(1)
+        }
         Answer::Panics => panic!("planted: resolver"),
         Answer::Hangs => {
             std::thread::sleep(PATIENCE * 2);
@@ -104,13 +144,7 @@ fn fragile() -> Match<Fragile> {
             3
         })),
     };
-    Match::new(
-        MatchConfig::action(),
-        Fragile::default(),
-        Arc::new(()),
-        resolver,
-    )
-    .unwrap()
+    Match::new(MatchConfig::action(), start, Arc::new(()), resolver).unwrap()
 }
 
 /// A folder of one test's own, gone afterwards.

@@ -122,6 +122,22 @@ fn a_torn_file_is_cut_and_goes_on_and_only_one_process_writes_it() {
     assert!(before - game.world().tick() < 2);
 }
 
+/// Whoever was told that a match had moved found its journal locked, and was refused for good.
+#[test]
+fn a_journal_that_is_about_to_be_let_go_of_is_waited_for() {
+    let folder = Folder::new("soon");
+    let path = folder.file("a.journal");
+    played(&path, 5, 3, false);
+    let (game, journal) = resume(&path).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop((game, journal));
+        });
+        resume(&path).unwrap();
+    });
+}
+
 #[test]
 fn damage_in_the_middle_and_matches_that_are_over_are_not_taken_up() {
     let folder = Folder::new("damage");

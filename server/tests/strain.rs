@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use twinstep_client::client::Ended;
 use twinstep_client::{Client, Closed, SessionConfig};
+use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::{Simulation, Tick};
 use twinstep_server::host::{Blueprint, Host, HostConfig, Limits, OnDemand};
 use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
@@ -83,11 +83,6 @@ impl Stage {
         let (status, _, said) = ask(self.host.admin_addr().unwrap(), "GET /readyz", None, "").await;
         (status, said)
     }
-}
-
-fn tick(client: &Client<Counter>) -> Tick {
-    let world = client.session.authority();
-    world.map_or(Tick(0), |world| world.tick())
 }
 
 /// Whether it has its seat, by its own world.

@@ -32,6 +32,7 @@
 //! | `POST /message` | `words`; `match` | all who are there read a line of text (`Event::Notice` of the client) | `message WORDS` |
 //! | `POST /end` | `match`, `words` | ends a match for good | `end ID` |
 //! | `POST /save` | `match` | copies the journal of a match as it is now, beside it | `save ID` |
+//! | `POST /take` | `match`, `from` | takes a match over that another server on this machine plays: [a rolling restart](super::fleet#a-rolling-restart) | `take-over FROM --match ID` |
 //! | `POST /drain` | `to` | hands matches over to another server | `powderkeg serve --take-over` asks for it |
 //!
 //! A server can also listen at a Unix socket ([`admin_socket`](crate::host::Server::admin_socket), `powderkeg serve --admin
@@ -66,8 +67,6 @@
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
 //!   it is not taken up again. `powderkeg serve` without `--matches` has one match, and ends with it.
-//!
-//! There is no message to all players: the protocol has none.
 //!
 //! # Many matches
 //!
@@ -107,13 +106,17 @@
 //!
 //! | what is measured | limit if nothing is said | what happens | until |
 //! |---|---|---|---|
-//! | lateness of ticks, as the 99th percentile of 5 s over all matches | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
+//! | lateness of ticks: the 99th percentile of 5 s, in half of the matches or more | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
 //! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
 //! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
 //!
 //! Memory that matches have given back stays with the process for a while: glibc keeps it for the next ones. Measured with
 //! `twinstep-bench many`, 40 matches of 4: 50 MB after 960 joins and leaves, when all had left, of which 6 MB were in use and most
-//! of the others went back by `malloc_trim`. Set the limit with that in mind, or start the server with another allocator.
+//! of the others went back by `malloc_trim`. It keeps some in each of several arenas, so a process grows until all of them have seen
+//! the most that there was at once; `MALLOC_ARENA_MAX=1` in its environment has one. Two servers of Powderkeg side by side, matches of
+//! 4 bots that come and go, one match at a time: after 97 joins 41.2 MB by default, still growing by some 90 KB a join, and 33.8 MB
+//! with one arena, where the last 12 joins added 12 KB. Set the limit with that in mind, set that variable (what it
+//! costs in time was not measured), or start the server with another allocator.
 //!
 //! The steps, in an order that players feel last:
 //!
@@ -125,6 +128,30 @@
 //! Whoever is refused or let go is told [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull), with the time after
 //! which another try is worth it. Who has a seat comes back at any time, also to a match that must be taken up from its journal
 //! for that.
+//!
+//! A match that is late by itself, because its own step or resolver is slow, counts as one: the process takes a step when half of
+//! its matches are late. Beside a match that hangs, one that panics, one whose resolver takes 150 ms each time, two on a full disk and
+//! a dead sidecar, 4 matches of 2 had ticks that were late by 1.9 ms (median), 26 ms (99th percentile) and 46 ms at most; before all
+//! that it was 2.8, 33 and 47 ms (2 shared cores that other programs wanted too; `cargo test -p twinstep-server --test hosts faults`).
+//!
+//! # A disk that is full, or slow
+//!
+//! Newcomers are refused long before a disk is full. If it is full all the same, a match finds that out when it has to write: a turn,
+//! or the world that is written every 10 s. Then it does what `on-journal-failure` says:
+//!
+//! | | `end` | `go-on` |
+//! |---|---|---|
+//! | the match | ends; players are told that there was a fault | goes on without a journal; the log says so once a minute |
+//! | its journal | holds all that its players saw | is called `match-7.journal.incomplete`, and nobody takes it up |
+//! | told | an incident, `twinstep_journal_errors_total` | the same |
+//! | a crash now | costs nothing more | costs the match |
+//! | when there is room again | the next ticket takes the match up where its players saw it last | it has none until it is over; the next match of that id has one |
+//!
+//! Newcomers are let in again within a second or two of there being room.
+//!
+//! A disk that stands still (a network's, say) holds up the matches that write to it and no others: for up to 5 s their players wait
+//! and then play on, after that such a match is over, as any that hangs. With `durability = power` each turn waits for the disk; a disk
+//! that is slow at that shows in `twinstep_seal_to_send_seconds`.
 //!
 //! # Ending a server
 //!
@@ -178,7 +205,7 @@
 //! | `twinstep_journal_writes_total` | records of these |
 //! | `twinstep_journal_errors_total` | journals that could not be written any more |
 //! | `twinstep_matches_made_total` | matches made for a ticket, or taken up again for one |
-//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `failed`: see the log) |
+//! | `twinstep_matches_not_made_total` | by `reason`: tickets for which none was made (`matches`, `rate`, `lateness`, `memory`, `disk`: full; `id`: the game knows no such match; `superseded`: an old or revoked ticket; `draining`; `elsewhere`: another process has its journal; `failed`: see the log) |
 //! | `twinstep_matches_ended_total` | by `how`: `deserted`, `over`, `kept` (it can go on), `fault` |
 //! | `twinstep_joins_total` | by `result`: `playing` for each session that came into a match; else why it ended before |
 //! | `twinstep_kicks_total` | by `reason`: who was removed (`operator`: kicked by you) |

@@ -16,6 +16,7 @@
 //!  POST /message         words; match                          all who are there read it
 //!  POST /end             match, words                          ends a match, for good; the words stand in its journal
 //!  POST /save            match                                 copies its journal; says where to
+//!  POST /take            match, from                           takes a match over that the server with that admin port plays
 //!  POST /drain?to=ADDR   hands the matches over to a server at ADDR (or several, with commas): see `host/drain.rs`
 //!  POST /ready?to=ADDR   what that would come to, and which journals are to be taken up; stops nothing
 //! ```
@@ -45,6 +46,7 @@ mod act;
 mod fields;
 mod look;
 mod save;
+mod take;
 
 /// Binds the admin port.
 pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminError> {
@@ -137,6 +139,7 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/message", post(act::message))
         .route("/end", post(act::end))
         .route("/save", post(save::save))
+        .route("/take", post(take::take))
         .route("/ready", post(drain::ready))
         .route("/drain", post(drain::drain))
         .with_state(admin);

@@ -39,6 +39,17 @@ pub enum AdminError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The journal of a match that is to be taken over is not where this server would look for it.
+    #[error(
+        "the journal of that match is {path}, and this server would look for {expected}: start both with the same folder of \
+         journals (the match plays on)"
+    )]
+    Elsewhere {
+        /// Where it is.
+        path: PathBuf,
+        /// Where it would have to be.
+        expected: PathBuf,
+    },
     /// The other process cannot be asked.
     #[error("cannot ask the server at {address}: {source}; give its --admin address")]
     Ask {

@@ -116,6 +116,12 @@ impl LiveToken {
         is_new
     }
 
+    /// What it is now.
+    pub(super) fn get(&self) -> AdminToken {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.is_in(headers)

@@ -226,3 +226,14 @@ fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
     );
     vec![SocketAddr::new(loopback, bound.port()), bound]
 }
+
+/// Where a socket can be reached from its own machine.
+pub(super) fn on_this_machine(mut bound: SocketAddr) -> SocketAddr {
+    if bound.ip().is_unspecified() {
+        bound.set_ip(match bound {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    bound
+}

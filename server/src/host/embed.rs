@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::admin;
 use super::admin_error::AdminError;
 use super::blueprint::Blueprint;
 use super::clock::unix_now;
-use super::config::{HostConfig, HostError, bind, public_of};
+use super::config::{HostConfig, HostError, bind, on_this_machine, public_of};
 use super::fleet::Sidecar;
 use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
@@ -415,17 +415,6 @@ fn fetch<S: Simulation>(
         .into(),
         None => HostError::NothingToTakeOver(other),
     })
-}
-
-/// Where a socket can be reached from its own machine.
-fn on_this_machine(mut bound: SocketAddr) -> SocketAddr {
-    if bound.ip().is_unspecified() {
-        bound.set_ip(match bound {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    bound
 }
 
 /// Says for how long the players of a match that was taken over saw it stand still.

@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::journal::JournalError;
@@ -17,6 +18,10 @@ use twinstep_core::journal::JournalError;
 use crate::config::MatchConfig;
 use crate::game::{Match, ResumeError, Resumed};
 use crate::hooks::Resolver;
+
+/// Who takes a journal up waits so long for the process that wrote it to let go of it, and looks so often.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 impl JournalFileError {
     /// Whether the file is no journal of this version at all.
@@ -195,7 +200,8 @@ impl Journal {
     /// Takes the match of a journal up again: see [`Match::resume`]. The file is cut to what is sound of it, and
     /// gets what the match writes from here on.
     ///
-    /// Reads the whole file into memory.
+    /// Reads the whole file into memory. If another process writes it, waits up to 2 s for that to end: one that hands its
+    /// match over tells the players a moment before it lets go of the file.
     ///
     /// # Errors
     /// A file that cannot be read or written, that another process writes, or whose match cannot go on.
@@ -212,7 +218,7 @@ impl Journal {
         };
         let mut journal = Journal::over(path, file, false);
         // Before it is read: whoever wrote it must be gone.
-        journal.lock()?;
+        journal.lock_soon()?;
         let mut bytes = Vec::new();
         if let Err(source) = journal.file.read_to_end(&mut bytes) {
             let path = journal.path;
@@ -284,6 +290,18 @@ impl Journal {
         }
     }
 
+    /// As [`lock`](Self::lock), once whoever writes it is about to end.
+    fn lock_soon(&self) -> Result<(), JournalFileError> {
+        let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
+        for _ in 0..looks {
+            match self.lock() {
+                Err(JournalFileError::InUse { .. }) => std::thread::sleep(LOCK_LOOK),
+                locked => return locked,
+            }
+        }
+        self.lock()
+    }
+
     /// Hands bytes to the operating system: they survive this process.
     ///
     /// # Errors
@@ -314,8 +332,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until the disk has all of it.
+    /// Lets go of it, and waits until the disk has all of it.
     pub(super) fn finish(self) -> Result<(), JournalFileError> {
+        // Whoever takes the match up need not wait for the disk. Without a lock there was none.
+        let _ = self.file.unlock();
         self.file
             .sync_all()
             .map_err(|source| self.unwritable(source))

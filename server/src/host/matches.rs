@@ -16,7 +16,7 @@ use super::admin_error::AdminError;
 use super::admin_port::{AdminToken, LiveToken};
 use super::bans::Bans;
 use super::clock::HostClock;
-use super::config::{HostConfig, HostError, bind, make_room, public_of};
+use super::config::{HostConfig, HostError, bind, make_room, on_this_machine, public_of};
 use super::demand::{Demand, Making};
 use super::door::Doors;
 use super::fleet::{FleetNews, Membership};
@@ -133,6 +133,7 @@ impl Host {
             matches: register.clone(),
             game: config.game.clone(),
             public: public.clone(),
+            door: on_this_machine(address),
             own_knocks: own_knocks.clone(),
             ledger: ledger.clone(),
             io: counts.clone(),
@@ -143,6 +144,7 @@ impl Host {
             demand: demand.clone(),
             serials: serials.clone(),
             strain: strain.clone(),
+            token: live_token.clone(),
         };
         let admin = match config.admin.zip(admin) {
             None => None,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
+use super::admin_port::LiveToken;
 use super::bans::Bans;
 use super::clock::HostClock;
 use super::demand::Demand;
@@ -43,6 +44,8 @@ pub(super) struct Admin {
     pub(super) game: String,
     /// What players of this server dial.
     pub(super) public: Vec<SocketAddr>,
+    /// Where it can be asked from this machine.
+    pub(super) door: SocketAddr,
     pub(super) own_knocks: OwnKnocks,
     /// What all matches have counted, and the I/O task.
     pub(super) ledger: Ledger,
@@ -55,6 +58,8 @@ pub(super) struct Admin {
     pub(super) demand: Demand,
     pub(super) serials: SerialKeeper,
     pub(super) strain: Strain,
+    /// By what this server asks others of its own operator.
+    pub(super) token: Option<LiveToken>,
 }
 
 /// How many reasons there are to send nobody here: the server ends, or its matches go elsewhere. Clones share it.
@@ -143,6 +148,7 @@ mod tests {
             matches: Register::default(),
             game: "a game".to_owned(),
             public: Vec::new(),
+            door: ([127, 0, 0, 1], 7).into(),
             own_knocks: OwnKnocks::default(),
             ledger: Ledger::default(),
             io: Arc::default(),
@@ -153,6 +159,7 @@ mod tests {
             demand: Demand::default(),
             serials: SerialKeeper::default(),
             strain: Strain::default(),
+            token: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Whether a process takes on more: by what is measured, once a second, before players feel it.
 //!
 //! ```text
-//!  lateness of ticks, the 99th percentile of 5 s over all matches
+//!  lateness of ticks: the 99th percentile of 5 s of each match, and of these the median
 //!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step more of relief: spectators, announcements, newcomers, turns
 //!     below half of it for 10 looks                       ─▶ one step less
 //!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches, at once
@@ -9,6 +9,9 @@
 //! ```
 //!
 //! From the third step on, the process is full as well. Whoever has a seat comes back whatever is said here.
+//!
+//! Of the matches it is the median that counts: one whose own code is slow is late by itself, and spares nobody anything if
+//! the others do without for it.
 //!
 //! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
 
@@ -24,13 +27,13 @@ use super::metrics::{Ledger, StrainTold};
 use crate::game::Relief;
 
 mod ladder;
+mod lately;
 mod measured;
-mod recent;
 
 use ladder::{Gauge, Ladder};
+use lately::Lately;
 pub(super) use measured::free_bytes;
 use measured::{memory_bytes, memory_max_bytes};
-use recent::Recent;
 
 /// The process is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,8 +41,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// From where on a process takes on no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// By how much ticks may be late, as the 99th percentile of 5 s over all matches. 20 ms if nothing is said: a tick and a
-    /// fifth at 60 Hz, which clients hide.
+    /// By how much ticks may be late: the 99th percentile of 5 s, in half of the matches or more. 20 ms if nothing is said: a
+    /// tick and a fifth at 60 Hz, which clients hide.
     pub tick_lateness: Duration,
     /// Memory that the process may have, in bytes. If nothing is said (`None`), 85 % of what its cgroup or else its machine
     /// has; where neither is known, none is measured.
@@ -154,10 +157,10 @@ impl Strain {
         let mut ladder = Ladder::new(limits.tick_lateness);
         let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
         let mut disk = Gauge::below(limits.disk_free_bytes);
-        let mut recent = Recent::default();
+        let mut lately = Lately::default();
         loop {
             looks.tick().await;
-            let lateness = recent.look(ledger.lateness());
+            let lateness = lately.look(ledger.lateness());
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);

@@ -172,7 +172,18 @@ pub fn take_over(
     token: &Path,
 ) -> Result<Drained, AdminError> {
     let token = AdminToken::load_or_make(token)?;
-    let client = AdminClient::with(admin, token);
+    take_over_by(&token, admin, to, taker, can_be_opened)
+}
+
+/// As [`take_over`], by a token that is known, where `fits` looks at each journal before anything is stopped.
+pub(super) fn take_over_by(
+    token: &AdminToken,
+    admin: SocketAddr,
+    to: &[SocketAddr],
+    taker: &Taker,
+    fits: impl Fn(PathBuf) -> Result<(), AdminError>,
+) -> Result<Drained, AdminError> {
+    let client = AdminClient::with(admin, token.clone());
     let failed = |source| AdminError::Ask {
         address: admin.into(),
         source,
@@ -190,17 +201,27 @@ pub fn take_over(
         }
     };
     let ready = answer("ready")?;
-    let ready: Ready = serde_json::from_str(&ready).map_err(|error| failed(error.into()))?;
-    for ReadyMatch { journal, .. } in ready.ready {
-        // As it will be opened; the other process has the lock.
-        let opened = OpenOptions::new().read(true).append(true).open(&journal);
-        opened.map_err(|source| AdminError::Journal {
-            path: journal,
-            source,
-        })?;
+    let Ready { ready, stays } =
+        serde_json::from_str(&ready).map_err(|error| failed(error.into()))?;
+    if ready.is_empty() {
+        // Nothing is stopped, nor called off again.
+        let moved = Vec::new();
+        return Ok(Drained { moved, stays });
+    }
+    for ReadyMatch { journal, .. } in ready {
+        fits(journal)?;
     }
     let drained = answer("drain")?;
     serde_json::from_str(&drained).map_err(|error| failed(error.into()))
+}
+
+/// As it will be opened; the other process has the lock.
+pub(super) fn can_be_opened(journal: PathBuf) -> Result<(), AdminError> {
+    let opened = OpenOptions::new().read(true).append(true).open(&journal);
+    opened.map(drop).map_err(|source| AdminError::Journal {
+        path: journal,
+        source,
+    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(in crate::host) enum NotMade {
     Lateness,
     Memory,
     Disk,
+    /// It runs in another process, which writes its journal.
+    Elsewhere,
     /// It could not be made: its journal, or the game's code.
     Failed,
 }
@@ -48,6 +50,7 @@ impl NotMade {
         "lateness",
         "memory",
         "disk",
+        "elsewhere",
         "failed",
     ];
     pub(in crate::host) const COUNT: usize = NotMade::Failed as usize + 1;
@@ -59,7 +62,7 @@ impl NotMade {
                 CloseCode::ServerFull { after_s: 30 }
             }
             NotMade::Rate => CloseCode::ServerFull { after_s: 2 },
-            NotMade::Id => CloseCode::NoMatch,
+            NotMade::Id | NotMade::Elsewhere => CloseCode::NoMatch,
             NotMade::Superseded => CloseCode::Superseded,
             NotMade::Draining => CloseCode::Draining,
             NotMade::Failed => CloseCode::Fault,
@@ -138,6 +141,7 @@ mod tests {
         for (why, name) in [
             (NotMade::Matches, "matches"),
             (NotMade::Superseded, "superseded"),
+            (NotMade::Elsewhere, "elsewhere"),
             (NotMade::Failed, "failed"),
         ] {
             assert_eq!(NotMade::NAMES[why as usize], name);

@@ -24,7 +24,7 @@ use crate::host::journal_folder::{JOURNAL_EXTENSION, ended};
 use crate::host::journal_read::COMPRESSED_EXTENSION;
 
 /// The journal of a match that can go on.
-fn in_play(folder: &Path, id: u64) -> PathBuf {
+pub(super) fn in_play(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }
 

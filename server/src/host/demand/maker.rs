@@ -22,7 +22,7 @@ use crate::host::config::HostError;
 use crate::host::floor::Floor;
 use crate::host::handle::MatchHandle;
 use crate::host::io::ToIo;
-use crate::host::journal_file::Journal;
+use crate::host::journal_file::{Journal, JournalFileError};
 use crate::host::matches::Host;
 use crate::host::orders::Order;
 
@@ -36,7 +36,10 @@ impl Host {
     /// for a host: a second call changes nothing.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let floor = self.floor();
-        let Some(wanted) = floor.demand.begin(matches.at_once) else {
+        let matches = Arc::new(matches);
+        let describes = matches.clone();
+        let describe = Box::new(move |id| describes.taker(id));
+        let Some(wanted) = floor.demand.begin(matches.at_once, describe) else {
             return;
         };
         if let Some(folder) = &matches.journals {
@@ -65,7 +68,7 @@ impl Host {
 
 /// What matches are made by.
 struct Plan<S: Simulation> {
-    matches: OnDemand<S>,
+    matches: Arc<OnDemand<S>>,
     floor: Arc<Floor>,
 }
 
@@ -136,17 +139,23 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    /// Somebody waits whose match the I/O task did not know then.
+    /// Somebody waits whose match the I/O task did not know then, or another process has handed it over.
     async fn hear(&mut self, wish: Wanted) {
-        let id = wish.ticket.match_id;
+        let id = match &wish {
+            Wanted::By(_, ticket) => ticket.match_id,
+            Wanted::HandedOver(id) => *id,
+        };
         if self.known.contains_key(&id) {
             // It is led there when the match is; or when that is gone, it is asked for again.
             return;
         }
-        if let Err(why) = self.may_be_made(&wish.ticket) {
+        // Whether one that is handed over finds a place here was asked before.
+        if let Wanted::By(session, ticket) = wish
+            && let Err(why) = self.may_be_made(&ticket)
+        {
             self.demand.counts().note_not_made(why);
             tracing::info!(id, ?why, "no match is made");
-            let refusal = ToIo::Refuse(wish.session, why.code());
+            let refusal = ToIo::Refuse(session, why.code());
             let _ = self.floor.told.send(refusal).await;
             return;
         }
@@ -292,6 +301,10 @@ impl<S: Simulation> Plan<S> {
         let made = tokio::task::spawn_blocking(move || plan.prepare(id)).await;
         let (game, journal) = match made {
             Ok(Ok(made)) => made?,
+            Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
+                tracing::warn!(id, %error, "no match is made: it runs elsewhere");
+                return Err(NotMade::Elsewhere);
+            }
             Ok(Err(error)) => {
                 tracing::error!(id, %error, "a match cannot be made");
                 return Err(NotMade::Failed);
@@ -319,7 +332,7 @@ impl<S: Simulation> Plan<S> {
             durability,
             on_journal_failure,
             ..
-        } = &self.matches;
+        } = &*self.matches;
         if let Some(full) = self.floor.strain.full() {
             // Who comes back to a match that was cut off has a seat there.
             let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));

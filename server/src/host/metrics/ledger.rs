@@ -3,6 +3,7 @@
 //! Invariant: a match is in the ledger once, running or over, so a sum never goes down and counts nothing twice. Its lock
 //! is taken when a match starts or ends and by a scrape; no match waits for it while it runs.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,9 @@ struct Books {
 
 #[derive(Debug, Default)]
 struct Matches {
-    running: Vec<Arc<MatchCounts>>,
+    /// Each by the number under which it came in.
+    running: Vec<(u64, Arc<MatchCounts>)>,
+    entered: u64,
     over: MatchSum,
 }
 
@@ -37,7 +40,11 @@ impl Ledger {
     /// A match starts.
     pub(in crate::host) fn enter(&self) -> Entry {
         let counts = Arc::<MatchCounts>::default();
-        self.matches().running.push(counts.clone());
+        let mut matches = self.matches();
+        matches.entered += 1;
+        let number = matches.entered;
+        matches.running.push((number, counts.clone()));
+        drop(matches);
         Entry {
             ledger: self.clone(),
             counts,
@@ -52,27 +59,28 @@ impl Ledger {
     /// How the matches that run are now.
     pub(in crate::host) fn gauges(&self) -> Gauges {
         let mut gauges = Gauges::default();
-        for counts in &self.matches().running {
+        for (_, counts) in &self.matches().running {
             counts.add_gauges_to(&mut gauges);
         }
         gauges
     }
 
-    /// How late ticks were so far.
-    pub(in crate::host) fn lateness(&self) -> Spread {
+    /// How late ticks were so far, of each match that runs, by a number that no other one ever has.
+    pub(in crate::host) fn lateness(&self) -> BTreeMap<u64, Spread> {
         let matches = self.matches();
-        let mut sum = matches.over.lateness;
-        for counts in &matches.running {
-            counts.lateness.add_to(&mut sum);
-        }
-        sum
+        let of = |(number, counts): &(u64, Arc<MatchCounts>)| {
+            let mut spread = Spread::default();
+            counts.lateness.add_to(&mut spread);
+            (*number, spread)
+        };
+        matches.running.iter().map(of).collect()
     }
 
     /// What all have counted so far.
     pub(super) fn sum(&self) -> MatchSum {
         let matches = self.matches();
         let mut sum = matches.over.clone();
-        for counts in &matches.running {
+        for (_, counts) in &matches.running {
             counts.add_to(&mut sum);
         }
         sum
@@ -91,8 +99,8 @@ impl Ledger {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut matches = self.ledger.matches();
-        let Matches { running, over } = &mut *matches;
-        running.retain(|counts| !Arc::ptr_eq(counts, &self.counts));
+        let Matches { running, over, .. } = &mut *matches;
+        running.retain(|(_, counts)| !Arc::ptr_eq(counts, &self.counts));
         self.counts.add_to(over);
     }
 }

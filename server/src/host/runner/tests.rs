@@ -161,7 +161,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
                 .send_replace(Some(Ending::Told(CloseCode::Draining)));
             assert_eq!(rig.play(|_| false), Some(says));
             let is_in_time = rig.clock.now() < asked + SEAL_PATIENCE;
-            assert!(!is_in_time || rig.tick() % 8 == 0, "amid a turn");
+            assert!(!is_in_time || rig.tick().is_multiple_of(8), "amid a turn");
             is_in_time
         };
         assert!((0..50).any(|_| is_in_time()));
