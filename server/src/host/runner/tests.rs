@@ -142,20 +142,27 @@ impl Drop for File {
 
 #[test]
 fn a_match_that_is_to_end_ends_its_turn_first() {
-    let file = File::new("ends");
-    for journal in [None, Some(file.journal())] {
-        let says = match journal {
-            None => CloseCode::Draining,
-            Some(_) => CloseCode::Restarting {
+    for has_journal in [false, true] {
+        let says = match has_journal {
+            false => CloseCode::Draining,
+            true => CloseCode::Restarting {
                 after_s: BACK_AFTER.as_secs() as u16,
             },
         };
-        let mut rig = Rig::new(10 * MS, 8, journal);
-        assert_eq!(rig.play(|game| game.world().tick().0 % 8 == 2), None);
-        rig.closing
-            .send_replace(Some(Ending::Told(CloseCode::Draining)));
-        assert_eq!(rig.play(|_| false), Some(says));
-        assert_eq!(rig.tick() % 8, 0, "in the middle of a turn");
+        // A machine that is busy may not play a turn within the time in which it is waited for.
+        let is_in_time = || {
+            let file = File::new("ends");
+            let mut rig = Rig::new(10 * MS, 8, has_journal.then(|| file.journal()));
+            assert_eq!(rig.play(|game| game.world().tick().0 % 8 == 2), None);
+            let asked = rig.clock.now();
+            rig.closing
+                .send_replace(Some(Ending::Told(CloseCode::Draining)));
+            assert_eq!(rig.play(|_| false), Some(says));
+            let is_in_time = rig.clock.now() < asked + SEAL_PATIENCE;
+            assert!(!is_in_time || rig.tick().is_multiple_of(8), "amid a turn");
+            is_in_time
+        };
+        assert!((0..50).any(|_| is_in_time()));
     }
 }
 
