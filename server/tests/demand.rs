@@ -434,15 +434,19 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_is_kept_for_as_long_as_it_was_said_after_the_last_one_left() {
     let stage = Stage::new("kept", |_| {
-        counters().deserted_after(Duration::from_secs(4))
+        counters().deserted_after(Duration::from_secs(6))
     })
     .await;
     // The time begins anew with each one who leaves.
     for name in ["anna", "bob"] {
         let mut party = vec![stage.client(name, 7)];
         plays(&mut party).await;
+        let seen = tick(&party[0]) + 60;
+        play(&mut party, |party| tick(&party[0]) > seen)
+            .await
+            .unwrap();
         leave(party).await;
-        tokio::time::sleep(Duration::from_millis(2_200)).await;
+        tokio::time::sleep(Duration::from_millis(3_200)).await;
         assert_eq!(stage.listed().await, [7], "{name}");
     }
     let ended = "twinstep_matches_ended_total{how=\"deserted\"}";

@@ -219,14 +219,19 @@ async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reas
 /// Who has a seat in a match that was cut off comes back to it, also where no other match would be made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
-    let stage = Stage::new("back", Limits::default()).await;
+    // How late ticks are on this machine is no matter here.
+    let limits = Limits {
+        tick_lateness: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let stage = Stage::new("back", limits.clone()).await;
     plays(&mut [stage.client("anna", 1, 1)]).await;
     let Stage { key, host, folder } = stage;
     // As if it had been killed.
     drop(host);
     let limits = Limits {
         disk_free_bytes: u64::MAX,
-        ..Limits::default()
+        ..limits
     };
     let stage = Stage::over(folder, key, limits).await;
     let full = async {

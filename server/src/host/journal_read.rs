@@ -54,28 +54,20 @@ pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
         PathBuf::from(name)
     };
     let (part, whole) = (named(".gz.part"), named(".gz"));
-    // Held until the journal is gone: so of two processes with one folder, one writes.
-    let to = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&part)?;
-    match to.try_lock() {
+    let source = match File::options().read(true).append(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        source => source?,
+    };
+    // Held until it is gone: so of two processes with one folder, one writes.
+    match source.try_lock() {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
             return Err(error);
         }
+        _ if !path.exists() => return Ok(None),
         _ => {}
     }
-    let source = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Perhaps what is locked here was made for nothing.
-            let _ = std::fs::remove_file(&part);
-            return Ok(None);
-        }
-        source => source?,
-    };
-    let compressed = write_compressed(source, &to).and_then(|()| std::fs::rename(&part, &whole));
+    let compressed = write_compressed(&source, &part).and_then(|()| std::fs::rename(&part, &whole));
     if compressed.is_err() {
         let _ = std::fs::remove_file(&part);
     }
@@ -85,15 +77,15 @@ pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(whole))
 }
 
-fn write_compressed(source: File, to: &File) -> io::Result<()> {
+fn write_compressed(source: &File, to: &Path) -> io::Result<()> {
     let changed = source.metadata()?.modified()?;
-    to.set_len(0)?;
-    let mut encoder = GzEncoder::new(to, Compression::default());
+    let mut encoder = GzEncoder::new(File::create(to)?, Compression::default());
     io::copy(&mut BufReader::new(source), &mut encoder)?;
-    encoder.finish()?.flush()?;
+    let mut written = encoder.finish()?;
+    written.flush()?;
     // It is as old as its match.
-    to.set_modified(changed)?;
-    to.sync_all()
+    written.set_modified(changed)?;
+    written.sync_all()
 }
 
 #[cfg(test)]
@@ -113,8 +105,7 @@ mod tests {
         let file = File::options().append(true).open(&path).unwrap();
         file.set_modified(changed).unwrap();
         // Not while another process does so.
-        let part = folder.join("match-7.1.journal.gz.part");
-        let theirs = File::create(&part).unwrap();
+        let theirs = File::open(&path).unwrap();
         theirs.lock().unwrap();
         assert_eq!(compress(&path).unwrap(), None);
         assert_eq!(read_journal(&path).unwrap(), bytes);
