@@ -33,9 +33,10 @@
 //! ```
 //!
 //! Players come along by themselves, and see their match stand still for a moment. Ten such hand-overs of six matches of two bots,
-//! while each of three servers was restarted once: nobody was lost, no order, no tick; on 2 cores that other programs wanted too (nothing
-//! new for up to 0.7 s in ordinary play), half of the players waited for 1.5 s or less, and none for longer than 3.6 s; where they wanted
-//! less (up to 0.1 s), the first four took 0.4 to 0.9 s. `cargo test -p powderkeg --test processes rolling -- --nocapture` measures yours.
+//! while each of three servers was restarted once: no player, order or tick was lost. A machine of 2 cores that had time for it
+//! paused each player for 120 to 150 ms; with builds beside it, which kept players waiting for up to 0.7 s without any hand-over, half
+//! of them waited for 1.5 s or less, and none for more than 3.6 s. `cargo test -p powderkeg --test processes rolling -- --nocapture`
+//! measures yours.
 //!
 //! - Nothing is stopped before it is known that the match can go on: the server that takes it over must have room, fit its rules,
 //!   version and seats, answer to players, and look for its journal where that is. Else the answer says why not, and the match plays
