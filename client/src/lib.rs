@@ -51,6 +51,7 @@ pub mod prelude;
 pub mod projectile;
 #[cfg(feature = "udp")]
 mod rejoin;
+mod rest;
 mod returning;
 pub mod session;
 pub mod smooth;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
-use twinstep_core::{PlayerId, Simulation, Tick, World};
+use twinstep_core::{Controls, PlayerId, Simulation, Tick, World};
 
 /// Inputs that are remembered per seat: those on their way up, and those that may still come back down.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
@@ -45,6 +45,8 @@ pub struct LocalActions<S: Simulation> {
     /// The unbroken run of inputs that ends at I is `first..next`.
     first: Tick,
     next: Tick,
+    /// The last tick at which some seat held something else than at the tick before.
+    changed: Tick,
     next_seq: [u32; SEATS_MAX],
     /// In lockstep: the turn in which what is ordered now will run.
     pub(crate) open_turn: Option<u32>,
@@ -70,6 +72,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
         self.seats.clone_from(&other.seats);
         self.inputs.clone_from(&other.inputs);
         (self.first, self.next) = (other.first, other.next);
+        self.changed = other.changed;
         self.next_seq = other.next_seq;
         self.open_turn = other.open_turn;
         self.heard_seq = other.heard_seq;
@@ -90,6 +93,7 @@ impl<S: Simulation> LocalActions<S> {
             seats,
             first: Tick(0),
             next: Tick(0),
+            changed: Tick(0),
             next_seq: seqs,
             open_turn: None,
             heard_seq: seqs,
@@ -124,6 +128,7 @@ impl<S: Simulation> LocalActions<S> {
         if tick != self.next {
             self.first = tick;
             self.next = tick;
+            self.changed = tick;
         }
     }
 
@@ -132,6 +137,9 @@ impl<S: Simulation> LocalActions<S> {
         for seat in 0..self.seats.len() {
             let slot = self.slot(seat, self.next);
             self.inputs[slot] = (self.next, input(seat));
+            if self.input(seat, self.next) != self.input(seat, self.next.back(1)) {
+                self.changed = self.next;
+            }
         }
         self.next += 1;
         if self.next - self.first > REMEMBERED as u32 {
@@ -146,6 +154,20 @@ impl<S: Simulation> LocalActions<S> {
             .map(|seat| self.input(seat, last).cloned().unwrap_or_default())
             .collect();
         self.sample(|seat| held[seat].clone());
+    }
+
+    /// For how many ticks all seats have held what they hold at the last one.
+    pub fn held_for(&self) -> u32 {
+        self.next - self.changed
+    }
+
+    /// Whether the server's fills of so many ticks to come would be what all seats hold at the last one.
+    pub fn are_held_by_fills(&self, ticks: u32) -> bool {
+        let last = self.next.back(1);
+        (0..self.seats.len()).all(|seat| {
+            let held = self.input(seat, last);
+            held.is_some_and(|held| (1..=ticks).all(|age| held.repeat(age) == *held))
+        })
     }
 
     /// What a seat's player holds at `tick`, if it was sampled and is remembered.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use twinstep_core::bounds::INPUT_PACKETS_PER_SECOND;
 use twinstep_core::{PlayerId, Tick};
 
+use crate::packets::again::Again;
 use crate::packets::older::Older;
 
 /// New inputs leave this often at most, and so many at once after a pause.
@@ -27,6 +28,10 @@ pub(crate) struct Outgoing {
     goodbyes: u8,
     /// The first tick of which the server holds no input of ours, as far as we know.
     pub(crate) needed: Tick,
+    /// Which of the inputs since then are said again.
+    pub(crate) again: Again,
+    /// The last packet said that this client rests.
+    pub(crate) rests: bool,
     /// What is left of a send that takes several datagrams.
     pub(crate) older: Older,
     /// The next packet goes on with this command, where one does not hold all: each has its turn.
@@ -42,6 +47,8 @@ impl Outgoing {
             paid_until: Duration::ZERO,
             goodbyes: 0,
             needed: Tick(0),
+            again: Again::default(),
+            rests: false,
             older: Older::default(),
             commands_from: None,
         }
@@ -51,6 +58,8 @@ impl Outgoing {
     pub(crate) fn begin_anew(&mut self) {
         self.sent_at = None;
         self.is_urgent = true;
+        self.again.begin_anew();
+        self.rests = false;
     }
 
     /// The next packet does not wait for its time.

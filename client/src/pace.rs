@@ -149,6 +149,16 @@ impl Pace {
         self.way.middle().map(|base| base + self.clock.offset())
     }
 
+    /// Whether inputs come as early as they should, over a way that varies by little.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.way.middle().is_some()
+            && self.way.is_calm()
+            && self.error().abs() <= 1.0
+            && self.late_since.is_none()
+            && !self.clock.is_held()
+    }
+
     /// I − known at the arrival of a turn while all is well, in ticks: measured, else estimated.
     #[must_use]
     pub fn reach(&self) -> f64 {

@@ -16,6 +16,7 @@ use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
 use told::{Near, Told};
 
+pub(crate) mod again;
 pub(crate) mod older;
 #[cfg(test)]
 mod tests;
@@ -117,6 +118,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             if playing.next_turn().is_none() {
                 self.outgoing.needed = told.next_seal + u32::from(told.unbroken);
+                self.outgoing.again.note_sealing(now, told.next_seal);
             }
             heed_pace(playing, now, told, self.link.rtt().unwrap_or_default());
         }

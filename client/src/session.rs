@@ -202,6 +202,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let now = self.reach(now);
         self.watch_loading(now);
         let rtt = self.link.rtt().unwrap_or(Duration::from_millis(100));
+        let mut has_news = false;
         let played = match &mut self.state {
             State::Joining { .. } => Ok(()),
             State::Playing(playing) => {
@@ -221,9 +222,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 match sampled {
                     Ok(sampled) => {
-                        if sampled {
-                            self.outgoing.urge();
-                        }
+                        has_news = sampled;
                         Ok(())
                     }
                     Err(_) => {
@@ -234,6 +233,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             State::Closed(closed) => Err(*closed),
         };
+        if has_news && !self.keeps_silent(now) {
+            self.outgoing.urge();
+        }
         if let State::Playing(playing) = &self.state {
             let presence = |player| playing.timeline.authority().presence(player);
             let seats = playing.timeline.orders().seats();

@@ -51,6 +51,7 @@ pub mod perspective;
 pub mod players;
 pub mod prelude;
 mod refused;
+pub mod repeats;
 pub mod replay;
 pub mod rng;
 pub mod schedule;

@@ -18,6 +18,8 @@ pub const LINK_BYTES: usize = 5;
 
 /// Packets whose time of sending is remembered.
 const SENT: usize = 256;
+/// A packet of the peer that did not come before so many later ones did counts as lost (three, as in QUIC, RFC 9002).
+const OVERTAKEN: u32 = 3;
 /// Wire value: it has been too long to measure by this packet.
 const STALE: u8 = u8::MAX;
 
@@ -34,6 +36,9 @@ pub struct LinkState {
     deviation: Duration,
     received: u64,
     missing: f32,
+    /// The first packet that was heard.
+    first: u32,
+    lost_at: Option<Duration>,
 }
 
 /// What a packet's header tells.
@@ -67,6 +72,8 @@ impl Default for LinkState {
             deviation: Duration::ZERO,
             received: 0,
             missing: 0.0,
+            first: 0,
+            lost_at: None,
         }
     }
 }
@@ -80,6 +87,7 @@ impl LinkState {
             rtt: self.rtt,
             deviation: self.deviation,
             missing: self.missing,
+            lost_at: self.lost_at,
             ..LinkState::default()
         }
     }
@@ -112,6 +120,20 @@ impl LinkState {
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.missing
+    }
+
+    /// When a packet of the peer was last found to be lost, or overtaken by three later ones.
+    #[must_use]
+    pub fn lost_at(&self) -> Option<Duration> {
+        self.lost_at
+    }
+
+    /// How long ago that packet of ours was sent which is the newest that the peer has heard; `None`: it has heard none, or
+    /// one of long ago.
+    #[must_use]
+    pub fn acked_for(&self, now: Duration) -> Option<Duration> {
+        let is_known = self.acked > 0 && self.next_seq - self.acked <= SENT as u32;
+        is_known.then(|| now.saturating_sub(self.sent_at[self.acked as usize % SENT]))
     }
 
     /// When the newest packet was heard.
@@ -174,7 +196,7 @@ impl LinkState {
             wait_ms,
             ..
         } = header;
-        self.note_heard(seq, newest);
+        self.note_heard(now, seq, newest);
         if !newest {
             return;
         }
@@ -191,8 +213,11 @@ impl LinkState {
     }
 
     /// Keeps which of the last 64 packets were heard; counts those that fall out unheard as lost.
-    fn note_heard(&mut self, seq: u32, newest: bool) {
+    fn note_heard(&mut self, now: Duration, seq: u32, newest: bool) {
         self.received += 1;
+        if self.heard.is_none() {
+            self.first = seq;
+        }
         let newest_seq = self.heard.map_or(0, |(seq, _)| seq);
         if !newest {
             self.heard_mask |= bit_of(newest_seq - seq);
@@ -209,6 +234,12 @@ impl LinkState {
             self.heard_mask <<= 1;
         }
         self.heard_mask |= 1;
+        // Those that three later ones have overtaken by now, and had not before.
+        let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
+        let is_lost = |back: u32| back < seq - self.first && self.heard_mask & bit_of(back) == 0;
+        if overtaken.into_iter().any(is_lost) {
+            self.lost_at = Some(now);
+        }
     }
 
     fn measure(&mut self, sample: Duration) {
@@ -279,6 +310,47 @@ mod tests {
             }
         }
         assert!((b.loss() - 0.2).abs() < 0.05, "{}", b.loss());
+    }
+
+    #[test]
+    fn a_lost_packet_is_noticed_once_three_later_ones_are_here() {
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
+        let packets: alloc::vec::Vec<_> = (0..200).map(|i| header(&mut a, i * MS)).collect();
+        // The first one that is heard need not be the first one that was sent.
+        for at in 10..30u32 {
+            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+            assert_eq!(b.lost_at(), None);
+        }
+        // Packet 30 comes late, but no later than two others.
+        for at in [31, 32, 30, 33, 34, 35, 37, 38] {
+            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+            assert_eq!(b.lost_at(), None, "{at}");
+        }
+        hear(&mut b, 39 * MS, &packets[39]).unwrap();
+        assert_eq!(b.lost_at(), Some(39 * MS), "36 is lost");
+        for at in 40..60u32 {
+            hear(&mut b, at * MS, &packets[at as usize]).unwrap();
+        }
+        assert_eq!(b.lost_at(), Some(39 * MS), "once");
+        // A longer gap than any that is remembered in detail.
+        hear(&mut b, 150 * MS, &packets[150]).unwrap();
+        assert_eq!(b.lost_at(), Some(150 * MS));
+        assert_eq!(b.anew().lost_at(), b.lost_at());
+    }
+
+    #[test]
+    fn how_old_the_newest_ack_is_grows_while_the_peer_is_silent() {
+        let (mut a, mut b) = (LinkState::default(), LinkState::default());
+        assert_eq!(a.acked_for(MS), None);
+        let up = header(&mut a, MS);
+        hear(&mut b, 20 * MS, &up).unwrap();
+        let down = header(&mut b, 20 * MS);
+        assert_eq!(a.acked_for(30 * MS), None, "it has not heard so yet");
+        hear(&mut a, 40 * MS, &down).unwrap();
+        assert_eq!(a.acked_for(40 * MS), Some(39 * MS));
+        assert_eq!(a.acked_for(90 * MS), Some(89 * MS));
+        (0..SENT as u32).for_each(|i| _ = header(&mut a, i * MS));
+        assert_eq!(a.acked_for(90 * MS), None, "forgotten");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match is here,
 //!               first · link · lane ack                                                but this once its world comes
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
-//!               · [lane ack] · [rare: heal · evidence · gaps · answers]                inputs or batches, never both
+//!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never both
 //!       Lane    first · link · chunk                                                   a desync report
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · company · lane ack]
@@ -31,7 +31,7 @@ pub mod refusal;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 7;
+pub const WIRE_VERSION: u16 = 8;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 

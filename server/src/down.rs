@@ -5,7 +5,8 @@
 //!            wanted      └─ again: what room is left for ┴ told ─────────┴ next
 //! ```
 //!
-//! Every send says again all that is unacknowledged, where [`PACKETS_PER_SEND_MAX`] packets hold that. Where they do not
+//! Every send says again all that is unacknowledged, but for what was said often to a client whose acks come as they should
+//! (see [`Telling::begins_at`]), where [`PACKETS_PER_SEND_MAX`] packets hold that. Where they do not
 //! (many players with large inputs, over a long way), each send still begins with what the client lacks first, goes
 //! on with all that it was never told, and says of what lies between the gaps that the client tells of; while it tells
 //! of none, as much as there is room for, in turns. So a long way costs nobody the frames that are sealed meanwhile. Each
@@ -36,6 +37,9 @@ use crate::seat::Seat;
 
 /// Bytes of a digest and its place, which end a run of frames, at most.
 const DIGEST_BYTES: usize = 5;
+/// What a session was told is told again for at least so long, or half of its round trip. Acks that stay away for longer are
+/// noticed, and then all is told again that it may lack: so an outage of any length costs it no more than it lasts.
+const COVERED: Duration = Duration::from_millis(150);
 /// How long a way there and back is taken to be while none was measured.
 const RTT_GUESS: Duration = Duration::from_millis(200);
 
@@ -125,14 +129,32 @@ impl<S: Simulation> Telling<'_, S> {
     pub(crate) fn tell(&mut self, peer: &mut Peer, spare: bool, out: &mut Outbox<S::Outcome>) {
         peer.fates.forget_heard(&peer.link);
         let first = peer.acks.wanted().max(self.history.first());
-        let head = self.packet(peer, (first, self.next), true, out);
-        if head > first && !spare {
+        let from = self.begins_at(peer, first);
+        let head = self.packet(peer, (from, self.next), true, out);
+        if head > from && !spare {
             match peer.reach.fits() {
                 true => self.tell_all(peer, head, out),
                 false => self.tell_in_turns(peer, first, head, out),
             }
         }
+        let whole = !spare && peer.reach.fits();
+        peer.reach.note_send(self.now, self.next, whole);
         peer.sent_at = self.now;
+    }
+
+    /// Where a send begins to a session that lacks `first`. Over a long way most of what is not acknowledged is merely on its
+    /// way: to a client that loses nothing and comes on, what was said often is not said again.
+    fn begins_at(&self, peer: &Peer, first: Tick) -> Tick {
+        let covered = COVERED.max(peer.link.rtt().unwrap_or(RTT_GUESS) / 2);
+        let is_steady = peer.stage == SessionStage::Playing
+            && peer.reach.fits()
+            && peer.acks.is_steady(self.now, covered);
+        match is_steady {
+            true => first
+                .max(peer.reach.said_often(self.now, covered))
+                .min(self.next),
+            false => first,
+        }
     }
 
     /// Says all that is not acknowledged, as long as so many packets hold it.
@@ -319,7 +341,7 @@ impl<S: Simulation> Telling<'_, S> {
         let mut worst = (i8::MAX, u8::MAX);
         for player in &peer.players {
             let seat = &self.seats[player.index()];
-            let margin = seat.newest().map_or(i8::MIN, |newest| {
+            let margin = seat.newest_by(self.now).map_or(i8::MIN, |newest| {
                 let margin = i64::from(newest.0) - i64::from(self.sealing.0);
                 margin.clamp(-127, 127) as i8
             });

@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
+use twinstep_core::repeats::Repeats;
+
+/// A frame is in at least so many sends, over at least so long as its line is to cover.
+const SENDS: usize = 5;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -20,6 +24,8 @@ pub(crate) struct Reach {
     /// The first frame that is not acknowledged, and since when it is that, or all that was told counts as lost.
     first: Tick,
     since: Duration,
+    /// The last sends.
+    sends: Repeats,
 }
 
 impl Reach {
@@ -40,6 +46,20 @@ impl Reach {
             at if at > head && at < told => at,
             _ => head,
         }
+    }
+
+    /// A send reaches up to `end`; one that does not hold all that it begins with counts for nothing, nor do those before it.
+    pub(crate) fn note_send(&mut self, now: Duration, end: Tick, whole: bool) {
+        match whole {
+            true => self.sends.note(now, end),
+            false => self.sends.clear(),
+        }
+    }
+
+    /// The frames before this one were said so often, over at least `covered`, that while acks come as they should they are
+    /// merely on their way.
+    pub(crate) fn said_often(&self, now: Duration, covered: Duration) -> Tick {
+        self.sends.enough(now, SENDS, covered)
     }
 
     /// Whether a send holds all that is not acknowledged, as the last one did.
@@ -73,6 +93,22 @@ mod tests {
         reach.note(Tick(41), Tick(5), false);
         assert_eq!(reach.told(MS(902), Tick(5), MS(100)), Tick(41));
         assert_eq!(reach.told(MS(903), Tick(5), MS(100)), Tick(5));
+    }
+
+    #[test]
+    fn what_stood_in_five_whole_sends_was_said_often() {
+        let mut reach = Reach::default();
+        for (send, end) in (1..=6).zip([2, 4, 6, 8, 10, 12]) {
+            reach.note_send(MS(33 * send), Tick(end), true);
+        }
+        assert_eq!(reach.said_often(MS(198), MS(132)), Tick(4));
+        assert_eq!(
+            reach.said_often(MS(198), MS(133)),
+            Tick(2),
+            "too short a time"
+        );
+        reach.note_send(MS(231), Tick(14), false);
+        assert_eq!(reach.said_often(MS(231), MS(0)), Tick(0));
     }
 
     #[test]

@@ -78,6 +78,9 @@ struct Batch<I> {
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
+    /// The tick after the newest input, which is as that one unless its client says otherwise; and when its packet would have
+    /// come, had there been one.
+    rest: Option<(Tick, Duration)>,
     /// Closed batches of turns that are not sealed, oldest first: at most m.
     batches: VecDeque<Batch<S::Input>>,
     /// The next turn whose batch is expected.
@@ -136,6 +139,7 @@ impl<S: Simulation> Seat<S> {
         Seat {
             inputs: vec![(Tick::MAX, S::Input::default()); INPUT_WINDOW as usize],
             newest: None,
+            rest: None,
             batches: VecDeque::with_capacity(2 * COMMAND_DELAY_MAX as usize),
             next_batch: 0,
             awaited_from: u32::MAX,
@@ -199,6 +203,7 @@ impl<S: Simulation> Seat<S> {
     pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));
         self.newest = None;
+        self.rest = None;
         self.batches.clear();
         self.next_batch = 0;
     }
@@ -308,6 +313,23 @@ impl<S: Simulation> Seat<S> {
     /// The newest input that came, in time or late.
     pub(crate) fn newest(&self) -> Option<Tick> {
         self.newest
+    }
+
+    /// Its client says nothing of the tick after the newest input because that is as the newest one; a packet would have come
+    /// at `at`. `None`: it says nothing of the kind.
+    pub(crate) fn note_rest(&mut self, at: Option<Duration>) {
+        self.rest = at.and_then(|at| Some((self.newest? + 1, at)));
+    }
+
+    /// Whether its client rests over a tick: that nothing came for it is no loss.
+    pub(crate) fn rests_over(&self, tick: Tick) -> bool {
+        self.rest.is_some_and(|(rest, _)| rest == tick)
+    }
+
+    /// As [`newest`](Seat::newest), as if a client that rests spoke at every tick.
+    pub(crate) fn newest_by(&self, now: Duration) -> Option<Tick> {
+        let rest = self.rest.filter(|(_, at)| *at <= now);
+        self.newest.max(rest.map(|(tick, _)| tick))
     }
 
     /// How many inputs are held without a gap from `next` on.
@@ -546,6 +568,37 @@ mod tests {
         assert_eq!(offer(&mut seat, 4, true), [4]);
         assert_eq!(seat.next_seq, 5);
         assert!(seat.early.is_empty());
+    }
+
+    #[test]
+    fn who_rests_counts_as_if_it_spoke_at_every_tick() {
+        let ms = Duration::from_millis;
+        let mut seat = Seat::<Counter>::new();
+        seat.note_rest(Some(ms(10)));
+        assert_eq!(
+            seat.newest_by(ms(10)),
+            None,
+            "of nothing there is nothing more"
+        );
+        seat.offer_input(Tick(5), Tick(7), &0);
+        seat.note_rest(Some(ms(27)));
+        assert_eq!(seat.newest_by(ms(26)), Some(Tick(7)));
+        assert_eq!(seat.newest_by(ms(27)), Some(Tick(8)));
+        assert_eq!(
+            seat.newest_by(ms(99)),
+            Some(Tick(8)),
+            "of one tick, and no more"
+        );
+        assert!(seat.rests_over(Tick(8)) && !seat.rests_over(Tick(9)));
+        // It is not held: what is said of it after all counts.
+        assert_eq!((seat.input(Tick(8)), seat.unbroken(Tick(7))), (None, 1));
+        assert!(seat.offer_input(Tick(5), Tick(8), &1));
+        seat.note_rest(None);
+        assert!(!seat.rests_over(Tick(8)));
+        assert_eq!(seat.input(Tick(8)), Some(&1));
+        seat.note_rest(Some(ms(50)));
+        seat.forget_inputs();
+        assert!(!seat.rests_over(Tick(9)));
     }
 
     #[test]

@@ -186,9 +186,18 @@ fn heed<S: Simulation>(
         peer.rhythm.note_told(said.pauses);
         peer.acks.note_gaps(&mut said.gaps, said.wanted);
     }
+    if said.lossy {
+        peer.acks.note_lossy(now);
+    }
     for (seat, tick, input) in &said.inputs {
         if seats[peer.players[*seat].index()].offer_input(next, *tick, input) {
             peer.first_input[*seat] = peer.first_input[*seat].min(*tick);
+        }
+    }
+    if newest {
+        for player in &peer.players {
+            let until = said.rests.then(|| now + position.tick);
+            seats[player.index()].note_rest(until);
         }
     }
     for given in said.commands.drain(..) {

@@ -47,6 +47,12 @@ impl Heavy {
             bytes: vec![7; bytes],
         }
     }
+
+    /// One of them.
+    #[must_use]
+    pub fn byte(&self, at: usize) -> u8 {
+        self.bytes[at]
+    }
 }
 
 impl Simulation for Heavy {

@@ -25,6 +25,7 @@ mod seed_core;
 mod seed_determinism;
 mod seed_shooter;
 mod sessions;
+mod sparing;
 mod spectators;
 mod start;
 mod tiny;

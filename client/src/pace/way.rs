@@ -8,6 +8,8 @@ use core::time::Duration;
 
 /// The smallest target: one tick of safety and half of one because margins are whole.
 const TARGET_MIN_TICKS: f64 = 1.5;
+/// The way varies by little while the target is no more than this.
+const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target; more jitter than that is played with fills.
 const TARGET_MAX_TICKS: f64 = 20.0;
 /// What the target sinks per quarter of a second when the way becomes quieter; it rises at once.
@@ -64,6 +66,11 @@ impl Way {
     /// The margin that is enough, in ticks.
     pub(super) fn target(&self) -> f64 {
         self.target
+    }
+
+    /// Whether it varies by no more than a tick.
+    pub(super) fn is_calm(&self) -> bool {
+        self.target <= TARGET_CALM_TICKS
     }
 
     /// Takes a telling.

@@ -1,6 +1,7 @@
 //! The session's own packets, put together.
 //!
-//! Each send repeats all that the server may lack. Inputs that exceed one datagram are split over at most
+//! Each send repeats all that the server may lack, but for inputs that were said often and are on their way
+//! ([`again`](super::again)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
 //! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
 
@@ -18,6 +19,7 @@ use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::orders::{LocalActions, Pending};
+use crate::packets::again;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Session, State};
@@ -123,6 +125,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         bytes: &mut ByteCounts,
     ) -> Result<(), WireError> {
         self.write_acks(now, out, bytes)?;
+        let lossy = again::says_lossy(now, &self.link);
+        let rests = self.rests(now);
         let State::Playing(playing) = &mut self.state else {
             return Ok(());
         };
@@ -139,7 +143,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if playing.lockstep.is_none() {
             // The window is what the server takes.
             let end = orders.next().min(wanted + INPUT_WINDOW);
-            let first = self.outgoing.needed.max(orders.first()).max(wanted);
+            let tick = playing.timeline.authority().turn().cadence.tick();
+            let again = self.outgoing.again.from(now, &self.link, tick);
+            let lacks = self.outgoing.needed.max(orders.first()).max(wanted);
+            let first = lacks.max(again);
             let written = write_newest(orders, wanted, (first, end), ORDERS_ROOM + tail, out);
             if written < end {
                 parts.add(UpPart::Inputs);
@@ -147,6 +154,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.outgoing
                 .older
                 .begin((first < written).then_some((first, written)));
+            self.outgoing.again.note_said(now, end, first >= written);
         }
         count(out, &mut bytes.inputs);
         let (commands, left) = write_commands(playing, self.outgoing.commands_from, tail, out);
@@ -167,7 +175,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             out.bytes(&ack.encode())?;
         }
         let asked = self.asked_evidence.map(|(tick, _)| tick);
-        if write_rare(playing, asked, &gaps, out)? {
+        self.outgoing.rests = rests;
+        let says = [(RareUp::Lossy, lossy), (RareUp::Rests, rests)];
+        if write_rare(playing, asked, &gaps, says, out)? {
             parts.add(UpPart::Rare);
         }
         count(out, &mut bytes.bulk);
@@ -289,6 +299,7 @@ fn write_rare<S: Simulation, V: Show<S>>(
     playing: &Playing<S, V>,
     asked_evidence: Option<Tick>,
     gaps: &Gaps,
+    says: [(RareUp, bool); 2],
     out: &mut Writer<'_>,
 ) -> Result<bool, WireError> {
     let start = out.len();
@@ -311,6 +322,11 @@ fn write_rare<S: Simulation, V: Show<S>>(
         && answers.write(playing.inbox.next(), 0, out)
     {
         rare.add(RareUp::Answers);
+    }
+    for (part, is_so) in says {
+        if is_so {
+            rare.add(part);
+        }
     }
     if rare.is_empty() {
         out.truncate(start);

@@ -189,6 +189,10 @@ parts! {
         Gaps,
         /// Answers to queries that this client's players own.
         Answers,
+        /// It has lost packets lately: what it is told is to be said again until it is acknowledged.
+        Lossy,
+        /// All stays as it is for one tick more than the packet holds, unless another one says otherwise in time.
+        Rests,
     }
 }
 
@@ -263,8 +267,8 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_an_error() {
-        assert!(Parts::<RareUp>::read(0b1111).is_ok());
-        assert!(Parts::<RareUp>::read(0b1_0000).is_err());
+        assert!(Parts::<RareUp>::read(0b11_1111).is_ok());
+        assert!(Parts::<RareUp>::read(0b100_0000).is_err());
         assert!(Parts::<RareDown>::read(0x80).is_err());
     }
 

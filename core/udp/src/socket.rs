@@ -31,7 +31,7 @@ pub const RECEIVE_BUDGET: usize = 256;
 /// A session over a UDP socket of its own.
 pub struct UdpClient {
     endpoint: ClientEndpoint,
-    socket: UdpSocket,
+    socket: Socket,
     conditioner: Option<SimLink>,
     now: Duration,
     io_errors: u64,
@@ -55,7 +55,7 @@ impl UdpClient {
     pub fn connect(ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         let endpoint = ClientEndpoint::new(ticket, now);
         Ok(UdpClient {
-            socket: open(endpoint.server())?,
+            socket: Socket::open(endpoint.server())?,
             endpoint,
             conditioner: None,
             now,
@@ -111,7 +111,7 @@ impl UdpClient {
         // One byte more than a datagram may have, so that a larger one is seen as such.
         let mut buffer = [0; DATAGRAM_MAX + 1];
         for _ in 0..RECEIVE_BUDGET {
-            let (bytes, from) = match self.socket.recv_from(&mut buffer) {
+            let (bytes, from) = match self.socket.udp.recv_from(&mut buffer) {
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
@@ -139,7 +139,7 @@ impl UdpClient {
         while let Some((to, datagram)) = self.endpoint.poll_transmit() {
             match &mut self.conditioner {
                 None => {
-                    let sent = send(&mut self.socket, to, datagram);
+                    let sent = self.socket.send(to, datagram);
                     self.io_errors += u64::from(sent.is_err());
                 }
                 Some(link) => link.up.send(self.now, datagram),
@@ -153,16 +153,48 @@ impl UdpClient {
         let server = self.endpoint.server();
         if let Some(link) = &mut self.conditioner {
             while let Some(datagram) = link.up.poll(until) {
-                let sent = send(&mut self.socket, server, datagram);
+                let sent = self.socket.send(server, datagram);
                 self.io_errors += u64::from(sent.is_err());
             }
         }
     }
 }
 
-fn send(socket: &mut UdpSocket, to: SocketAddr, datagram: &[u8]) -> io::Result<usize> {
-    reopen_for(socket, to)?;
-    socket.send_to(datagram, to)
+/// A socket, and whose addresses it speaks: a ticket may name some of both families. That is remembered, since to ask the
+/// system costs a call for each datagram.
+struct Socket {
+    udp: UdpSocket,
+    is_ipv4: bool,
+}
+
+impl Socket {
+    fn open(server: SocketAddr) -> io::Result<Socket> {
+        let any: SocketAddr = match server {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let udp = UdpSocket::bind(any)?;
+        udp.set_nonblocking(true)?;
+        Ok(Socket {
+            udp,
+            is_ipv4: any.is_ipv4(),
+        })
+    }
+
+    fn try_clone(&self) -> io::Result<Socket> {
+        Ok(Socket {
+            udp: self.udp.try_clone()?,
+            is_ipv4: self.is_ipv4,
+        })
+    }
+
+    /// Sends a datagram, from another socket if this one does not speak to such addresses.
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> io::Result<usize> {
+        if self.is_ipv4 != to.is_ipv4() {
+            *self = Socket::open(to)?;
+        }
+        self.udp.send_to(datagram, to)
+    }
 }
 
 impl Transport for UdpClient {
@@ -202,22 +234,4 @@ impl Transport for UdpClient {
     fn state(&self) -> TransportState {
         self.endpoint.state()
     }
-}
-
-fn open(server: SocketAddr) -> io::Result<UdpSocket> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-/// A ticket may name addresses of both families; a socket speaks one.
-fn reopen_for(socket: &mut UdpSocket, server: SocketAddr) -> io::Result<()> {
-    if socket.local_addr()?.is_ipv4() != server.is_ipv4() {
-        *socket = open(server)?;
-    }
-    Ok(())
 }

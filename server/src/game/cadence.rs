@@ -47,7 +47,7 @@ impl<S: Simulation> Match<S> {
                 peer.rhythm.forget_pauses();
                 continue;
             }
-            let fills = |player: &PlayerId| self.seats[player.index()].newest() < Some(next);
+            let fills = |player: &PlayerId| self.seats[player.index()].newest_by(now) < Some(next);
             if self.config.command_delay == 0 && peer.players.iter().any(fills) {
                 peer.note_late(now);
             }

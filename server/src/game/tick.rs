@@ -86,8 +86,13 @@ impl<S: Simulation> Match<S> {
 
     fn count_frame(&mut self) {
         self.noted.stats.ticks += 1;
+        let tick = self.sealing.frame.tick;
         for player in self.sealing.frame.filled.iter() {
-            self.seats[player.index()].stats.fills += 1;
+            let seat = &mut self.seats[player.index()];
+            if seat.rests_over(tick) {
+                continue;
+            }
+            seat.stats.fills += 1;
             self.noted.stats.fills += 1;
         }
         for answer in &self.sealing.frame.outcomes {

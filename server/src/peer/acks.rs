@@ -13,6 +13,9 @@ use std::time::Duration;
 use twinstep_core::Tick;
 use twinstep_core::packet::gaps::Gaps;
 
+/// That a client's line loses packets is true for so long: as long as it is, one in eight of its packets says so.
+const LOSSY_FOR: Duration = Duration::from_secs(1);
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct FrameAcks {
@@ -22,6 +25,8 @@ pub(crate) struct FrameAcks {
     gaps: Gaps,
     /// The client's authority.
     view: Tick,
+    /// When it said last that it has lost packets lately.
+    lossy_at: Option<Duration>,
     /// When it last wanted a later frame, or there was nothing that it could want.
     progress_at: Duration,
 }
@@ -33,6 +38,7 @@ impl FrameAcks {
             wanted: Tick(0),
             gaps: Gaps::new(),
             view: Tick(0),
+            lossy_at: None,
             progress_at: now,
         }
     }
@@ -91,8 +97,48 @@ impl FrameAcks {
         }
     }
 
+    /// It has lost packets lately, it says.
+    pub(crate) fn note_lossy(&mut self, now: Duration) {
+        self.lossy_at = Some(now);
+    }
+
+    /// Whether all that was said to it lately came, as far as can be told: it lost nothing, lacks nothing between what it
+    /// has, and came on no longer ago than `patience`.
+    pub(crate) fn is_steady(&self, now: Duration, patience: Duration) -> bool {
+        let is_recent = |at| now.saturating_sub(at) <= LOSSY_FOR;
+        !self.lossy_at.is_some_and(is_recent)
+            && self.gaps.is_empty()
+            && self.stood_for(now) <= patience
+    }
+
     /// The match stood still for so long, for which nobody here is to blame.
     pub(crate) fn excuse(&mut self, slip: Duration) {
         self.progress_at += slip;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn who_loses_lacks_or_does_not_come_on_is_not_steady() {
+        let steady = |acks: &FrameAcks, ms| acks.is_steady(MS(ms), MS(150));
+        let mut acks = FrameAcks::new(MS(0));
+        acks.note_progress(MS(100), Tick(4));
+        assert!(steady(&acks, 100) && steady(&acks, 250));
+        assert!(!steady(&acks, 251), "it does not come on");
+        let mut gaps = Gaps::new();
+        gaps.push((Tick(6), Tick(8)));
+        acks.note_gaps(&mut gaps, Tick(4));
+        assert!(!steady(&acks, 100), "it lacks frames");
+        acks.note_gaps(&mut Gaps::new(), Tick(8));
+        assert!(steady(&acks, 100));
+        acks.note_lossy(MS(100));
+        acks.note_progress(MS(1_100), Tick(9));
+        assert!(!steady(&acks, 1_100), "its line loses packets");
+        assert!(steady(&acks, 1_101), "it has not said so for a while");
     }
 }

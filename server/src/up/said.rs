@@ -62,6 +62,10 @@ pub(crate) struct Said<S: Simulation> {
     pub(crate) heal: Option<Tick>,
     pub(crate) evidence: Option<Tick>,
     pub(crate) gaps: Gaps,
+    /// It has lost packets lately.
+    pub(crate) lossy: bool,
+    /// All stays as it is for one tick more.
+    pub(crate) rests: bool,
     /// With the player who asked.
     pub(crate) answers: Vec<(PlayerId, Answer<S::Outcome>)>,
 }
@@ -80,6 +84,8 @@ impl<S: Simulation> Default for Said<S> {
             heal: None,
             evidence: None,
             gaps: Gaps::new(),
+            lossy: false,
+            rests: false,
             answers: Vec::with_capacity(ANSWERS_MAX),
         }
     }
@@ -190,6 +196,8 @@ impl<S: Simulation> Said<S> {
             true => gaps::read(packet, self.wanted)?,
             false => Gaps::new(),
         };
+        self.lossy = rare.has(RareUp::Lossy);
+        self.rests = rare.has(RareUp::Rests);
         self.answers.clear();
         if rare.has(RareUp::Answers) {
             for _ in 0..packet.u8()? {

@@ -1,0 +1,243 @@
+//! [`Again`]: which of the own inputs that the server may lack a packet says again.
+//!
+//! ```text
+//!  the server holds │ too late by now │ said often │ in time, or said seldom │ news
+//!  ─────────────────┴─────────────────┴────────────┴─────────────────────────┴──────▶ I
+//!                needed               ╰─ from ─────▶
+//! ```
+//!
+//! Over a long way most inputs that are not acknowledged are in no danger: they are on their way, or their ticks are sealed
+//! without them. Both are left out as long as acks come as they should. As soon as these stay away, all that the server may
+//! lack is said again: so whatever is lost in an outage of any length is in the first packet behind it.
+//!
+//! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets that
+//! leave over at least [`COVERED`].
+
+use std::time::Duration;
+
+use twinstep_core::Tick;
+use twinstep_core::link::LinkState;
+use twinstep_core::repeats::Repeats;
+
+/// Every input is in at least so many packets...
+const PACKETS: usize = 6;
+/// ...which leave over at least so long. Acks that stay away for longer are noticed, so this covers what is lost before.
+const COVERED: Duration = Duration::from_millis(100);
+/// Where packets were lost, more may be lost, for so long.
+const LOSSY_FOR: Duration = Duration::from_secs(15);
+/// A path that has lost nothing for so long is a good one.
+const PROVEN: Duration = Duration::from_secs(10);
+/// One packet in so many says so.
+const LOSSY_EVERY: u32 = 8;
+/// The server may be so many ticks behind where its last word and the round trip say it is.
+const LATE_TICKS: u32 = 3;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Again {
+    said: Repeats,
+    /// The next tick that the server would seal, as it said last, and when that was heard.
+    sealing: Option<(Tick, Duration)>,
+    /// Since when the server is heard over the path that there is now.
+    heard_since: Option<Duration>,
+}
+
+impl Again {
+    /// Nothing was said yet over the path that there is now.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = Again::default();
+    }
+
+    /// The server says which tick it seals next.
+    pub(crate) fn note_sealing(&mut self, now: Duration, next: Tick) {
+        self.sealing = Some((next, now));
+        self.heard_since.get_or_insert(now);
+    }
+
+    /// Whether the path has carried everything for so long that it may be trusted to go on like that.
+    pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
+        let long = |since| now.saturating_sub(since) >= PROVEN;
+        self.heard_since.is_some_and(long) && !is_lossy(now, link)
+    }
+
+    /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room.
+    pub(crate) fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
+        if !all {
+            self.said.clear();
+        }
+        self.said.note(now, end);
+    }
+
+    /// Up to where inputs were said.
+    pub(crate) fn said(&self) -> Option<Tick> {
+        self.said.newest()
+    }
+
+    /// The first input that a packet says which leaves now; ticks last `tick`.
+    pub(crate) fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
+        if !is_heard(now, link) {
+            return Tick(0);
+        }
+        let often = self.said.enough(now, PACKETS, COVERED);
+        often.min(self.too_late_before(now, link, tick))
+    }
+
+    /// Before this tick all are sealed when a packet arrives that leaves now, unless the server stands still.
+    fn too_late_before(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
+        let (Some((next, heard)), Some(rtt)) = (self.sealing, link.rtt()) else {
+            return Tick(0);
+        };
+        let way = rtt.saturating_sub(2 * link.jitter());
+        let passed = now.saturating_sub(heard) + way;
+        let ticks = passed.as_nanos() / tick.as_nanos().max(1);
+        let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+        (next + ticks.saturating_sub(LATE_TICKS)).max(next)
+    }
+}
+
+/// Whether this client has lost packets of the server lately.
+pub(crate) fn is_lossy(now: Duration, link: &LinkState) -> bool {
+    link.lost_at()
+        .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)
+}
+
+/// Whether the packet at hand says so: the server believes it for a second, and a byte in each packet would cost more than it
+/// saves.
+pub(crate) fn says_lossy(now: Duration, link: &LinkState) -> bool {
+    is_lossy(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
+}
+
+/// Whether the server hears this client as it should: its newest ack is of a packet that left no longer ago than a round
+/// trip and [`COVERED`].
+pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
+    let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
+        return false;
+    };
+    acked <= rtt + COVERED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinstep_core::link::LINK_BYTES;
+    use twinstep_core::wire::{Reader, Writer};
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+    /// A round trip, in ticks of 10 ms.
+    const RTT: u64 = 20;
+    /// The margin with which inputs arrive, in ticks.
+    const MARGIN: u32 = 2;
+
+    /// A client that speaks every 10 ms over a line of 200 ms there and back; the server acknowledges each packet at once.
+    struct Line {
+        client: LinkState,
+        server: LinkState,
+        again: Again,
+        /// The tick after the newest input.
+        next: u32,
+        /// Packets that are on their way there and back.
+        under_way: Vec<[u8; LINK_BYTES]>,
+    }
+
+    impl Line {
+        fn new() -> Line {
+            let mut line = Line {
+                client: LinkState::default(),
+                server: LinkState::default(),
+                again: Again::default(),
+                next: 100,
+                under_way: Vec::new(),
+            };
+            (0..100).for_each(|_| line.frame(true));
+            line
+        }
+
+        fn now(&self) -> Duration {
+            MS(10) * self.next
+        }
+
+        /// A tick later: a packet leaves, and if the server speaks an ack comes.
+        fn frame(&mut self, speaks: bool) {
+            self.next += 1;
+            let now = self.now();
+            let mut bytes = [0; LINK_BYTES];
+            self.client
+                .write(now, &mut Writer::new(&mut bytes))
+                .unwrap();
+            self.again.note_said(now, Tick(self.next), true);
+            self.under_way.push(bytes);
+            if !speaks || (self.under_way.len() as u64) < RTT {
+                return;
+            }
+            let oldest = self.under_way.remove(0);
+            let there = now.saturating_sub(MS(100));
+            let header = self.server.parse(&mut Reader::new(&oldest)).unwrap();
+            self.server.note(there, header);
+            let mut ack = [0; LINK_BYTES];
+            self.server
+                .write(there, &mut Writer::new(&mut ack))
+                .unwrap();
+            let header = self.client.parse(&mut Reader::new(&ack)).unwrap();
+            self.client.note(now, header);
+            // The input that left a round trip ago came with its margin.
+            let sealing = Tick(self.next - RTT as u32).back(1 + MARGIN);
+            self.again.note_sealing(now, sealing);
+        }
+
+        fn from(&self) -> u32 {
+            self.again.from(self.now(), &self.client, MS(10)).0
+        }
+    }
+
+    #[test]
+    fn while_acks_come_what_was_said_often_and_is_under_way_is_left_out() {
+        let line = Line::new();
+        assert!(is_heard(line.now(), &line.client));
+        // Ten ticks take 100 ms.
+        assert_eq!(line.next - line.from(), 10);
+    }
+
+    #[test]
+    fn as_soon_as_acks_stay_away_all_is_said_again() {
+        let mut line = Line::new();
+        for silent in 0..10 {
+            assert!(line.from() > 0, "{silent}");
+            line.frame(false);
+        }
+        line.frame(false);
+        line.frame(false);
+        assert_eq!(line.from(), 0);
+        // What left in the silence is acknowledged: all is well again.
+        line.under_way.drain(..10);
+        (0..40).for_each(|_| line.frame(true));
+        assert_eq!(line.next - line.from(), 10);
+    }
+
+    #[test]
+    fn what_may_be_in_time_is_said_again_however_often_it_was() {
+        let mut line = Line::new();
+        // The server has stood still for a while, and says so.
+        let sealing = Tick(line.next - 60);
+        line.again.note_sealing(line.now(), sealing);
+        let from = line.from();
+        let ticks = RTT as u32 - LATE_TICKS;
+        assert!((sealing.0..=sealing.0 + ticks).contains(&from), "{from}");
+    }
+
+    #[test]
+    fn a_new_path_begins_with_everything() {
+        let mut line = Line::new();
+        assert!(line.again.said().is_some());
+        line.again.begin_anew();
+        assert_eq!((line.from(), line.again.said()), (0, None));
+        line.again.note_said(line.now(), Tick(line.next), true);
+        assert_eq!(line.from(), 0);
+    }
+
+    #[test]
+    fn what_found_no_room_was_not_said() {
+        let mut line = Line::new();
+        line.again.note_said(line.now(), Tick(line.next), false);
+        assert_eq!(line.from(), 0);
+    }
+}

@@ -1,0 +1,357 @@
+//! What packets leave out where nothing is lost: inputs and frames that are merely on their way, and packets of clients that
+//! have nothing to say. And that nobody plays worse for it: each of these compares with what must be the case without.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Session, SessionConfig};
+use twinstep_core::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
+use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_server::MatchConfig;
+use twinstep_tests::direct::{Direct, Heavy, unasked};
+use twinstep_tests::history::History;
+use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn world(link: &str, sticks: Sticks) -> Rig<History> {
+    let mut config = RigConfig::new(3, link.parse().expect("a link"));
+    config.sticks = sticks;
+    config.verify = false;
+    let mut rig = Rig::new(config);
+    rig.run(15 * SECOND);
+    assert!(rig.all_play());
+    rig
+}
+
+/// What the first client says and hears in ten seconds.
+fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
+    let before = (rig.stats(0).up, rig.bytes_down(0));
+    rig.run(10 * SECOND);
+    (rig.stats(0).up - before.0, rig.bytes_down(0) - before.1)
+}
+
+#[test]
+fn who_holds_its_controls_sends_half_of_the_packets_and_misses_nothing() {
+    for link in ["lan", "rtt=40", "rtt=53", "rtt=100", "rtt=267"] {
+        let mut rig = world(link, Sticks::Still);
+        let (fills, before) = (rig.game.stats().fills, rig.stats(0));
+        let (up, _) = ten_seconds(&mut rig);
+        assert!((290..=330).contains(&up.packets), "{link}: {}", up.packets);
+        assert_eq!(rig.game.stats().fills, fills, "{link}");
+        let stats = rig.stats(0);
+        assert_eq!(stats.fills, before.fills, "{link}");
+        // Nor is anything later: the margin is that of a client that speaks at every tick.
+        let mut busy = world(link, Sticks::Analog);
+        ten_seconds(&mut busy);
+        let busy = busy.stats(0);
+        assert_eq!(
+            stats.margin_ticks_target, busy.margin_ticks_target,
+            "{link}"
+        );
+        assert!(
+            stats.lead_ticks_mean <= busy.lead_ticks_mean + 0.1,
+            "{link}"
+        );
+        let (ours, theirs) = (rig.stats(0).margin_ticks_now, busy.margin_ticks_now);
+        assert!((ours - theirs).abs() < 0.3, "{link}: {ours}, {theirs}");
+        rig.converge();
+    }
+}
+
+#[test]
+fn who_moves_or_has_a_bad_line_speaks_at_every_tick() {
+    for (link, sticks) in [
+        ("rtt=100", Sticks::Analog),
+        ("wan", Sticks::Still),
+        ("bad", Sticks::Still),
+        ("awful", Sticks::Still),
+    ] {
+        let (up, _) = ten_seconds(&mut world(link, sticks));
+        assert!((570..=630).contains(&up.packets), "{link}: {}", up.packets);
+    }
+}
+
+#[test]
+fn inputs_and_frames_that_are_on_their_way_are_not_said_again_and_again() {
+    let (up, down) = ten_seconds(&mut world("rtt=267", Sticks::Analog));
+    let (short_up, short_down) = ten_seconds(&mut world("rtt=100", Sticks::Analog));
+    let each = |bytes: u64, packets: u64| bytes as f64 / packets as f64;
+    let (long, short) = (
+        each(up.inputs, up.packets),
+        each(short_up.inputs, short_up.packets),
+    );
+    println!("up {long:.1} B of inputs a packet over the long way, {short:.1} over the short one");
+    // Everything would be twice as much; and six inputs are the least that there is.
+    assert!(long <= short * 1.3, "{long} B, {short} over the short way");
+    assert!(long >= 6.0, "{long} B");
+    let (long, short) = (
+        each(down.inputs, down.packets),
+        each(short_down.inputs, short_down.packets),
+    );
+    println!("down {long:.1} B, {short:.1}");
+    assert!(long <= short * 1.4, "{long} B, {short} over the short way");
+    assert!(long >= short * 0.8, "{long} B, {short} over the short way");
+}
+
+/// Where packets are lost, all that is not acknowledged is said again in each: what was lost is there as soon as the next packet
+/// is.
+#[test]
+fn who_loses_packets_is_told_everything_until_it_acknowledges_it() {
+    let inputs = |link: &str| {
+        let (_, down) = ten_seconds(&mut world(link, Sticks::Analog));
+        down.inputs as f64 / down.packets as f64
+    };
+    let (clean, lossy) = (inputs("rtt=267"), inputs("rtt=267,loss=2"));
+    println!("{clean:.1} B of inputs a packet, {lossy:.1} where some are lost");
+    assert!(lossy >= clean * 1.4, "{lossy} B, {clean} without loss");
+}
+
+/// An outage of the line while the server stands still: when it goes on, no tick was sealed meanwhile, and all that was lost
+/// of the inputs is in the first packet that arrives.
+#[test]
+fn what_is_lost_while_the_server_stands_still_is_said_again_in_time() {
+    for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
+        let link = format!("rtt={rtt}");
+        let mut rig = world(&link, Sticks::Analog);
+        rig.observe(false);
+        // It goes on when the first packets behind the outage have arrived.
+        rig.stall(rig.now + MS(20 + outage + rtt / 2 + 50));
+        rig.run(MS(20));
+        let fills = rig.game.stats().fills;
+        for client in 0..4 {
+            rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
+        }
+        rig.run(MS(outage));
+        for client in 0..4 {
+            rig.relink(client, link.parse().unwrap());
+        }
+        rig.run(SECOND);
+        let lost = rig.game.stats().fills - fills;
+        println!("{rtt} ms, {outage} ms of outage: {lost} inputs of 4 clients were missing");
+        assert_eq!(lost, 0, "{rtt} ms, {outage} ms of outage");
+        rig.run(SECOND);
+        rig.converge();
+    }
+}
+
+/// A burst of loss down, on a line that had lost nothing: nobody stands still, and soon the authority is where it was.
+#[test]
+fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
+    for (rtt, burst) in [(100, 120), (267, 150), (267, 240), (400, 380)] {
+        let link = format!("rtt={rtt}");
+        let mut rig = world(&link, Sticks::Analog);
+        rig.observe(false);
+        let behind = |rig: &Rig<History>| rig.game.world().tick().0 - rig.stats(0).authority_tick;
+        let (before, was) = (rig.stats(0), behind(&rig));
+        let clean: LinkProfile = link.parse().unwrap();
+        let down = LegProfile::BLACKOUT;
+        rig.relink(0, LinkProfile { down, ..clean });
+        rig.run(MS(burst));
+        rig.relink(0, clean);
+        // What was lost is told at once; or, if it had been told often, when its client has said that it lacks it.
+        rig.run(MS(2 * rtt + 120));
+        let is = behind(&rig);
+        println!("{rtt} ms there and back, {burst} ms lost: {was} ticks behind before, {is} after");
+        assert!(is <= was + 4, "{is} ticks behind, {was} before");
+        assert_eq!(rig.stats(0).stall_ms, before.stall_ms);
+        assert_eq!(rig.stats(0).heals, 0);
+        rig.run(SECOND);
+        rig.converge();
+    }
+}
+
+/// Two clients and a match on one table. Players count up by what they hold.
+fn table() -> Direct<Heavy> {
+    let config = || {
+        let mut config = SessionConfig::new(Arc::new(()));
+        config.verify = false;
+        config
+    };
+    let sessions = vec![config(), config()];
+    let (policies, sim) = (MatchConfig::action(), Heavy::of(64));
+    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, 60);
+    table.run(900, |_, _| 0);
+    table
+}
+
+/// How many packets the first client has on their way.
+fn said<S: Simulation>(table: &Direct<S>) -> usize {
+    table.up.iter().filter(|(client, _)| *client == 0).count()
+}
+
+fn counted(table: &Direct<Heavy>) -> u8 {
+    table.game.world().sim().byte(0)
+}
+
+#[test]
+fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
+    let mut silent = 0;
+    for phase in 0..4 {
+        let mut table = table();
+        table.run(phase, |_, _| 0);
+        // Whether a client that rests would have spoken now.
+        table.frame(|_, _| 0);
+        silent += usize::from(said(&table) == 0);
+        table.serve();
+        let (fills, before) = (table.game.stats().fills, counted(&table));
+        for press in 0..5 {
+            table.frame(|client, _| u8::from(client == 0));
+            assert_eq!(said(&table), 1, "phase {phase}, tick {press} of the press");
+            table.serve();
+        }
+        table.run(60, |_, _| 0);
+        assert_eq!(counted(&table) - before, 5, "phase {phase}");
+        assert_eq!(table.game.stats().fills, fills, "phase {phase}");
+    }
+    assert_eq!(silent, 2, "it speaks at every second tick");
+}
+
+#[test]
+fn a_change_whose_packet_is_lost_is_in_the_next_one() {
+    for phase in 0..4 {
+        let mut table = table();
+        table.run(phase, |_, _| 0);
+        let before = counted(&table);
+        for press in 0..5 {
+            table.frame(|client, _| u8::from(client == 0));
+            assert_eq!(said(&table), 1);
+            if press == 0 {
+                table.up.clear();
+            }
+            table.serve();
+        }
+        table.run(60, |_, _| 0);
+        assert_eq!(counted(&table) - before, 5, "phase {phase}");
+    }
+}
+
+/// Packets come late after a tick of silence. That tick is sealed before they come, as it is held: it counts as no missing input,
+/// those behind it do.
+#[test]
+fn a_tick_that_a_client_rests_over_is_no_missing_input() {
+    let mut sealed_before = 0;
+    for late_frames in 1..=5 {
+        let mut table = table();
+        let server = table.game.stats().fills;
+        let client = table.sessions[0].stats().fills;
+        // Up to a silent frame of the first client.
+        loop {
+            table.frame(|_, _| 0);
+            let is_silent = said(&table) == 0;
+            table.serve();
+            if is_silent {
+                break;
+            }
+        }
+        let mut late = Vec::new();
+        for _ in 0..late_frames {
+            table.frame(|_, _| 0);
+            let (theirs, others) = table.up.drain(..).partition(|(client, _)| *client == 0);
+            table.up = others;
+            late.extend::<Vec<_>>(theirs);
+            table.serve();
+        }
+        table.up.append(&mut late);
+        table.serve();
+        table.run(30, |_, _| 0);
+        let sealed = table.sessions[0].stats().fills - client;
+        let missing = table.game.stats().fills - server;
+        println!("{late_frames} late: {sealed} sealed before they came, {missing} missing");
+        assert_eq!(missing, sealed.saturating_sub(1), "{late_frames} late");
+        sealed_before += sealed;
+    }
+    assert!(sealed_before > 0, "nothing was late enough");
+}
+
+/// A server that hears nothing of a tick must know that this is meant.
+#[test]
+fn nobody_keeps_silent_who_has_not_said_so() {
+    let mut rig = world("rtt=150", Sticks::Sticky);
+    let packets = rig.record(10 * SECOND).up;
+    // From the head of a `Play`: up to which tick its inputs go, and whether it says that its client rests.
+    let told = packets.iter().filter_map(|packet| {
+        let (kind, parts) = UpKind::read(packet[0]).expect("a packet");
+        if kind != UpKind::Play || !parts.has(UpPart::Inputs) {
+            return None;
+        }
+        let wanted = u16::from_le_bytes([packet[6], packet[7]]);
+        let end = wanted.wrapping_add(u16::from(packet[10]) + u16::from(packet[11]));
+        let rests = Parts::default().with(RareUp::Rests).bits();
+        let rests = parts.has(UpPart::Rare) && packet.last().is_some_and(|last| last & rests != 0);
+        Some((end, rests))
+    });
+    let told: Vec<(u16, bool)> = told.collect();
+    let mut silences = 0;
+    for pair in told.windows(2) {
+        let ((end, rests), (next, _)) = (pair[0], pair[1]);
+        let ticks = next.wrapping_sub(end);
+        let is_meant = ticks == 1 || ticks == 2 && rests;
+        assert!(is_meant, "{ticks} ticks after {end}, rests: {rests}");
+        silences += u32::from(ticks == 2);
+    }
+    assert!(
+        silences >= 20,
+        "{silences} silences in {} packets",
+        told.len()
+    );
+}
+
+/// Controls that the server lets go as soon as an input is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Springs(u8);
+
+impl Controls for Springs {
+    fn repeat(&self, _: u32) -> Self {
+        Springs(0)
+    }
+}
+
+/// Whose players hold what springs back.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Springy(u32);
+
+impl Simulation for Springy {
+    const NAME: &'static str = "springy";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = Springs;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.0 += frame
+            .inputs()
+            .map(|(_, held)| u32::from(held.0))
+            .sum::<u32>();
+    }
+}
+
+#[test]
+fn who_holds_what_a_fill_would_let_go_does_not_rest() {
+    for (held, frames_silent) in [(0, 30), (1, 0)] {
+        let config = SessionConfig::new(Arc::new(()));
+        let mut table: Direct<Springy> = Direct::new(
+            MatchConfig::action(),
+            Springy::default(),
+            Arc::new(()),
+            unasked(),
+            vec![config],
+            60,
+        );
+        let hold = |_: usize, _: &Session<Springy>| Springs(held);
+        table.run(900, hold);
+        let mut silent = 0;
+        for _ in 0..60 {
+            table.frame(hold);
+            silent += usize::from(said(&table) == 0);
+            table.serve();
+        }
+        assert_eq!(silent, frames_silent, "held: {held}");
+    }
+}
