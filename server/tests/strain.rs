@@ -225,10 +225,7 @@ async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
         ..Limits::default()
     };
     let stage = Stage::new("back", limits.clone()).await;
-    // She has a seat once she is in the match, and not only on her way into it.
-    let seated = async |party: &[Client<Counter>]| tick(&party[0]) > Tick(90);
-    let mut party = [stage.client("anna", 1, 1)];
-    play(&mut party, seated).await.unwrap();
+    plays(&mut [stage.client("anna", 1, 1)]).await;
     let Stage { key, host, folder } = stage;
     // As if it had been killed.
     drop(host);

@@ -60,6 +60,12 @@ impl Again {
         self.heard_since.is_some_and(long) && !is_lossy(now, link)
     }
 
+    /// Whether the packet at hand says that not all came lately, or that nobody knows yet: the server believes it for a second,
+    /// and a byte in each packet would cost more than it saves.
+    pub(crate) fn says_lossy(&self, now: Duration, link: &LinkState) -> bool {
+        !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
+    }
+
     /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room.
     pub(crate) fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
@@ -96,15 +102,9 @@ impl Again {
 }
 
 /// Whether this client has lost packets of the server lately.
-pub(crate) fn is_lossy(now: Duration, link: &LinkState) -> bool {
+fn is_lossy(now: Duration, link: &LinkState) -> bool {
     link.lost_at()
         .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)
-}
-
-/// Whether the packet at hand says so: the server believes it for a second, and a byte in each packet would cost more than it
-/// saves.
-pub(crate) fn says_lossy(now: Duration, link: &LinkState) -> bool {
-    is_lossy(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
 }
 
 /// Whether the server hears this client as it should: its newest ack is of a packet that left no longer ago than a round

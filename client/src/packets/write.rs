@@ -19,7 +19,6 @@ use twinstep_core::wire::{WireError, Writer};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::orders::{LocalActions, Pending};
-use crate::packets::again;
 use crate::picture::Show;
 use crate::playing::Playing;
 use crate::session::{Session, State};
@@ -125,7 +124,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         bytes: &mut ByteCounts,
     ) -> Result<(), WireError> {
         self.write_acks(now, out, bytes)?;
-        let lossy = again::says_lossy(now, &self.link);
+        let lossy = self.outgoing.again.says_lossy(now, &self.link);
         let rests = self.rests(now);
         let State::Playing(playing) = &mut self.state else {
             return Ok(());

@@ -189,7 +189,7 @@ parts! {
         Gaps,
         /// Answers to queries that this client's players own.
         Answers,
-        /// It has lost packets lately: what it is told is to be said again until it is acknowledged.
+        /// It has lost packets lately, or does not know its line yet: what it is told is to be said again until it is acknowledged.
         Lossy,
         /// All stays as it is for one tick more than the packet holds, unless another one says otherwise in time.
         Rests,

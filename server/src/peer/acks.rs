@@ -25,8 +25,8 @@ pub(crate) struct FrameAcks {
     gaps: Gaps,
     /// The client's authority.
     view: Tick,
-    /// When it said last that it has lost packets lately.
-    lossy_at: Option<Duration>,
+    /// When it said last that it has lost packets lately, or knows its line too little yet; at first, when it came.
+    lossy_at: Duration,
     /// When it last wanted a later frame, or there was nothing that it could want.
     progress_at: Duration,
 }
@@ -38,7 +38,7 @@ impl FrameAcks {
             wanted: Tick(0),
             gaps: Gaps::new(),
             view: Tick(0),
-            lossy_at: None,
+            lossy_at: now,
             progress_at: now,
         }
     }
@@ -97,16 +97,15 @@ impl FrameAcks {
         }
     }
 
-    /// It has lost packets lately, it says.
+    /// It has lost packets lately, it says, or does not know its line yet.
     pub(crate) fn note_lossy(&mut self, now: Duration) {
-        self.lossy_at = Some(now);
+        self.lossy_at = now;
     }
 
     /// Whether all that was said to it lately came, as far as can be told: it lost nothing, lacks nothing between what it
     /// has, and came on no longer ago than `patience`.
     pub(crate) fn is_steady(&self, now: Duration, patience: Duration) -> bool {
-        let is_recent = |at| now.saturating_sub(at) <= LOSSY_FOR;
-        !self.lossy_at.is_some_and(is_recent)
+        now.saturating_sub(self.lossy_at) > LOSSY_FOR
             && self.gaps.is_empty()
             && self.stood_for(now) <= patience
     }
@@ -127,18 +126,20 @@ mod tests {
     fn who_loses_lacks_or_does_not_come_on_is_not_steady() {
         let steady = |acks: &FrameAcks, ms| acks.is_steady(MS(ms), MS(150));
         let mut acks = FrameAcks::new(MS(0));
-        acks.note_progress(MS(100), Tick(4));
-        assert!(steady(&acks, 100) && steady(&acks, 250));
-        assert!(!steady(&acks, 251), "it does not come on");
+        acks.note_progress(MS(1_000), Tick(3));
+        assert!(!steady(&acks, 1_000), "nobody knows its line yet");
+        acks.note_progress(MS(1_100), Tick(4));
+        assert!(steady(&acks, 1_100) && steady(&acks, 1_250));
+        assert!(!steady(&acks, 1_251), "it does not come on");
         let mut gaps = Gaps::new();
         gaps.push((Tick(6), Tick(8)));
         acks.note_gaps(&mut gaps, Tick(4));
-        assert!(!steady(&acks, 100), "it lacks frames");
+        assert!(!steady(&acks, 1_100), "it lacks frames");
         acks.note_gaps(&mut Gaps::new(), Tick(8));
-        assert!(steady(&acks, 100));
-        acks.note_lossy(MS(100));
-        acks.note_progress(MS(1_100), Tick(9));
-        assert!(!steady(&acks, 1_100), "its line loses packets");
-        assert!(steady(&acks, 1_101), "it has not said so for a while");
+        assert!(steady(&acks, 1_100));
+        acks.note_lossy(MS(1_100));
+        acks.note_progress(MS(2_100), Tick(9));
+        assert!(!steady(&acks, 2_100), "its line loses packets");
+        assert!(steady(&acks, 2_101), "it has not said so for a while");
     }
 }
