@@ -253,9 +253,10 @@ impl<S: Simulation> Runner<S> {
         // Packets are heard when a tick is due: they carry the time at which they came, and waking for each of them costs
         // more than all the rest. Only a match that waits for one, or rests, is woken by it.
         let waits = self.game.waits();
-        // Who is about to go looks for the end of its turn.
+        // Who is about to go looks for the end of its turn; and in lockstep what is late moves the schedule.
+        let is_lockstep = self.game.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.moving.is_some();
-        let rests = !waits && !goes && self.game.is_unheard();
+        let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
         let has_more = self.ends.heard.listen(waits || rests);
         if is_behind || has_more {
             return Duration::ZERO;
@@ -265,10 +266,9 @@ impl<S: Simulation> Runner<S> {
             self.rested_until = self.ends.phase.rest(due, tick);
             return self.rested_until.min(now + REST);
         }
-        let due = match self.game.config().command_delay {
-            0 => next_moment(due, tick),
-            // What is late here moves the schedule.
-            _ => due,
+        let due = match is_lockstep {
+            true => due,
+            false => next_moment(due, tick),
         };
         due.min(now + NAP)
     }
