@@ -63,7 +63,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Whether nobody hears of the match in time: nobody is there, or all who are have said nothing for a second.
-    pub(crate) fn is_unheard(&self) -> bool {
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
         let now = self.clock.now;
         let speaks = |peer: &Peer| {
             let plays = matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing);
