@@ -2,6 +2,7 @@
 
 mod blame;
 mod local;
+mod schedule;
 mod shares;
 mod table;
 mod worlds;
