@@ -117,7 +117,7 @@ ready() {
 
 # ---- Legs.
 
-lean=(-p twinstep-tests --no-default-features --locked)
+lean=(-p twinstep-rig --no-default-features --locked)
 
 # same COMMAND...: it prints the digests that are kept. Beside that, which functions of the system differ from those of
 # the legs before: it shows why the guide forbids them, and that this table would tell.

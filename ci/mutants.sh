@@ -42,7 +42,7 @@ done
 # What a mutant changes is built anew each time, and one test of it is run: so it is built as fast as can be.
 quick=()
 for package in core client udp; do quick+=(--config "profile.dev.package.twinstep-$package.opt-level=1"); done
-for package in twinstep-tests powderkeg-game powderkeg-view; do
+for package in twinstep-rig powderkeg-game powderkeg-view; do
     quick+=(--config "profile.dev.package.$package.opt-level=0")
 done
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use twinstep_tests::checked;
+use twinstep_rig::checked;
 
 /// A check of a minute of play takes at most a minute.
 const TICKS_PER_SECOND_MIN: f64 = 60.0;

@@ -1,29 +1,5 @@
-//! The rig: a whole world (match, clients, network, a resolver that is really nondeterministic) in virtual
-//! time, from one seed, driving the same sessions as production.
-//!
-//! ```text
-//!  Rig ── match ◀──▶ legs of simnet ◀──▶ sessions (one per client)
-//!   │        └─ jobs, finished after a random while
-//!   └─ a plan: joins, leaves, freezes, stalls, link changes, one flipped state
-//! ```
-//!
-//! First chaos: while it lasts, [`Rig::run`] asserts what must never happen. Then the network heals, and
-//! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
+//! What the test programs read beside worlds: golden files, documents that cite tests, and who imports whom.
 
-pub mod chaos;
-pub mod checked;
 pub mod cited;
-pub mod direct;
-pub mod edges;
 pub mod golden;
-pub mod history;
 pub mod imports;
-#[cfg(feature = "whole")]
-pub mod lines;
-pub mod machines;
-pub mod powderkeg;
-pub mod recorded;
-pub mod rig;
-pub mod skirmish;
-
-pub use rig::{Play, Rig, RigConfig};

@@ -11,10 +11,10 @@ use twinstep_client::SessionConfig;
 use twinstep_core::journal::{Record, records};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
+use twinstep_rig::powderkeg::CAMPAIGN;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::local::Local;
 use twinstep_testing::Counting;
-use twinstep_tests::powderkeg::CAMPAIGN;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -9,12 +9,12 @@ use twinstep_client::{Event, Reconcile, SessionConfig};
 use twinstep_core::frame::Phase;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::history::History;
+use twinstep_rig::lines::Lines;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Announce;
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::history::History;
-use twinstep_tests::lines::Lines;
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

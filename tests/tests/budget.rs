@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_core::packet::ByteCounts;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 /// Bytes of 4 clients in so many seconds, up and down.
 fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts) {

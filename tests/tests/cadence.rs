@@ -7,11 +7,11 @@ use twinstep_client::SessionConfig;
 use twinstep_core::link::LINK_BYTES;
 use twinstep_core::packet::UpKind;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Role};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{TickLength, TurnLength};
-use twinstep_tests::direct::{Direct, Heavy, unasked};
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Role};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

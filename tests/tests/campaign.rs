@@ -8,8 +8,8 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};
-use twinstep_tests::powderkeg::CAMPAIGN;
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::powderkeg::CAMPAIGN;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -17,10 +17,10 @@ mod rates;
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
-use twinstep_tests::chaos::plan::{Game, Plan};
-use twinstep_tests::chaos::reached::{Edge, Shares};
-use twinstep_tests::chaos::{self, Run};
-use twinstep_tests::edges::MEANT;
+use twinstep_rig::chaos::plan::{Game, Plan};
+use twinstep_rig::chaos::reached::{Edge, Shares};
+use twinstep_rig::chaos::{self, Run};
+use twinstep_rig::edges::MEANT;
 
 /// In so many worlds every edge is reached by some.
 const MANY: u64 = 500;

@@ -9,8 +9,8 @@ use twinstep_client::session::EVENTS_MAX;
 use twinstep_client::{Event, SessionConfig};
 use twinstep_core::bounds::{DELAY_MAX, PACKETS_PER_SEND_MAX, input_window};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_rig::direct::{Direct, unasked};
 use twinstep_server::MatchConfig;
-use twinstep_tests::direct::{Direct, unasked};
 
 const SECOND: u32 = 60;
 

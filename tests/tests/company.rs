@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use twinstep_core::PlayerId;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -10,11 +10,11 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{PlayerId, Presence};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::PeerId;
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

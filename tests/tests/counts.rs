@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use twinstep_client::SessionConfig;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 /// 100 ms there and back, and nothing else wrong.
 fn far() -> LinkProfile {

@@ -8,10 +8,10 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Crash, Play, Rig, RigConfig};
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Crash, Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,10 +7,10 @@ use powderkeg_game::Game;
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::edges::Edges;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::SessionStage;
-use twinstep_tests::edges::Edges;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

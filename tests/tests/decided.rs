@@ -16,12 +16,12 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, codec};
+use twinstep_rig::direct::Direct;
+use twinstep_rig::powderkeg::CAMPAIGN;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Look, MatchConfig, Output, PeerId, Referee};
-use twinstep_tests::direct::Direct;
-use twinstep_tests::powderkeg::CAMPAIGN;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// From a touch to the referee's own claim.
@@ -40,7 +40,7 @@ fn tosses_are_decided_once_and_played_back_everywhere() {
     config.fps = 60;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 100);
-    let rules = <Game as twinstep_tests::rig::Play>::rules(CAMPAIGN);
+    let rules = <Game as twinstep_rig::rig::Play>::rules(CAMPAIGN);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
     let (mut tosses, mut thrown, mut largest, mut aloft) = (0, 0, 0, 0);
     while replay.step().unwrap() {

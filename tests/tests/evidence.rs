@@ -17,13 +17,13 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::World;
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_rig::direct::unasked;
+use twinstep_rig::history::History;
+use twinstep_rig::recorded::alone;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::TurnLength;
 use twinstep_server::game::Folded;
 use twinstep_server::{Match, MatchConfig, Output, PeerId, Trouble};
-use twinstep_tests::direct::unasked;
-use twinstep_tests::history::History;
-use twinstep_tests::recorded::alone;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 

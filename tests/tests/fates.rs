@@ -9,11 +9,11 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::Presence;
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::SealWhen;
 use twinstep_server::{Look, Referee};
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -1,7 +1,7 @@
 //! Floats give the same bits wherever a match is played, or lockstep is none.
 
+use twinstep_rig::machines::{differences, table};
 use twinstep_tests::golden;
-use twinstep_tests::machines::{differences, table};
 
 /// Row 71: 10,000 ticks of Powderkeg (floats in every step: vectors, roots, angles), as many of the skirmish, and a table
 /// of float operations lead to the digests that stand in a file, whichever optimisation and machine this test is built

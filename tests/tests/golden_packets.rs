@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_tests::golden;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 #[test]
 fn packets_are_the_bytes_that_they_were() {

@@ -13,10 +13,10 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Mwc, PlayerId, Presence, Tick, World};
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::PeerId;
 use twinstep_server::config::{AnsweredBy, SealWhen};
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const PACKETS: u32 = 1_000_000;
 

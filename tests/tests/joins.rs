@@ -12,11 +12,11 @@ use twinstep_core::packet::UpKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
+use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{MatchConfig, PeerId};
-use twinstep_tests::direct::{Direct, Heavy, unasked};
-use twinstep_tests::rig::{Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -4,8 +4,8 @@
 use powderkeg_game::skirmish::{self, Skirmish};
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
 use twinstep_core::{Key, Mwc};
+use twinstep_rig::checked;
 use twinstep_testing::{Report, Script, arena, check};
-use twinstep_tests::checked;
 
 /// Powderkeg as its bots play it.
 fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
-use twinstep_tests::edges::{Edges, Load};
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

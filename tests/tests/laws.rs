@@ -13,9 +13,9 @@ use twinstep_core::testing::Solo;
 use twinstep_core::wire::Writer;
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
+use twinstep_rig::history::{Command, History, Pad};
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{MatchConfig, Output};
-use twinstep_tests::history::{Command, History, Pad};
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -8,8 +8,8 @@ use twinstep_client::Event;
 use twinstep_core::Mwc;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
-use twinstep_tests::history::History;
-use twinstep_tests::lines::Lines;
+use twinstep_rig::history::History;
+use twinstep_rig::lines::Lines;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -7,10 +7,10 @@ use twinstep_client::Closed;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -12,11 +12,11 @@ use twinstep_core::replay::Index;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::wire::Writer;
 use twinstep_core::world::Presence;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::PeerId;
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

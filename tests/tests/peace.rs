@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

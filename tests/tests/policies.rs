@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use twinstep_core::Key;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{AnsweredBy, Laggards, SealWhen, TickLength, TurnLength};
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use twinstep_client::stats::SessionStats;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, SealWhen, TickLength, TurnLength};
 use twinstep_tests::golden;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_tests::golden;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 fn row(table: &mut String, rtt_ms: u32, loss: u32, sticks: Sticks) {
     let jitter = if loss == 0 { 0 } else { 20 };

@@ -5,11 +5,11 @@ use std::time::Duration;
 use twinstep_core::Presence;
 use twinstep_core::bounds::COMMAND_BYTES_MAX;
 use twinstep_core::simnet::{LegProfile, LinkProfile};
+use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
-use twinstep_tests::edges::{Edges, Load};
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -6,10 +6,10 @@ use powderkeg_game::Game;
 use twinstep_core::replay::{Replay, ReplayError, Survey};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{PlayerId, Tick};
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::recorded::{Recorded, recorded};
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{Match, MatchConfig};
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::recorded::{Recorded, recorded};
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

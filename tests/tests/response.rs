@@ -7,7 +7,7 @@ use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, ShowKey};
 use twinstep_core::PlayerId;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -10,12 +10,12 @@ use twinstep_core::bounds::lead_max;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{Bandwidth, LegProfile, LinkProfile};
 use twinstep_core::world::Presence;
+use twinstep_rig::edges::Edges;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::SealWhen;
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{MatchConfig, PeerId};
-use twinstep_tests::edges::Edges;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

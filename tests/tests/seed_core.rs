@@ -17,9 +17,9 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
 };
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::{MatchConfig, PeerId};
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -12,10 +12,10 @@ use twinstep_client::timeline::{Known, Timeline, Watch};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
+use twinstep_rig::direct::unasked;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::Resolver;
 use twinstep_server::config::Announce;
-use twinstep_tests::direct::unasked;
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 

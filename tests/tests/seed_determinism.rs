@@ -17,11 +17,11 @@ use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Mwc, Never, Simulation, Tick};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::history::{Command, History, Pad};
+use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{SealWhen, TurnLength};
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::history::{Command, History, Pad};
-use twinstep_tests::rig::{Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 

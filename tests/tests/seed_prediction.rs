@@ -11,10 +11,10 @@ use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::history::{self, History};
+use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::{Decision, Look, MatchConfig};
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::history::{self, History};
-use twinstep_tests::rig::{Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -14,10 +14,10 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_rig::direct::Direct;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Claims;
-use twinstep_tests::direct::Direct;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

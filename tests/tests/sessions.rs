@@ -10,9 +10,9 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Output, PeerId};
-use twinstep_tests::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -1,7 +1,7 @@
 //! The values of the game of edges are as large as is wanted.
 
 use twinstep_core::codec;
-use twinstep_tests::edges::Shape;
+use twinstep_rig::edges::Shape;
 
 #[test]
 fn shapes_fill_the_size_that_is_wanted_and_no_more() {

@@ -9,10 +9,10 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::packet::{ByteCounts, Parts, RareUp, UpKind, UpPart};
 use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
+use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
-use twinstep_tests::direct::{Direct, Heavy, unasked};
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -8,10 +8,10 @@ use twinstep_client::{Closed, Progress};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::{Parts, UpKind, UpPart};
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::history::{Command, History};
+use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::SessionStage;
-use twinstep_tests::history::{Command, History};
-use twinstep_tests::rig::{Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -9,12 +9,12 @@ use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::rig::{Rig, RigConfig, Starts};
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
-use twinstep_tests::direct::{Direct, unasked};
-use twinstep_tests::edges::{Edges, Load};
-use twinstep_tests::rig::{Rig, RigConfig, Starts};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -147,7 +147,7 @@ fn fast() -> RigConfig {
 }
 
 /// How many sessions began by frames.
-fn by_frames<S: twinstep_tests::rig::Play>(rig: &Rig<S>) -> u64 {
+fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
     rig.game.stats().joined_by_frames
 }
 

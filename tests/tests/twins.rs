@@ -20,11 +20,11 @@ use twinstep_client::{Client, Reconcile, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
+use twinstep_rig::direct::unasked;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::config::Announce;
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
-use twinstep_tests::direct::unasked;
-use twinstep_tests::history::History;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks};
 use twinstep_udp::{SimulatedTransport, Transport};
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);

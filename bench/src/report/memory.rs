@@ -5,7 +5,7 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use twinstep_client::Reconcile;
 use twinstep_core::simnet::LinkProfile;
-use twinstep_tests::rig::{Rig, RigConfig, Sticks as Moves};
+use twinstep_rig::rig::{Rig, RigConfig, Sticks as Moves};
 
 use super::effort::Effort;
 use crate::crowd;

@@ -189,7 +189,7 @@ pub struct RigConfig {
     pub rebuilds_late: Option<u32>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
-    /// Whether what a match owes to each player is checked all the time (`tests/src/rig/fair.rs`): not where a test
+    /// Whether what a match owes to each player is checked all the time (`rig/fair.rs`): not where a test
     /// itself lets somebody starve, lie or stand still.
     pub fair: bool,
     /// Whether a journal is kept.

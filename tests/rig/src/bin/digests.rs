@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use twinstep_tests::machines::{GOLDEN, differences, system_functions, table};
+use twinstep_rig::machines::{GOLDEN, differences, system_functions, table};
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("system") {

@@ -1,0 +1,26 @@
+//! The rig: a whole world (match, clients, network, a resolver that is really nondeterministic) in virtual
+//! time, from one seed, driving the same sessions as production.
+//!
+//! ```text
+//!  Rig ── match ◀──▶ legs of simnet ◀──▶ sessions (one per client)
+//!   │        └─ jobs, finished after a random while
+//!   └─ a plan: joins, leaves, freezes, stalls, link changes, one flipped state
+//! ```
+//!
+//! First chaos: while it lasts, [`Rig::run`] asserts what must never happen. Then the network heals, and
+//! [`Rig::converge`] requires that everybody is live again. A failure prints the seed; one command reruns it.
+
+pub mod chaos;
+pub mod checked;
+pub mod direct;
+pub mod edges;
+pub mod history;
+#[cfg(feature = "whole")]
+pub mod lines;
+pub mod machines;
+pub mod powderkeg;
+pub mod recorded;
+pub mod rig;
+pub mod skirmish;
+
+pub use rig::{Play, Rig, RigConfig};
