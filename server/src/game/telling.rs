@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX};
+use twinstep_core::bounds::{
+    ACK_SLOW_AFTER, KEEP_ALIVE, NOTICE_BYTES_MAX, PLAYERS_MAX, SPARSE_AFTER, SPARSE_EVERY,
+};
 use twinstep_core::company::LinkQuality;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::packet::message;
@@ -41,8 +43,13 @@ impl<S: Simulation> Match<S> {
             if !matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing) {
                 continue;
             }
-            let silent = now.saturating_sub(peer.sent_at) >= KEEP_ALIVE;
-            let slow = peer.acks.stood_for(now) > ACK_SLOW_AFTER;
+            let stood = peer.acks.stood_for(now);
+            let slow = stood > ACK_SLOW_AFTER;
+            let every = match stood > SPARSE_AFTER {
+                true => SPARSE_EVERY,
+                false => KEEP_ALIVE,
+            };
+            let silent = now.saturating_sub(peer.sent_at) >= every;
             if delay == 0 || !peer.is_spectator() {
                 let quiet = slow || again && peer.acks.wanted() >= newest;
                 if !quiet || silent {
