@@ -58,7 +58,6 @@ use twinstep_core::Simulation;
 
 use crate::chosen::Chosen;
 use crate::config::{MatchConfig, TurnLength};
-use crate::game::Match;
 use crate::hooks::{Referee, Resolver};
 
 mod clock;
@@ -74,12 +73,9 @@ pub struct Local<S: Simulation> {
     config: MatchConfig,
     sim: S,
     rules: Arc<S::Rules>,
-    resolver: Chosen<S>,
-    set_referee: Option<SetReferee<S>>,
+    hooks: Chosen<S>,
     seats: usize,
 }
-
-type SetReferee<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 impl<S: Simulation> Local<S> {
     /// An action game that begins from `sim`: [`MatchConfig::action`] in turns of one tick, so that each tick is
@@ -109,8 +105,7 @@ impl<S: Simulation> Local<S> {
             config,
             sim,
             rules: rules.into(),
-            resolver: Chosen::default(),
-            set_referee: None,
+            hooks: Chosen::default(),
             seats: 1,
         }
     }
@@ -119,14 +114,14 @@ impl<S: Simulation> Local<S> {
     /// ([`Decision::Later`](crate::Decision::Later)) is done at once, on this thread.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
-        self.resolver = Chosen::of(resolver);
+        self.hooks.resolver(resolver);
         self
     }
 
     /// Who admits commands and claims, as on the server; without one all within the bounds are.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
-        self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self.hooks.referee(referee);
         self
     }
 
@@ -153,10 +148,7 @@ impl<S: Simulation> Local<S> {
             None => config.start(self.sim.clone()),
             Some(_) => config,
         };
-        let mut server = Match::new(self.config, self.sim, self.rules, self.resolver)?;
-        if let Some(set) = self.set_referee {
-            set(&mut server);
-        }
+        let server = self.hooks.make(self.config, self.sim, self.rules)?;
         let mut game = LocalGame::of(server);
         game.join(config, self.seats)?;
         Ok(game)

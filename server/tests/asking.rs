@@ -3,41 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A folder of one test's own, gone afterwards.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let name = format!("twinstep-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    /// The same folder, for another process: it is gone when the first of the two is.
-    pub(crate) fn again(&self) -> Folder {
-        Folder(self.0.clone())
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The secret in a token file.
-pub(crate) fn token(file: &Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap();
-    text.lines().last().unwrap().to_owned()
+/// Whatever is answered to a request as it is typed, its line and headers without an end.
+pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    let said = format!("{request}\r\nHost: {admin}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(said.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// The status, the head and the body that an admin port answers to a request such as `GET /livez`.
@@ -52,18 +27,13 @@ pub(crate) async fn ask(
         true => "",
         false => "Content-Type: application/json\r\n",
     };
+    let bearer = bearer.unwrap_or_default();
     let said = format!(
-        "{request} HTTP/1.1\r\nHost: {admin}\r\n{}{kind}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        bearer.unwrap_or_default(),
+        "{request} HTTP/1.1\r\n{bearer}{kind}Content-Length: {}",
         body.len()
     );
-    let asked = tokio::task::spawn_blocking(move || {
-        let mut stream = TcpStream::connect(admin).unwrap();
-        stream.write_all(said.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    });
+    let body = body.to_owned();
+    let asked = tokio::task::spawn_blocking(move || ask_by_hand(admin, &said, &body));
     let answer = asked.await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();

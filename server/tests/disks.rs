@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use twinstep_client::Closed;
-use twinstep_client::client::Ended;
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_server::host::{Blueprint, Checkup, Journal, Limits, OnDemand, OnJournalFailure};
 
-use crate::asking::{Folder, ask};
-use crate::faults::{Process, SmallDisk, lateness, told};
-use crate::isolation::Fragile;
+use crate::faults::{Process, SmallDisk};
+use crate::folder::Folder;
+use crate::fragile::{Fragile, lateness, told};
+use crate::players::said;
 
 const FAULT: Option<Closed> = Some(Closed::Server(CloseCode::Fault));
 /// Below so much free, newcomers are refused.
@@ -40,21 +40,15 @@ async fn start(folder: &Folder, journals: &Path, policy: OnJournalFailure) -> Pr
     let matches = OnDemand::new(|_| Blueprint::action(large(), ()).players(4));
     let matches = matches.journals(journals).on_journal_failure(policy);
     let matches = matches.deserted_after(Duration::from_secs(1));
-    process.host.make_on_demand(matches);
+    process.server.host.make_on_demand(matches);
     process
 }
 
 impl Process {
-    async fn ready(&self) -> (u16, String) {
-        let admin = self.host.admin_addr().unwrap();
-        let (status, _, said) = ask(admin, "GET /readyz", None, "").await;
-        (status, said)
-    }
-
     /// Plays until `/readyz` answers with this status.
     async fn until_ready_is(&mut self, status: u16) {
         for _ in 0..100 {
-            if self.ready().await.0 == status {
+            if self.server.ready().await.0 == status {
                 return;
             }
             self.play_for(Duration::from_millis(100)).await;
@@ -92,18 +86,18 @@ async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_t
     process.join(7, "anna");
     process.join(7, "bob");
     process.plays_beyond(1, Tick(60)).await;
-    assert_eq!(process.ready().await.0, 200);
+    assert_eq!(process.server.ready().await.0, 200);
 
     disk.fill();
     process.until_ready_is(503).await;
-    let (_, why) = process.ready().await;
+    let (_, why) = process.server.ready().await;
     assert!(why.contains("bytes are free for journals"), "{why}");
     // Nobody new; who plays, plays on until something must be written.
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();
     process.play("the refusal", refused).await;
-    let full = Closed::Server(CloseCode::ServerFull { after_s: 30 });
-    assert_eq!(process.players[2].ended, Some(Ended::Session(full)));
+    let full = said(CloseCode::ServerFull { after_s: 30 });
+    assert_eq!(process.players[2].ended, Some(full));
     let over = |process: &mut Process| process.players[..2].iter().all(|p| p.ended.is_some());
     process.play("the end", over).await;
     assert_eq!(process.ended(7), FAULT);
@@ -113,10 +107,10 @@ async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_t
         .max();
     let seen = seen.unwrap();
     let incidents = std::fs::read_dir(&folder.0).unwrap();
-    let said: String = incidents
+    let told: String = incidents
         .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok())
         .collect();
-    assert!(said.contains("No space left on device"), "{said}");
+    assert!(told.contains("No space left on device"), "{told}");
     // Tried again at once, it is as full as before, and says so.
     process.join(7, "dora");
     let refused = |process: &mut Process| process.players[3].ended.is_some();
@@ -132,7 +126,7 @@ async fn a_match_ends_on_a_full_disk_and_goes_on_where_its_players_saw_it_when_t
     let since = process.plays_beyond(4, seen).await;
     process.plays_beyond(4, since + 60).await;
     process.plays_beyond(5, Tick(60)).await;
-    process.host.shutdown(CloseCode::Draining).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
     let bytes = std::fs::read(&path).unwrap();
     let index = Index::scan(&bytes).unwrap();
     assert!(index.resumes >= 1 && index.newest > seen && index.stopped.is_none());
@@ -153,7 +147,7 @@ async fn a_match_that_goes_on_without_a_journal_has_one_again_when_it_begins_ane
     let lost = journals.join("match-7.journal.incomplete");
     process.play("its journal is lost", |_| lost.exists()).await;
     let errors = "twinstep_journal_errors_total";
-    assert_eq!(process.number(errors).await, 1.0);
+    assert_eq!(process.server.number(errors).await, 1.0);
     let at = process.players[0].tick();
     process.plays_beyond(0, at + 60).await;
 
@@ -167,12 +161,12 @@ async fn a_match_that_goes_on_without_a_journal_has_one_again_when_it_begins_ane
     );
     process.players[0].client.leave();
     let deserted = "twinstep_matches_ended_total{how=\"deserted\"}";
-    while process.number(deserted).await < 1.0 {
+    while process.server.number(deserted).await < 1.0 {
         process.play_for(Duration::from_millis(100)).await;
     }
     process.join(7, "bob");
     process.plays_beyond(1, Tick(60)).await;
-    process.host.shutdown(CloseCode::Draining).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
     let path = journals.join("match-7.journal");
     assert_eq!(Checkup::of::<Fragile>(&path).unwrap().harm, None);
     assert!(lost.exists(), "what there was is kept");
@@ -266,5 +260,5 @@ async fn a_disk_that_stands_still_holds_up_its_match_alone_and_after_five_second
         latest < most + Duration::from_millis(200),
         "{latest:?}, before {most:?}"
     );
-    process.host.shutdown(CloseCode::Draining).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
 }

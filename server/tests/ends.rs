@@ -1,11 +1,9 @@
-//! Everything that is started ends: servers and hosts that are dropped, drained, or asked twice for the same. Over real
-//! sockets on loopback; time is the machine's, so every wait has an end.
+//! Everything that is started ends: servers and hosts that are dropped, drained, or asked twice for the same.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_client::Event;
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
@@ -14,52 +12,21 @@ use twinstep_server::host::{Host, HostConfig, HostError, Journal, MatchEnded, Se
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A folder of one test's own, gone afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path =
-            std::env::temp_dir().join(format!("twinstep-ends-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::folder::Folder;
+use crate::loopback::{counter, loopback};
+use crate::players::{Player, wait, wait_blocking};
 
 fn server() -> Server<Counter> {
     Server::action(Counter::default(), ()).players(4)
 }
 
 fn game() -> Match<Counter> {
-    let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
-    Match::new(
-        MatchConfig::action(),
-        Counter::default(),
-        Arc::new(()),
-        nobody,
-    )
-    .unwrap()
+    counter(MatchConfig::action())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
+async fn host() -> Host {
+    let config = HostConfig::new("counter", loopback(), TicketKey::generate());
+    Host::start(config).await.unwrap()
 }
 
 /// Threads that run the matches of the host at this port.
@@ -76,7 +43,7 @@ fn workers(port: u16) -> usize {
 /// Finding H1: a dropped server's match went on for ever, with its thread, its socket and its journal's lock.
 #[test]
 fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up() {
-    let folder = Folder::new("dropped");
+    let folder = Folder::new("ends-dropped");
     let path = folder.0.join("match.journal");
     let mut address = "127.0.0.1:0".to_owned();
     for n in 0..20 {
@@ -88,7 +55,7 @@ fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up(
         // The same port each time: the socket is closed too.
         address = running.local_addr().to_string();
         let ticks = running.inspect(|game| game.world().tick()).unwrap();
-        wait("its first ticks", || {
+        wait_blocking("its first ticks", || {
             running.inspect(|game| game.world().tick()).unwrap() > ticks
         });
         drop(running);
@@ -105,22 +72,16 @@ fn a_server_that_is_dropped_leaves_nothing_behind_and_its_match_can_be_taken_up(
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
-    let address = "127.0.0.1:0".parse().unwrap();
     for n in 0..20 {
-        let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
-        let host = host.await.unwrap();
+        let host = host().await;
         let handle = host.add_match(n, game(), None).await.unwrap();
         handle.inspect(|game| game.world().tick()).await.unwrap();
         // Other tests of this process have hosts too.
         let port = host.local_addr().port();
         assert!(workers(port) >= 1);
         drop(host);
-        let gone = async {
-            while workers(port) > 0 || !handle.is_over() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, gone).await.unwrap();
+        let gone = async || workers(port) == 0 && handle.is_over();
+        wait("its end", gone).await;
     }
 }
 
@@ -134,23 +95,11 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     let first = first.listen("127.0.0.1:0").unwrap();
     let address = first.local_addr().to_string();
     let ticket = first.ticket("anna").unwrap();
-    let mut client = Client::<Counter>::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
-    let mut events = Vec::new();
-    let mut play = |what: &str, done: &mut dyn FnMut(&Client<Counter>, &[Event]) -> bool| {
-        wait(what, || {
-            client.advance(|_| 1).unwrap();
-            events.extend(std::iter::from_fn(|| client.session.poll_event()));
-            done(&client, &events)
-        });
-    };
-    let tick = |client: &Client<Counter>| {
-        let authority = client.session.authority();
-        authority.map_or(Tick(0), |world| world.tick())
-    };
-    play("playing", &mut |client, _| tick(client) > Tick(90));
+    let mut anna = Player::<Counter>::join_and_keep_nothing(&ticket).holding(1);
+    anna.play_until(|anna| anna.tick() > Tick(90)).unwrap();
     let ending = std::thread::Builder::new();
     let ending = ending.spawn(move || first.shutdown()).unwrap();
-    play("the end", &mut |_, _| ending.is_finished());
+    anna.play_until(|_| ending.is_finished()).unwrap();
     ending.join().unwrap();
 
     let bytes = std::fs::read(&path).unwrap();
@@ -159,10 +108,9 @@ fn a_server_that_is_drained_keeps_its_match_and_its_players_come_back() {
     assert!(last > Tick(90), "a world at the end, not at {last}");
     assert_eq!(index.newest, last);
     let second = server().key(key).resume(&path).listen(&address).unwrap();
-    play("coming back", &mut |client, events| {
-        let back = |event: &Event| matches!(event, Event::Reconnected { .. });
-        events.iter().any(back) && tick(client) > last + 60
-    });
+    let back = |event: &Event| matches!(event, Event::Reconnected { .. });
+    anna.play_until(|anna| anna.events.iter().any(back) && anna.tick() > last + 60)
+        .unwrap();
     second.shutdown();
 }
 
@@ -182,9 +130,7 @@ fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
 /// Finding A7: whether the look that closes a match is answered was a matter of luck.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_that_closes_the_match_is_answered() {
-    let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
-    let host = host.await.unwrap();
+    let host = host().await;
     for id in 0..200 {
         let game = host.add_match(id, game(), None).await.unwrap();
         let close = |game: &mut Match<Counter>| game.close(CloseCode::Fault);
@@ -197,9 +143,7 @@ async fn a_look_that_closes_the_match_is_answered() {
 /// Finding H11: two at once could both get the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
-    let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
-    let host = Arc::new(host.await.unwrap());
+    let host = Arc::new(host().await);
     for id in 0..60 {
         let add = || {
             let host = host.clone();
@@ -223,9 +167,7 @@ async fn of_two_matches_that_are_added_at_once_under_one_id_one_gets_it() {
 async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
     let folder = Folder::new("condemned");
     let path = folder.0.join("match.journal");
-    let address = "127.0.0.1:0".parse().unwrap();
-    let host = Host::start(HostConfig::new("counter", address, TicketKey::generate()));
-    let host = host.await.unwrap();
+    let host = host().await;
     let journal = Journal::create(&path).unwrap();
     let handle = host.add_match(9, game(), Some(journal)).await.unwrap();
     let hangs = handle.clone();
@@ -253,12 +195,7 @@ async fn a_match_that_is_condemned_does_nothing_when_it_wakes() {
             |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered,
         )
     };
-    let freed = async {
-        while free().is_err() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, freed).await.unwrap();
+    wait("the journal", async || free().is_ok()).await;
     assert_eq!(std::fs::read(&path).unwrap(), written, "it wrote on");
     host.shutdown(CloseCode::Draining).await;
 }

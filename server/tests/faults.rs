@@ -3,28 +3,24 @@
 //! measured where it is stepped.
 #![cfg(target_os = "linux")]
 
-use std::net::{SocketAddr, TcpListener};
-use std::ops::RangeInclusive;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use twinstep_client::Closed;
 use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, SessionConfig};
-use twinstep_core::packet::WIRE_VERSION;
+use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_core::{Simulation, Tick};
-use twinstep_server::MatchConfig;
-use twinstep_server::host::{
-    Host, HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar,
-};
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
+use twinstep_server::host::{HostConfig, Journal, Limits, MatchHandle, OnJournalFailure, Sidecar};
+use twinstep_udp::TicketKey;
 
-use crate::asking::{Folder, ask, scrape};
-use crate::isolation::{Answer, Fragile, Order, STEPPED, fragile_from};
+use crate::asking::ask;
+use crate::folder::Folder;
+use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, told};
+use crate::loopback::LoopbackHost;
+use crate::players::{PATIENCE, Player, Plays};
 
-const PATIENCE: Duration = Duration::from_secs(25);
 /// Matches that nothing is wrong with, by their ids and labels: 1 to this.
 const WELL: u32 = 4;
 const HANGS: u64 = 11;
@@ -82,67 +78,36 @@ impl Drop for SmallDisk {
     }
 }
 
-pub(crate) struct Player {
-    pub(crate) id: u64,
-    pub(crate) client: Client<Fragile>,
-    pub(crate) ended: Option<Ended>,
-}
-
-impl Player {
-    pub(crate) fn tick(&self) -> Tick {
-        let world = self.client.session.authority();
-        world.map_or(Tick(0), |world| world.tick())
-    }
-}
-
 /// A host in this process, and whoever plays on it.
 pub(crate) struct Process {
-    pub(crate) host: Host,
-    pub(crate) key: TicketKey,
-    pub(crate) players: Vec<Player>,
+    pub(crate) server: LoopbackHost<Fragile>,
+    /// In the order in which they came.
+    pub(crate) players: Vec<Player<Fragile>>,
+    /// Which matches they play in.
+    ids: Vec<u64>,
 }
 
 impl Process {
     /// A host of this game with an admin port, and whatever else is said.
     pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut HostConfig)) -> Process {
-        let (loopback, key): (SocketAddr, _) =
-            ("127.0.0.1:0".parse().unwrap(), TicketKey::generate());
-        let mut config = HostConfig {
-            admin: Some(loopback),
-            incidents: Some(folder.0.clone()),
-            ..HostConfig::new(Fragile::NAME, loopback, key.clone())
+        let set = |config: &mut HostConfig| {
+            config.incidents = Some(folder.0.clone());
+            more(config);
         };
-        more(&mut config);
+        let key = TicketKey::generate();
+        let mut server = LoopbackHost::start_in(folder.clone(), key, set).await;
+        // A match that hangs says so later than others.
+        server.timeout = Duration::from_secs(20);
         Process {
-            host: Host::start(config).await.unwrap(),
-            key,
+            server,
             players: Vec::new(),
+            ids: Vec::new(),
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "real tickets need the wall clock"
-    )]
     pub(crate) fn join(&mut self, id: u64, identity: &str) {
-        let now_unix = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
-        let spec = TicketSpec {
-            game: Fragile::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity,
-            match_id: id,
-            seats: 1,
-            servers: self.host.public_addresses(),
-            life: Duration::from_secs(600),
-            timeout: Duration::from_secs(20),
-            now_unix,
-        };
-        let ticket = Ticket::issue(&self.key, &spec).unwrap();
-        let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
-        let ended = None;
-        self.players.push(Player { id, client, ended });
+        self.players.push(self.server.player(identity, id));
+        self.ids.push(id);
     }
 
     pub(crate) async fn add(
@@ -152,7 +117,8 @@ impl Process {
         journal: Option<Journal>,
     ) -> MatchHandle<Fragile> {
         let game = fragile_from(start);
-        self.host.add_match(id, game, journal).await.unwrap()
+        let added = self.server.host.add_match(id, game, journal).await;
+        added.unwrap()
     }
 
     /// Advances everybody until `done`.
@@ -166,68 +132,32 @@ impl Process {
                 "{what}: not within {PATIENCE:?}"
             );
             inputs = inputs.wrapping_add(1);
-            for player in self
-                .players
-                .iter_mut()
-                .filter(|player| player.ended.is_none())
-            {
-                player.ended = player.client.advance(|_| inputs).err();
+            for player in self.players.iter_mut().filter(|one| one.ended.is_none()) {
+                player.held = inputs;
+                let _ = player.frame();
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
     fn order(&mut self, id: u64, order: Order) {
-        let player = self.players.iter_mut().find(|player| player.id == id);
         // One order too many is no order.
-        let _ = player.unwrap().client.session.command(0, order);
+        let first = self.first_of(id);
+        let _ = self.players[first].client.session.command(0, order);
     }
 
     pub(crate) fn ended(&self, id: u64) -> Option<Closed> {
-        let player = self.players.iter().find(|player| player.id == id);
-        match player.unwrap().ended {
+        match self.players[self.first_of(id)].ended {
             Some(Ended::Session(closed)) => Some(closed),
             None => None,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) async fn number(&self, series: &str) -> f64 {
-        scrape(self.host.admin_addr().unwrap()).await.of(series)
+    fn first_of(&self, id: u64) -> usize {
+        let first = self.ids.iter().position(|of| *of == id);
+        first.expect("somebody plays there")
     }
-}
-
-/// How late ticks were, in the order of lateness: against the earliest of those around each.
-pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) -> Vec<Duration> {
-    const AROUND: usize = 30;
-    let length = MatchConfig::action().tick;
-    let stepped = STEPPED.lock().unwrap();
-    let mut late = Vec::new();
-    for label in labels {
-        let ours = stepped.iter().filter(|(of, ..)| *of == label);
-        // When a match would have begun whose ticks are all as late as this one, later by a span that is above all of them.
-        let begins: Vec<(Instant, Duration)> = ours
-            .map(|(_, tick, at)| {
-                let since = at.duration_since(stepped[0].2);
-                (*at, since + length * 100_000 - length * tick.0)
-            })
-            .collect();
-        for (n, (at, begin)) in begins.iter().enumerate() {
-            let near = n.saturating_sub(AROUND)..(n + AROUND).min(begins.len());
-            let earliest = begins[near].iter().map(|(_, begin)| begin).min();
-            if (from..to).contains(at) {
-                late.push(*begin - *earliest.unwrap());
-            }
-        }
-    }
-    late.sort();
-    late
-}
-
-/// p50, p99 and the most.
-pub(crate) fn told(late: &[Duration]) -> [Duration; 3] {
-    let at = |part: usize| late[(late.len() - 1) * part / 100];
-    [at(50), at(99), at(100)]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -335,13 +265,10 @@ async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_an
         "{} of {due} ticks",
         during.len()
     );
-    let well = process
-        .players
-        .iter()
-        .filter(|player| player.id <= WELL.into());
-    for player in well {
-        assert_eq!(player.ended, None, "match {}", player.id);
-        assert!(player.tick() > Tick(60), "match {}", player.id);
+    let all = process.players.iter().zip(&process.ids);
+    for (player, id) in all.filter(|(_, id)| **id <= WELL.into()) {
+        assert_eq!(player.ended, None, "match {id}");
+        assert!(player.tick() > Tick(60), "match {id}");
         assert_eq!(player.client.session.stats().heals, 0);
     }
     assert_eq!(process.players.len(), if disk.is_some() { 15 } else { 13 });
@@ -354,17 +281,20 @@ async fn whatever_goes_wrong_in_some_matches_the_others_are_late_once_at_most_an
         ends.extend([(FULL_ENDS, fault), (FULL_GOES_ON, None)]);
         let lost = on_disk[1].inspect(|game| game.stats().journal_lost).await;
         assert!(lost.unwrap().is_some());
-        assert_eq!(process.number("twinstep_journal_errors_total").await, 2.0);
+        assert_eq!(
+            process.server.number("twinstep_journal_errors_total").await,
+            2.0
+        );
     }
     for (id, why) in ends {
         assert_eq!(process.ended(id), why, "match {id}");
     }
     // And nobody does without anything for it.
-    assert_eq!(process.number("twinstep_relief_steps").await, 0.0);
-    let admin = process.host.admin_addr().unwrap();
+    assert_eq!(process.server.number("twinstep_relief_steps").await, 0.0);
+    let admin = process.server.admin();
     for path in ["/livez", "/readyz"] {
         let (status, _, said) = ask(admin, &format!("GET {path}"), None, "").await;
         assert_eq!(status, 200, "{path}: {said}");
     }
-    process.host.shutdown(CloseCode::Draining).await;
+    process.server.host.shutdown(CloseCode::Draining).await;
 }

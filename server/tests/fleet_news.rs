@@ -12,7 +12,8 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::host::{FleetNews, Host, HostConfig, Sidecar};
 use twinstep_udp::TicketKey;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::loopback::loopback;
+use crate::players::{PATIENCE, wait};
 
 /// What Agones says of a server: its state, and the label of its allocation.
 fn said(state: &str, label: &str) -> String {
@@ -64,19 +65,14 @@ impl Manager {
     }
 
     async fn is_watched(&self, times: usize) {
-        let watched = async {
-            while self.watched.load(Ordering::Relaxed) < times {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, watched).await.unwrap();
+        let is_watched = async || self.watched.load(Ordering::Relaxed) >= times;
+        wait("somebody who listens", is_watched).await;
     }
 
     async fn host(&self) -> Host {
-        let loopback = "127.0.0.1:0".parse().unwrap();
         let config = HostConfig {
             fleet: Some(Sidecar::at(self.at)),
-            ..HostConfig::new("counter", loopback, TicketKey::generate())
+            ..HostConfig::new("counter", loopback(), TicketKey::generate())
         };
         Host::start(config).await.unwrap()
     }
@@ -172,8 +168,7 @@ async fn a_manager_that_breaks_off_is_heard_again_and_what_was_known_stays() {
 
 #[tokio::test]
 async fn a_host_without_a_fleet_has_no_news() {
-    let loopback = "127.0.0.1:0".parse().unwrap();
-    let config = HostConfig::new("counter", loopback, TicketKey::generate());
+    let config = HostConfig::new("counter", loopback(), TicketKey::generate());
     let host = Host::start(config).await.unwrap();
     assert!(host.fleet_news().is_none());
 }

@@ -1,50 +1,24 @@
 //! One server process hands its match over to another one, and its clients follow. Over real sockets on loopback.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use twinstep_client::{Client, Event, SessionConfig};
+use twinstep_client::Event;
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::testing::doc::Counter;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::{AdminError, HostError, Running, Server, Taker, take_over};
-use twinstep_udp::{Ticket, TicketKey};
+use twinstep_udp::TicketKey;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::asking::ask_by_hand;
+use crate::folder::{Folder, token};
+use crate::loopback::loopback;
+use crate::players::{Plays, play_blocking};
 
-/// A folder of one test's own, gone afterwards.
-struct Folder(PathBuf);
+type Player = crate::players::Player<Counter>;
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    /// The header of whoever may change something.
-    fn token(&self) -> String {
-        let text = std::fs::read_to_string(self.0.join("token")).unwrap();
-        format!("Authorization: Bearer {}", text.lines().last().unwrap())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn loopback() -> SocketAddr {
-    "127.0.0.1:0".parse().unwrap()
-}
-
-fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
+pub(crate) fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
     Server::action(Counter::default(), ())
         .players(4)
         .spectators(4, 0)
@@ -54,61 +28,13 @@ fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
         .admin_token(folder.0.join("token"))
 }
 
-struct Player {
-    client: Client<Counter>,
-    tickets: std::sync::mpsc::Receiver<Ticket>,
-    events: Vec<Event>,
+/// The header of whoever may change something.
+pub(crate) fn bearer(folder: &Folder) -> String {
+    let token = token(&folder.file("token"));
+    format!("Authorization: Bearer {token}")
 }
 
-fn join(ticket: &Ticket) -> Player {
-    let (send, tickets) = std::sync::mpsc::sync_channel(64);
-    let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
-    Player {
-        client: client.keeping(move |ticket| send.try_send(ticket.clone()).is_ok()),
-        tickets,
-        events: Vec::new(),
-    }
-}
-
-impl Player {
-    fn tick(&self) -> Tick {
-        let authority = self.client.session.authority();
-        authority.map_or(Tick(0), |world| world.tick())
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-fn play(players: &mut [Player], mut done: impl FnMut(&mut [Player]) -> bool) {
-    let began = Instant::now();
-    while !done(players) {
-        assert!(began.elapsed() < PATIENCE, "nothing came of it");
-        for player in &mut *players {
-            player.client.advance(|_| Default::default()).unwrap();
-            let events = std::iter::from_fn(|| player.client.session.poll_event());
-            player.events.extend(events);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// The answer to a request as it is typed.
-fn http(address: SocketAddr, request: &str) -> String {
-    http_with(address, request, "")
-}
-
-fn http_with(address: SocketAddr, request: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(
-        stream,
-        "{request}\r\nHost: {address}\r\nConnection: close\r\n\r\n{body}"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn is_over(server: &Running<Counter>) -> bool {
+pub(crate) fn is_over(server: &Running<Counter>) -> bool {
     server.inspect(|_| ()).is_err()
 }
 
@@ -118,11 +44,11 @@ fn a_match_moves_to_another_server_and_its_clients_follow() {
     let old = server(&key, &folder).journal(folder.0.join("match.journal"));
     let old = old.listen("127.0.0.1:0").unwrap();
     let mut players = [
-        join(&old.ticket("anna").unwrap()),
-        join(&old.ticket("bob").unwrap()),
-        join(&old.spectator_ticket("watcher").unwrap()),
+        Player::join(&old.ticket("anna").unwrap()),
+        Player::join(&old.ticket("bob").unwrap()),
+        Player::join(&old.spectator_ticket("watcher").unwrap()),
     ];
-    play(&mut players, |players| {
+    play_all("playing", &mut players, |players| {
         players.iter().all(|player| player.tick() > Tick(60))
     });
     let seats: Vec<_> = players
@@ -134,16 +60,16 @@ fn a_match_moves_to_another_server_and_its_clients_follow() {
     let admin = old.admin_addr().unwrap();
     let new = std::thread::scope(|scope| {
         let taking = scope.spawn(|| server(&key, &folder).take_over(admin).listen("127.0.0.1:0"));
-        play(&mut players, |_| taking.is_finished());
+        play_all("the hand-over", &mut players, |_| taking.is_finished());
         taking.join().unwrap().unwrap()
     });
-    play(&mut players, |players| {
+    play_all("coming back", &mut players, |players| {
         let back = |event: &Event| matches!(event, Event::Reconnected { .. });
         players.iter().all(|p| p.events.iter().any(back))
     });
     assert!(is_over(&old));
     let seen = players[0].tick();
-    play(&mut players, |players| {
+    play_all("playing on", &mut players, |players| {
         players.iter().all(|player| player.tick() > seen + 60)
     });
     for (player, seats) in players.iter().zip(seats) {
@@ -250,97 +176,12 @@ fn a_server_that_cannot_start_takes_nothing_over() {
     assert!(!is_over(&old));
     let nonsense = format!(
         "POST /drain?to=203.0.113.7:7777 HTTP/1.1\r\nContent-Length: 9\r\n{}",
-        folder.token()
+        bearer(&folder)
     );
-    let answer = http_with(admin, &nonsense, "{\"no\":1} ");
+    let answer = ask_by_hand(admin, &nonsense, "{\"no\":1} ");
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(!is_over(&old));
     old.shutdown();
-}
-
-#[test]
-fn the_admin_port_tells_of_life_and_matches_to_this_machine_alone() {
-    let (key, folder) = (TicketKey::generate(), Folder::new("admin"));
-    let running = server(&key, &folder).listen("127.0.0.1:0").unwrap();
-    let mut players = [join(&running.ticket("anna").unwrap())];
-    play(&mut players, |players| players[0].tick() > Tick(60));
-    let admin = running.admin_addr().unwrap();
-    assert!(http(admin, "GET /livez HTTP/1.1").starts_with("HTTP/1.1 200"));
-    let listed = http(admin, "GET /matches HTTP/1.1");
-    for part in [
-        "\"id\":1",
-        "\"players\":1",
-        "\"spectators\":0",
-        "\"lateness_ms\":",
-    ] {
-        assert!(listed.contains(part), "{part} in {listed}");
-    }
-    let page = "GET /matches HTTP/1.1\r\nOrigin: https://example.org";
-    assert!(http(admin, page).starts_with("HTTP/1.1 403"));
-    let drain = format!("POST /drain?to=nowhere HTTP/1.1\r\n{}", folder.token());
-    let drain = http(admin, &drain);
-    assert!(drain.starts_with("HTTP/1.1 400") && drain.contains("203.0.113.7"));
-    assert!(!is_over(&running));
-    running.shutdown();
-
-    let open = server(&key, &folder).admin("0.0.0.0:0".parse().unwrap());
-    let error = open.listen("127.0.0.1:0").err().unwrap();
-    assert!(matches!(
-        error,
-        HostError::Admin(AdminError::NotLoopback(_))
-    ));
-    let nobody = server(&key, &folder).take_over("127.0.0.1:9".parse().unwrap());
-    let error = nobody.listen("127.0.0.1:0").err().unwrap();
-    assert!(
-        matches!(error, HostError::Admin(AdminError::Ask { .. })),
-        "{error}"
-    );
-}
-
-/// Finding O9: any local user could end the process; connections that said nothing stayed for ever; and a web page could
-/// reach it under a name of its own.
-#[test]
-fn the_admin_port_answers_whatever_others_do_and_obeys_only_who_has_its_token() {
-    let (key, folder) = (TicketKey::generate(), Folder::new("token"));
-    let running = server(&key, &folder).journal(folder.0.join("match.journal"));
-    let running = running.listen("127.0.0.1:0").unwrap();
-    let admin = running.admin_addr().unwrap();
-    let to = running.local_addr();
-    for header in ["X: y", "Authorization: Bearer 0", "Authorization: "] {
-        let drain = format!("POST /drain?to={to} HTTP/1.1\r\n{header}");
-        let answer = http(admin, &drain);
-        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-    }
-    let mut stream = TcpStream::connect(admin).unwrap();
-    write!(
-        stream,
-        "GET /matches HTTP/1.1\r\nHost: evil.example:80\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-
-    // Far more than have a place: the oldest give way, and the rest is over soon.
-    let mut idle: Vec<TcpStream> = (0..400)
-        .map(|_| {
-            let mut stream = TcpStream::connect(admin).unwrap();
-            stream.write_all(b"GET /li").unwrap();
-            stream
-        })
-        .collect();
-    assert!(http(admin, "GET /livez HTTP/1.1").starts_with("HTTP/1.1 200"));
-    for stream in &mut idle {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut rest = Vec::new();
-        // The end of the connection, or that it was reset: but no time-out.
-        if let Err(error) = stream.read_to_end(&mut rest) {
-            let gone = error.kind() == std::io::ErrorKind::ConnectionReset;
-            assert!(gone, "it is still open: {error}");
-        }
-    }
-    assert!(!is_over(&running));
-    running.shutdown();
 }
 
 /// Finding C8: whoever asked could send the players anywhere.
@@ -358,8 +199,8 @@ fn players_are_sent_only_to_where_a_server_of_their_game_answers() {
         silent.local_addr().unwrap(),
         "192.0.2.1:7777".parse().unwrap(),
     ] {
-        let drain = format!("POST /drain?to={nobody} HTTP/1.1\r\n{}", folder.token());
-        let answer = http(admin, &drain);
+        let drain = format!("POST /drain?to={nobody} HTTP/1.1\r\n{}", bearer(&folder));
+        let answer = ask_by_hand(admin, &drain, "");
         assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
         assert!(answer.contains("none answers"), "{answer}");
     }
@@ -367,13 +208,87 @@ fn players_are_sent_only_to_where_a_server_of_their_game_answers() {
     let drain = format!(
         "POST /drain?to={} HTTP/1.1\r\n{}",
         there.local_addr(),
-        folder.token()
+        bearer(&folder)
     );
-    let answer = http(admin, &drain);
+    let answer = ask_by_hand(admin, &drain, "");
     assert!(
         answer.starts_with("HTTP/1.1 200") && answer.contains("match.journal"),
         "{answer}"
     );
     assert!(is_over(&running));
     there.shutdown();
+}
+
+fn sessions(server: &Running<Counter>) -> usize {
+    server.inspect(|game| game.sessions()).unwrap()
+}
+
+/// Where its newest ticket leads.
+fn dials(player: &mut Player) -> Option<SocketAddr> {
+    let newest = player.newest()?;
+    newest.servers().next()
+}
+
+fn play_all<P: Plays>(what: &str, players: &mut [P], done: impl FnMut(&mut [P]) -> bool) {
+    play_blocking(what, players, done).unwrap();
+}
+
+/// Finding H5: a hand-over lost whoever joined, returned or was healed at that moment.
+#[test]
+fn who_joins_returns_or_is_healed_during_a_hand_over_arrives() {
+    let (key, folder) = (TicketKey::generate(), Folder::new("arrives"));
+    let server = || server(&key, &folder).players(5);
+    let old = server().journal(folder.file("match.journal"));
+    let old = old.listen("127.0.0.1:0").unwrap();
+    let admin = old.admin_addr().unwrap();
+    let [mut anna, mut cara, mut dave, mut eve] =
+        ["anna", "cara", "dave", "eve"].map(|who| Player::join(&old.ticket(who).unwrap()));
+    let all = &mut [&mut anna, &mut cara, &mut dave, &mut eve];
+    play_all("playing", all, |all| {
+        all.iter().all(|p| p.tick() > Tick(60))
+    });
+    // Dave's process ends before anybody hears of a hand-over.
+    let ticket = dave.newest().unwrap();
+    drop(dave);
+    std::thread::scope(|scope| {
+        // Cara hears nothing for a while: so long it takes until everybody has a ticket that leads on.
+        let taking = scope.spawn(|| server().take_over(admin).listen("127.0.0.1:0"));
+        play_all("the hand-over", &mut [&mut anna, &mut eve], |all| {
+            all.iter_mut().all(|p| dials(p) != Some(old.local_addr()))
+        });
+        anna.client.session.corrupt(|counter| counter.total += 1);
+        // Dave's next process dials where his ticket leads.
+        let mut dave = Player::join(&ticket);
+        // Bob's world is on its way to him, and he does not hear of it yet.
+        let mut bob = Player::join(&old.ticket("bob").unwrap());
+        let all = &mut [&mut anna, &mut bob, &mut dave, &mut eve];
+        play_all("dialling", all, |_| sessions(&old) == 5);
+        let all = &mut [&mut anna, &mut cara, &mut dave, &mut eve];
+        let until = all[0].client.now() + Duration::from_millis(400);
+        play_all("a while", all, |all| all[0].client.now() >= until);
+        assert!(old.inspect(|_| ()).is_ok(), "bob is not in yet");
+        let all = &mut [&mut anna, &mut bob, &mut cara, &mut dave, &mut eve];
+        play_all("moving", all, |_| taking.is_finished());
+        let new = taking.join().unwrap().unwrap();
+        // Eve's process ends too: her ticket leads to the other server.
+        let ticket = eve.newest().unwrap();
+        drop(eve);
+        let mut eve = Player::join(&ticket);
+        let all = &mut [&mut anna, &mut bob, &mut cara, &mut dave, &mut eve];
+        play_all("arriving", all, |all| {
+            all.iter_mut().all(|p| dials(p) == Some(new.local_addr())) && sessions(&new) == 5
+        });
+        let seen = all.iter().map(|p| p.tick()).max().unwrap();
+        play_all("playing on", all, |all| {
+            all.iter().all(|p| p.tick() > seen + 60)
+        });
+        let differs = |event: &Event| matches!(event, Event::Differs { .. });
+        assert!(anna.events.iter().any(differs), "{:?}", anna.events);
+        let world = anna.client.session.authority().unwrap();
+        let (tick, ours) = (world.tick(), world.digest().unwrap());
+        let theirs = new.inspect(move |game| game.digest_at(tick));
+        assert_eq!(theirs, Ok(Some(ours)), "she is healed");
+        new.shutdown();
+    });
+    old.shutdown();
 }

@@ -1,18 +1,26 @@
-//! Hosts with sockets, threads and files, in this process.
+//! Hosts with sockets, threads and files, in this process. `loopback`, `players`, `folder` and `asking` are what the tests have
+//! in common.
 
 mod acting;
+mod admin_port;
 mod asking;
+mod banning;
 mod demand;
+mod deserted;
 mod disks;
-mod drain;
 mod draining;
 mod ends;
 mod faults;
 mod fleet_news;
+mod folder;
+mod fragile;
 mod handover;
+mod handover_bounds;
 mod host;
 mod isolation;
 mod journals;
+mod loopback;
+mod players;
 mod sessions;
 mod settings;
 mod several;

@@ -1,137 +1,22 @@
-//! A match and its players in one process: the same game as over a network, to the bit, and time as its author wants it.
+//! A match and its players in one process: the same game as over a network, to the bit.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use twinstep_client::cues::CueKind;
 use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::refusal::RefusalReason;
 use twinstep_core::simnet::{LinkProfile, SimLink};
-use twinstep_core::{Effects, Frame, Key, Mwc, Phase, PlayerId, Simulation, Tick};
-use twinstep_server::local::{Local, LocalEnded, LocalGame, LocalStartError};
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_server::local::{Local, LocalEnded, LocalStartError};
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};
 
-/// A frame of a screen at 60 Hz, and the tick of the action preset.
-const FRAME: Duration = Duration::from_nanos(16_666_667);
-
-/// Remembers all that it was told, so that two matches are alike only if they went alike.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Tale {
-    /// What was held and ordered, and when, mixed.
-    told: u64,
-    /// How much each player has held in all.
-    held: [u32; 4],
-    asked: u32,
-    answers: Vec<u32>,
-    orders: Vec<u8>,
-}
-
-impl Tale {
-    fn tell(&mut self, what: u64) {
-        self.told = self
-            .told
-            .wrapping_add(what)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(23);
-    }
-}
-
-/// The order that makes the step panic.
-const PANIC: u8 = 13;
-/// The order at which only the server's and the confirmed step panic.
-const PANIC_CONFIRMED: u8 = 14;
-/// What is held when a question is asked.
-const ASK: u8 = 7;
-
-impl Simulation for Tale {
-    const NAME: &'static str = "tale";
-    const VERSION: u32 = 1;
-    /// From which tick on the confirmed step panics.
-    type Rules = u32;
-    type Input = u8;
-    type Command = u8;
-    type Query = u32;
-    type Outcome = u32;
-    type Cue = u32;
-
-    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
-        let is_confirmed = frame.phase() == Phase::Authority;
-        assert!(
-            !is_confirmed || frame.tick().0 < *frame.rules(),
-            "the end of time"
-        );
-        for (player, held) in frame.inputs().filter(|(_, held)| **held > 0) {
-            self.tell(
-                u64::from(frame.tick().0) << 16 | u64::from(player.0) << 8 | u64::from(*held),
-            );
-            self.held[player.index()] += u32::from(*held);
-            if *held == ASK {
-                fx.ask(Key::player(player, self.asked), self.asked);
-                self.asked += 1;
-            }
-        }
-        for (key, _, answer) in frame.outcomes() {
-            let answer = *answer.unwrap_or(&0);
-            self.answers.push(answer);
-            fx.cue(key, answer);
-        }
-        for (_, order) in frame.commands() {
-            assert!(*order != PANIC, "thirteen at table");
-            assert!(
-                *order != PANIC_CONFIRMED || !is_confirmed,
-                "the server knows better"
-            );
-            self.orders.push(*order);
-        }
-    }
-}
-
-const RULES: u32 = u32::MAX;
-
-fn config() -> SessionConfig<Tale> {
-    SessionConfig::new(Arc::new(RULES)).start(Tale::default())
-}
-
-/// Answers with the question, raised by a hundred.
-fn hundred(_: &Look<'_, Tale>, _: Key, query: &u32) -> Decision<u32> {
-    Decision::Now(query + 100)
-}
-
-fn local() -> LocalGame<Tale> {
-    begun(Local::action(Tale::default(), RULES).resolver(hundred))
-}
-
-/// A game whose clock begins at 0.
-fn begun(local: Local<Tale>) -> LocalGame<Tale> {
-    let mut game = local.play(config()).expect("it starts");
-    game.advance_at(Duration::ZERO, |_, _| 0).expect("it plays");
-    game
-}
-
-/// Plays so many frames of a screen at 60 Hz; everybody holds this.
-fn frames(game: &mut LocalGame<Tale>, now: &mut Duration, frames: u32, held: u8) {
-    for _ in 0..frames {
-        *now += FRAME;
-        game.advance_at(*now, |_, _| held).expect("it plays on");
-    }
-}
-
-/// The next ticks of the server, of the client's authority, and of its prediction.
-fn ticks(game: &LocalGame<Tale>) -> [Tick; 3] {
-    let session = game.session(0);
-    [
-        game.server().world().tick(),
-        session.authority().expect("it plays").tick(),
-        session.prediction().expect("it plays").tick(),
-    ]
-}
-
-fn input_tick(session: &Session<Tale>) -> u32 {
-    session.stats().input_tick
-}
+use crate::tale::{
+    ASK, FRAME, PANIC, PANIC_CONFIRMED, RULES, Tale, begun, config, frames, hundred, input_tick,
+    local, ticks,
+};
 
 /// What a player holds when the match is at this tick: nothing, while others may not be there yet.
 fn held_at(player: usize, tick: u32) -> u8 {
@@ -228,131 +113,6 @@ fn who_starts_is_in_the_match_and_has_been_told_so() {
     assert_eq!(session.seats(), [PlayerId(0)]);
     assert_eq!(session.poll_event(), Some(Event::Joined(vec![PlayerId(0)])));
     assert_eq!(session.poll_event(), None);
-}
-
-/// Whatever the screen does, a key is in the picture of its own frame, no input comes too late, and a single player is
-/// never guessed wrong.
-#[test]
-fn an_own_input_is_in_the_picture_of_its_own_tick_at_any_frame_rate() {
-    for frame_us in [1_000, 4_166, 8_333, 16_667, 20_000, 33_333, 50_000, 100_000] {
-        let mut game = local();
-        let mut now = Duration::ZERO;
-        let mut play = |game: &mut LocalGame<Tale>, held: u8| {
-            now += Duration::from_micros(frame_us);
-            game.advance_at(now, |_, _| held).expect("it plays on");
-        };
-        for _ in 0..3_000_000 / frame_us {
-            play(&mut game, 0);
-        }
-        let before = game.session(0).stats();
-        for n in 0..1_000_000 / frame_us {
-            let held = 1 + (n % 5) as u8;
-            let sampled = input_tick(game.session(0));
-            let so_far = game.session(0).prediction().unwrap().sim().held[0];
-            play(&mut game, held);
-            let more = input_tick(game.session(0)) - sampled;
-            let seen = game.session(0).prediction().unwrap().sim().held[0];
-            assert_eq!(
-                seen,
-                so_far + more * u32::from(held),
-                "frames of {frame_us} us"
-            );
-        }
-        let after = game.session(0).stats();
-        assert_eq!(after.fills, before.fills, "frames of {frame_us} us");
-        assert_eq!(
-            after.timeline.rebuilds, before.timeline.rebuilds,
-            "frames of {frame_us} us"
-        );
-        let [server, authority, prediction] = ticks(&game);
-        assert_eq!(server, authority, "each tick is confirmed at once");
-        assert!(
-            prediction - authority <= 5,
-            "frames of {frame_us} us: {}",
-            prediction - authority
-        );
-    }
-}
-
-#[test]
-fn a_pause_stops_ticks_inputs_and_the_picture() {
-    let mut game = local();
-    let mut now = Duration::ZERO;
-    frames(&mut game, &mut now, 100, 1);
-    game.pause();
-    assert!(game.is_paused());
-    let (before, time) = (ticks(&game), game.time());
-    let sim = game.session(0).prediction().unwrap().sim().clone();
-    game.session_mut(0)
-        .command(0, 3)
-        .expect("orders are taken meanwhile");
-    for n in 0..1_000 {
-        now += FRAME * (n % 7);
-        game.advance_at(now, |_, _| panic!("nobody is asked"))
-            .expect("it is only paused");
-    }
-    assert_eq!((ticks(&game), game.time()), (before, time));
-    assert_eq!(*game.session(0).prediction().unwrap().sim(), sim);
-    game.resume();
-    game.advance_at(now, |_, _| 0).expect("it plays on");
-    assert_eq!(ticks(&game), before, "the pause is not made up for");
-    frames(&mut game, &mut now, 10, 0);
-    assert_eq!(ticks(&game), before.map(|tick| tick + 10));
-    assert_eq!(game.server().world().sim().orders, [3], "it ran afterwards");
-}
-
-#[test]
-fn a_step_is_exactly_one_tick_of_everybody() {
-    // Wherever between two ticks the game was paused.
-    for phase_us in [0, 1, 5_000, 11_111, 16_000] {
-        let mut game = local();
-        game.join(config(), 2).expect("a second client");
-        let mut now = Duration::ZERO;
-        frames(&mut game, &mut now, 300, 0);
-        now += Duration::from_micros(phase_us);
-        game.advance_at(now, |_, _| 0).expect("it plays on");
-        for _ in 0..500 {
-            let before = ticks(&game);
-            let held = game.session(0).prediction().unwrap().sim().held;
-            game.step(|_, _| 2).expect("it plays on");
-            assert!(game.is_paused(), "before and after");
-            assert_eq!(
-                ticks(&game),
-                before.map(|tick| tick + 1),
-                "paused at {phase_us} us"
-            );
-            let seen = game.session(0).prediction().unwrap().sim().held[0];
-            assert_eq!(seen, held[0] + 2, "the own input is in it");
-        }
-    }
-}
-
-#[test]
-fn a_time_scale_makes_ticks_more_or_less_often_and_nothing_else() {
-    for (scale, expected) in [(0.25, 60), (0.5, 120), (1.0, 240), (2.0, 480), (4.0, 960)] {
-        let mut game = local();
-        let mut now = Duration::ZERO;
-        frames(&mut game, &mut now, 200, 0);
-        game.set_time_scale(scale).expect("in range");
-        let (before, stats) = (ticks(&game), game.session(0).stats());
-        frames(&mut game, &mut now, 240, 1);
-        let passed = ticks(&game)[0] - before[0];
-        assert!(passed.abs_diff(expected) <= 1, "{passed} ticks at {scale}");
-        let after = game.session(0).stats();
-        assert_eq!(after.fills, stats.fills, "at {scale}");
-        assert_eq!(
-            after.timeline.rebuilds, stats.timeline.rebuilds,
-            "at {scale}"
-        );
-    }
-    let mut game = local();
-    let error = game.set_time_scale(f64::NAN).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("expected a time scale of 0.25 to 4, got NaN")
-    );
-    assert_eq!(game.time_scale(), 1.0);
 }
 
 #[test]
@@ -611,24 +371,4 @@ fn a_strategy_game_runs_orders_within_three_ticks() {
         assert_eq!(server, before + n);
         assert!(server - shown <= 2, "{server} {shown}");
     }
-}
-
-/// Somebody drags the window for a minute.
-#[test]
-fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
-    let mut game = local();
-    let mut now = Duration::ZERO;
-    frames(&mut game, &mut now, 60, 0);
-    let before = ticks(&game);
-    let fills = game.session(0).stats().fills;
-    now += Duration::from_secs(60);
-    game.advance_at(now, |_, _| 1).expect("it plays on");
-    let passed = ticks(&game)[0] - before[0];
-    assert!((14..=15).contains(&passed), "{passed} ticks");
-    assert_eq!(ticks(&game), before.map(|tick| tick + passed));
-    assert_eq!(
-        game.session(0).stats().fills,
-        fills,
-        "every input came in time"
-    );
 }

@@ -2,7 +2,9 @@
 
 mod blame;
 mod local;
+mod local_time;
 mod schedule;
 mod shares;
 mod table;
+mod tale;
 mod worlds;

@@ -1,15 +1,13 @@
 //! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a line that dies.
-//! Time is the machine's, so every wait has an end.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use twinstep_client::client::Ended;
-use twinstep_client::{Client, Closed, Event, SessionConfig};
+use twinstep_client::{Client, Event, SessionConfig};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{PlayerId, Tick};
@@ -19,93 +17,38 @@ use twinstep_udp::{
     CloseReason, SERIAL_END, Ticket, TicketError, TicketKey, Transport, TransportState, UdpClient,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::folder::Folder;
+use crate::players::{play_blocking, said, wait_blocking};
 
 fn server() -> Server<Counter> {
     Server::action(Counter::default(), ()).players(4)
 }
 
-/// A client, and the tickets that it was handed.
-struct Player {
-    client: Client<Counter>,
-    tickets: mpsc::Receiver<Ticket>,
-    events: Vec<Event>,
+type Player = crate::players::Player<Counter>;
+
+fn play_for(one: &mut Player, time: Duration) -> Result<(), Ended> {
+    let end = one.client.now() + time;
+    one.play_until(|one| one.client.now() >= end)
 }
 
-impl Player {
-    fn join(ticket: &Ticket) -> Player {
-        let (send, tickets) = mpsc::sync_channel(64);
-        let client = Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap();
-        // Bounded like everything: a test takes the first ones.
-        let client = client.keeping(move |ticket| send.try_send(ticket.clone()).is_ok());
-        Player {
-            tickets,
-            ..Player::over(client)
-        }
-    }
+/// Plays until there is a ticket to return with.
+fn ticket(one: &mut Player) -> Ticket {
+    let mut ticket = None;
+    one.play_until(|one| {
+        ticket = ticket.take().or_else(|| one.tickets.try_recv().ok());
+        ticket.is_some()
+    })
+    .unwrap();
+    ticket.unwrap()
+}
 
-    fn join_and_keep_nothing(ticket: &Ticket) -> Player {
-        Player::over(Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap())
-    }
-
-    fn over(client: Client<Counter>) -> Player {
-        Player {
-            client,
-            tickets: mpsc::sync_channel(0).1,
-            events: Vec::new(),
-        }
-    }
-
-    fn advance(&mut self) -> Result<(), Ended> {
-        let advanced = self.client.advance(|_| Default::default());
-        self.events
-            .extend(std::iter::from_fn(|| self.client.session.poll_event()));
-        advanced
-    }
-
-    /// Plays until `done`.
-    #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-    fn play_until(&mut self, mut done: impl FnMut(&mut Player) -> bool) -> Result<(), Ended> {
-        let began = Instant::now();
-        while !done(self) {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "nothing came of it within {PATIENCE:?}"
-            );
-            self.advance()?;
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        Ok(())
-    }
-
-    fn play_for(&mut self, time: Duration) -> Result<(), Ended> {
-        let end = self.client.now() + time;
-        self.play_until(|player| player.client.now() >= end)
-    }
-
-    fn tick(&self) -> Tick {
-        let authority = self.client.session.authority();
-        authority.map_or(Tick(0), |world| world.tick())
-    }
-
-    /// Plays until there is a ticket to return with.
-    fn ticket(&mut self) -> Ticket {
-        let mut ticket = None;
-        self.play_until(|player| {
-            ticket = ticket.take().or_else(|| player.tickets.try_recv().ok());
-            ticket.is_some()
-        })
-        .unwrap();
-        ticket.unwrap()
-    }
-
-    fn returns(&self) -> Vec<bool> {
-        let resumed = |event: &Event| match event {
-            Event::Reconnected { resumed, .. } => Some(*resumed),
-            _ => None,
-        };
-        self.events.iter().filter_map(resumed).collect()
-    }
+/// How often it came back, and whether by frames.
+fn returns(one: &Player) -> Vec<bool> {
+    let resumed = |event: &Event| match event {
+        Event::Reconnected { resumed, .. } => Some(*resumed),
+        _ => None,
+    };
+    one.events.iter().filter_map(resumed).collect()
 }
 
 /// A line to the server that can be cut: what comes from a client goes on from a socket of its own, as behind a NAT.
@@ -185,7 +128,7 @@ fn seats(server: &Running<Counter>) -> usize {
 fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
-    anna.ticket();
+    ticket(&mut anna);
     line.cut();
     anna.play_until(|anna| anna.client.session.is_returning())
         .unwrap();
@@ -193,7 +136,7 @@ fn a_client_whose_line_dies_returns_by_itself_from_a_new_address() {
     line.mend();
     anna.play_until(|anna| !anna.client.session.is_returning())
         .unwrap();
-    assert_eq!(anna.returns(), [true], "by frames");
+    assert_eq!(returns(&anna), [true], "by frames");
     let had = anna.tick();
     anna.play_until(|anna| anna.tick() > had + 60).unwrap();
     assert_eq!(anna.client.session.seats(), [PlayerId(0)]);
@@ -206,14 +149,14 @@ fn a_line_that_dies_again_and_again_needs_a_ticket_each_time_and_gets_it() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     for round in 1..=4 {
-        anna.ticket();
+        ticket(&mut anna);
         line.cut();
-        anna.play_for(Duration::from_millis(1_500)).unwrap();
+        play_for(&mut anna, Duration::from_millis(1_500)).unwrap();
         line.mend();
-        anna.play_until(|anna| anna.returns().len() == round)
+        anna.play_until(|anna| returns(anna).len() == round)
             .unwrap();
     }
-    assert_eq!(anna.returns(), [true; 4]);
+    assert_eq!(returns(&anna), [true; 4]);
     server.shutdown();
 }
 
@@ -222,7 +165,7 @@ fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() 
     let server = server().listen("127.0.0.1:0").unwrap();
     let mut old = Player::join(&server.ticket("anna").unwrap());
     let mut bob = Player::join(&server.ticket("bob").unwrap());
-    let ticket = old.ticket();
+    let ticket = ticket(&mut old);
     // A world to join with is handed out once in five seconds.
     play_all(&mut [&mut old, &mut bob], Duration::from_millis(5_500));
     let seat = old.client.session.seats().to_vec();
@@ -230,23 +173,30 @@ fn a_restarted_client_gets_its_seat_at_once_while_its_old_session_still_lives() 
     let mut new = Player::join(&ticket);
     play_all(&mut [&mut new, &mut bob], Duration::from_millis(900));
     assert_eq!(new.client.session.seats(), seat);
-    let said = old.play_until(|_| false).unwrap_err();
-    let taken = Closed::Server(CloseCode::TakenOver);
-    assert_eq!(said, Ended::Session(taken));
+    let taken = old.play_until(|_| false).unwrap_err();
+    assert_eq!(taken, said(CloseCode::TakenOver));
     assert_eq!(seats(&server), 2);
     play_all(&mut [&mut new, &mut bob], Duration::from_millis(500));
     assert!(new.tick() > Tick(300) && bob.tick() > Tick(300));
     server.shutdown();
 }
 
+/// What the server's door does with a ticket; whoever knocked is gone then.
+#[expect(clippy::disallowed_methods, reason = "a transport needs a time")]
+fn knock(ticket: &Ticket) -> TransportState {
+    let mut transport = UdpClient::connect(ticket, Duration::ZERO).unwrap();
+    let began = Instant::now();
+    wait_blocking("an answer", || {
+        transport.advance(began.elapsed());
+        transport.state() != TransportState::Connecting
+    });
+    transport.state()
+}
+
 fn play_all(players: &mut [&mut Player], time: Duration) {
     let end = players[0].client.now() + time;
-    while players[0].client.now() < end {
-        for player in &mut *players {
-            player.advance().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let done = |players: &mut [&mut Player]| players[0].client.now() >= end;
+    play_blocking("a while", players, done).unwrap();
 }
 
 /// How a client's process ends that is killed: its socket is gone, and nothing was said.
@@ -275,7 +225,7 @@ fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() 
     let server = server().listen("127.0.0.1:0").unwrap();
     let first = server.ticket("anna").unwrap();
     let mut anna = Player::join(&first);
-    let stored = anna.ticket();
+    let stored = ticket(&mut anna);
     assert!(stored.serial() > first.serial());
     let safe = |server: &Running<Counter>| {
         server
@@ -285,8 +235,7 @@ fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() 
     anna.play_until(|_| safe(&server) == Some(stored.serial()))
         .unwrap();
     let copy = Player::join(&first).play_until(|_| false).unwrap_err();
-    let said = Closed::Server(CloseCode::Superseded);
-    assert_eq!(copy, Ended::Session(said));
+    assert_eq!(copy, said(CloseCode::Superseded));
     assert!(copy.to_string().contains("a newer one"), "{copy}");
     assert!(!anna.client.session.is_returning(), "she played on");
     kill(anna);
@@ -301,7 +250,6 @@ fn what_was_stored_lets_a_new_process_in_and_a_copy_of_an_older_ticket_nobody() 
 
 /// Finding O1: only what a session plays with is used. A join that breaks off spends nothing.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 fn a_join_that_breaks_off_spends_nothing() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let older = server.ticket("anna").unwrap();
@@ -309,13 +257,7 @@ fn a_join_that_breaks_off_spends_nothing() {
     let newer = server.ticket("anna").unwrap();
     for _ in 0..3 {
         // It is let in, and is gone before it says a word.
-        let mut broken = UdpClient::connect(&newer, Duration::ZERO).unwrap();
-        let began = Instant::now();
-        while broken.state() != TransportState::Connected {
-            assert!(began.elapsed() < PATIENCE, "{:?}", broken.state());
-            broken.advance(began.elapsed());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        assert_eq!(knock(&newer), TransportState::Connected);
     }
     let mut anna = Player::join_and_keep_nothing(&older);
     anna.play_until(|anna| anna.tick() > Tick(30)).unwrap();
@@ -328,8 +270,8 @@ fn what_could_not_be_stored_makes_nothing_older_worthless() {
     let (server, line) = with_a_line();
     let ticket = server.ticket("anna").unwrap();
     let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
-    let mut anna = Player::over(client.keeping(|_| false));
-    anna.play_for(Duration::from_millis(1_000)).unwrap();
+    let mut anna = Player::of(client.keeping(|_| false));
+    play_for(&mut anna, Duration::from_millis(1_000)).unwrap();
     line.cut();
     anna.play_until(|anna| anna.client.session.is_returning())
         .unwrap();
@@ -350,7 +292,7 @@ fn who_watches_comes_back_by_what_it_stored() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
     let first = server.spectator_ticket("eve").unwrap();
     let mut eve = Player::join(&first);
-    let stored = eve.ticket();
+    let stored = ticket(&mut eve);
     let safe = |server: &Running<Counter>, watches| {
         server
             .inspect(move |game| game.safe_serial("eve", watches))
@@ -375,8 +317,7 @@ fn an_identity_whose_serial_is_raised_needs_a_new_ticket() {
         .inspect(move |game| game.raise_serial("anna", false, serial))
         .unwrap();
     let refused = Player::join(&ticket).play_until(|_| false).unwrap_err();
-    let said = Closed::Server(CloseCode::Superseded);
-    assert_eq!(refused, Ended::Session(said));
+    assert_eq!(refused, said(CloseCode::Superseded));
     std::thread::sleep(Duration::from_millis(2));
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     anna.play_until(|anna| anna.tick() > Tick(0)).unwrap();
@@ -385,45 +326,28 @@ fn an_identity_whose_serial_is_raised_needs_a_new_ticket() {
 
 /// A copy of an old ticket took one of all identities' places each time it was shown.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 fn what_is_out_of_date_is_refused_at_the_door_also_after_a_restart() {
-    let refused = |ticket: &Ticket| {
-        let mut copy = UdpClient::connect(ticket, Duration::ZERO).unwrap();
-        let began = Instant::now();
-        while copy.state() == TransportState::Connecting {
-            assert!(began.elapsed() < PATIENCE);
-            copy.advance(began.elapsed());
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        assert_eq!(
-            copy.state(),
-            TransportState::Closed(CloseReason::Superseded)
-        );
-    };
-    let file = std::env::temp_dir().join(format!("twinstep-door-{}", std::process::id()));
-    let _ = std::fs::remove_file(&file);
-    let key = TicketKey::generate();
-    let server = || self::server().key(key.clone()).serials_file(&file);
+    let refused = TransportState::Closed(CloseReason::Superseded);
+    let (key, folder) = (TicketKey::generate(), Folder::new("door"));
+    let serials = folder.file("serials");
+    let server = || self::server().key(key.clone()).serials_file(&serials);
     let running = server().listen("127.0.0.1:0").unwrap();
     let address = running.local_addr();
     let first = running.ticket("anna").unwrap();
     let mut anna = Player::join(&first);
-    let stored = anna.ticket();
+    let stored = ticket(&mut anna);
     let safe = || running.inspect(|game| game.safe_serial("anna", false));
     anna.play_until(|_| safe() == Ok(Some(stored.serial())))
         .unwrap();
-    refused(&first);
+    assert_eq!(knock(&first), refused);
     let sessions = running.inspect(|game| game.sessions());
     assert_eq!(sessions, Ok(1));
     running.shutdown();
     let again = server().listen(&address.to_string()).unwrap();
-    refused(&first);
+    assert_eq!(knock(&first), refused);
     let mut back = Player::join_and_keep_nothing(&stored);
     back.play_until(|back| back.tick() > Tick(0)).unwrap();
     again.shutdown();
-    for name in [file.clone(), file.with_extension("lock")] {
-        let _ = std::fs::remove_file(name);
-    }
 }
 
 /// After a clock that was ahead had been set right, no new ticket was let in for as long as it had been ahead.
@@ -462,8 +386,7 @@ fn who_is_revoked_for_good_stays_out() {
     let error = server.ticket("anna").unwrap_err();
     assert!(matches!(error, TicketError::Revoked { .. }), "{error}");
     let ended = Player::join(&ticket).play_until(|_| false).unwrap_err();
-    let said = Closed::Server(CloseCode::Superseded);
-    assert_eq!(ended, Ended::Session(said));
+    assert_eq!(ended, said(CloseCode::Superseded));
     server.shutdown();
 }
 
@@ -487,18 +410,18 @@ fn a_server_that_is_gone_for_good_is_given_up_when_the_tickets_are_no_good() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let address = server.local_addr();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
-    anna.ticket();
+    ticket(&mut anna);
     // Another server with another key: it does not know any of the tickets.
     drop(server);
     let _other = self::server().listen(&address.to_string());
     anna.play_until(|anna| anna.client.session.is_returning())
         .unwrap();
-    anna.play_for(Duration::from_secs(3)).unwrap();
+    play_for(&mut anna, Duration::from_secs(3)).unwrap();
     assert!(
         anna.client.session.prediction().is_some(),
         "the game is still shown"
     );
-    assert!(anna.returns().is_empty());
+    assert!(returns(&anna).is_empty());
 }
 
 /// Row 73: a server in a player's own process, by the same calls; it may outlive that player's game.

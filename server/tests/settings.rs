@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
 
 use clap::Command;
 use twinstep_server::TicketKey;
@@ -10,33 +9,19 @@ use twinstep_server::operator::{
     Configured, GivenFlags, Operator, Setting, SettingError, SettingSource, Wanted,
 };
 
-struct Folder(PathBuf);
+use crate::folder::Folder;
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn key(&self, name: &str) -> String {
-        let path = self.0.join(name);
-        TicketKey::generate().save(&path).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
+/// A file of a folder, with this in it; its path.
+fn written(folder: &Folder, name: &str, text: &str) -> String {
+    let path = folder.file(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn new_key(folder: &Folder, name: &str) -> String {
+    let path = folder.file(name);
+    TicketKey::generate().save(&path).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 fn operator() -> Operator {
@@ -69,7 +54,8 @@ fn refusal(line: &str, pairs: &[(&str, &str)]) -> String {
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults() {
     let folder = Folder::new("order");
-    let file = folder.file(
+    let file = written(
+        &folder,
         "s.toml",
         "# a server\nmax-players = 3\nwings = 4\nspectators = 5\npublic = [\"1.2.3.4:5\", \"[::1]:6\"]\nnew-match = false\n",
     );
@@ -97,7 +83,7 @@ fn flags_win_over_the_environment_and_that_over_the_file_and_that_over_defaults(
 #[test]
 fn a_name_that_is_not_known_is_an_error_that_says_where_it_stands_and_which_is_nearest() {
     let folder = Folder::new("nearest");
-    let file = folder.file("s.toml", "wings = 1\n\nmax-playrs = 3\n");
+    let file = written(&folder, "s.toml", "wings = 1\n\nmax-playrs = 3\n");
     let said = refusal(&format!("--config {file}"), &[]);
     assert!(
         said.starts_with(&format!("{file}, line 3, max-playrs: there is no such")),
@@ -117,7 +103,7 @@ fn a_name_that_is_not_known_is_an_error_that_says_where_it_stands_and_which_is_n
     let said = refusal("", &[("TWINSTEP_ZZQXJ", "3")]);
     assert!(!said.contains("did you mean"), "{said}");
     // A file names no file.
-    let file = folder.file("t.toml", "config = \"s.toml\"\n");
+    let file = written(&folder, "t.toml", "config = \"s.toml\"\n");
     assert!(refusal(&format!("--config {file}"), &[]).contains("no such setting"));
 }
 
@@ -146,7 +132,7 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
         ("max-players 8", &["line 1", "expected TOML"]),
         ("wings = 1\nwings = 2", &["line 2", "expected TOML"]),
     ] {
-        let file = folder.file("s.toml", text);
+        let file = written(&folder, "s.toml", text);
         let said = refusal(&format!("--config {file}"), &[]);
         for word in words {
             assert!(said.contains(word), "{text:?} should say {word:?}: {said}");
@@ -162,7 +148,7 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
     // No file is no file, and nobody's settings take a megabyte.
     let said = refusal("", &[("TWINSTEP_CONFIG", "")]);
     assert!(said.contains("TWINSTEP_CONFIG: expected a file"), "{said}");
-    let large = folder.file("large.toml", &" ".repeat((1 << 20) + 1));
+    let large = written(&folder, "large.toml", &" ".repeat((1 << 20) + 1));
     assert!(refusal(&format!("--config {large}"), &[]).contains("cannot read"));
     assert!(
         refusal("--config nowhere.toml", &[])
@@ -173,7 +159,7 @@ fn a_value_that_will_not_do_is_told_with_where_it_stands_and_what_was_expected()
 #[test]
 fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_settings() {
     let folder = Folder::new("print");
-    let key = folder.key("key");
+    let key = new_key(&folder, "key");
     let line = format!("--key-file {key} --listen 127.0.0.1:0 --print-config");
     let odd = environment(&[("TWINSTEP_INCIDENTS", "a\"b\tc")]);
     let Ok(Wanted::Words(words)) = operator().read(&flags(&line), odd) else {
@@ -200,7 +186,7 @@ fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_s
     let secret = secret.lines().last().unwrap();
     assert!(!words.contains(secret), "a secret is told");
     // What it says is read back as the same.
-    let file = folder.file("printed.toml", &words);
+    let file = written(&folder, "printed.toml", &words);
     let again = read(&format!("--config {file}"), &[]).unwrap();
     assert_eq!(again.text("incidents"), Some("a\"b\tc"));
     assert!(!words.contains('\t'), "{words}");
@@ -210,7 +196,7 @@ fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_s
 #[test]
 fn a_check_reads_all_files_and_makes_none() {
     let folder = Folder::new("check");
-    let key = folder.key("key");
+    let key = new_key(&folder, "key");
     let check = |line: &str, pairs: &[(&str, &str)]| {
         operator().read(&flags(&format!("{line} --check")), environment(pairs))
     };
@@ -258,17 +244,17 @@ fn a_check_reads_all_files_and_makes_none() {
     assert!(refused.unwrap_err().to_string().contains("--fleet agones"));
     // What belongs to the key is found beside it, or where it is said to be.
     for name in ["key.bans", "key.serials", "key.old", "key.admin"] {
-        let path = folder.file(name, "[{]");
+        let path = written(&folder, name, "[{]");
         let said = check(&sound, &[]).expect_err(name).to_string();
         assert!(said.contains(name), "{said}");
         fs::remove_file(path).unwrap();
     }
     fs::create_dir(folder.0.join("kept")).unwrap();
     let elsewhere = format!("{sound} --state {}", folder.0.join("kept").display());
-    let bad = folder.file("kept/key.bans", "[{]");
+    let bad = written(&folder, "kept/key.bans", "[{]");
     assert!(check(&sound, &[]).is_ok() && check(&elsewhere, &[]).is_err());
     fs::remove_file(bad).unwrap();
-    let token = folder.file("token", "no secret");
+    let token = written(&folder, "token", "no secret");
     let named = format!("{sound} --admin 127.0.0.1:0 --admin-token-file {token}");
     let said = check(&named, &[]).unwrap_err().to_string();
     assert!(said.starts_with("--admin-token-file"), "{said}");
@@ -280,7 +266,7 @@ fn a_check_reads_all_files_and_makes_none() {
 fn a_credential_is_taken_if_no_file_was_named() {
     let folder = Folder::new("credentials");
     let credentials = folder.0.to_str().unwrap();
-    folder.key("key-file");
+    new_key(&folder, "key-file");
     let pairs = [
         ("CREDENTIALS_DIRECTORY", credentials),
         ("STATE_DIRECTORY", "/nowhere/state"),
@@ -300,7 +286,7 @@ fn a_credential_is_taken_if_no_file_was_named() {
         |line: &str| line.starts_with("# key-file ") && line.ends_with("# the credential key-file");
     assert!(words.lines().any(is_it), "{words}");
     // What is no key is told by the credential's name.
-    folder.file("key-file", "hello");
+    written(&folder, "key-file", "hello");
     let said = operator()
         .read(&flags(line), environment(&pairs))
         .unwrap_err()

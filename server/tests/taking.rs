@@ -1,44 +1,30 @@
-//! A match that one server plays and another one takes over, both with matches on demand and one folder of journals: over real
-//! sockets on loopback. Whatever is in the way, the match plays on where it is.
+//! A match that one server plays and another one takes over, both with matches on demand and one folder of journals. Whatever
+//! is in the way, the match plays on where it is.
 
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::testing::doc::Counter;
 
-use crate::asking::{ask, token};
-use crate::demand::{Stage, counters, end_of, play, plays, said, tick};
+use crate::demand::{beside, counters, server};
+use crate::loopback::LoopbackHost;
+use crate::players::{end_of, play, plays, said, tick};
 
-/// A second server beside the first one: with its key, its token and its folder of journals.
-async fn beside(stage: &Stage) -> Stage {
-    let host = Stage::host(&stage.folder, &stage.key).await;
-    host.make_on_demand(counters().journals(&stage.folder.0));
-    Stage {
-        key: stage.key.clone(),
-        host,
-        folder: stage.folder.again(),
-    }
-}
-
-async fn two(name: &str) -> (Stage, Stage) {
-    let old = Stage::new(name, |folder| counters().journals(&folder.0)).await;
-    let new = beside(&old).await;
-    (old, new)
+/// Two servers with one key, one token and one folder of journals.
+async fn two(name: &str) -> [LoopbackHost<Counter>; 2] {
+    let old = server(name, |folder| counters().journals(&folder.0)).await;
+    let new = beside(&old, counters().journals(&old.folder.0)).await;
+    [old, new]
 }
 
 /// Asks `new` to take a match over; the status and the words.
-async fn take(new: &Stage, old: &Stage, id: u64) -> (u16, String) {
-    let (from, token) = (
-        old.host.admin_addr().unwrap(),
-        token(&new.folder.file("token")),
-    );
-    let request = format!("POST /take?match={id}&from={from}");
-    let at = new.host.admin_addr().unwrap();
-    let (status, _, words) = ask(at, &request, Some(&token), "").await;
-    (status, words)
+async fn take(new: &LoopbackHost<Counter>, old: &LoopbackHost<Counter>, id: u64) -> (u16, String) {
+    let request = format!("POST /take?match={id}&from={}", old.admin());
+    new.ask(&request, "").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_is_taken_over_while_it_is_played_and_its_players_come_along() {
-    let (old, new) = two("taken").await;
+    let [old, new] = two("taken").await;
     let mut party = vec![
         old.client("anna", 7),
         old.client("bob", 7),
@@ -82,13 +68,13 @@ async fn a_match_is_taken_over_while_it_is_played_and_its_players_come_along() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_stays_where_it_is_unless_it_can_go_on_elsewhere() {
-    let (old, new) = two("stays").await;
+    let [old, new] = two("stays").await;
     let mut party = vec![old.client("anna", 7)];
     plays(&mut party).await;
     // Another folder, none at all, no room, no such match, one that runs there already.
-    let elsewhere = Stage::new("stays-elsewhere", |folder| counters().journals(&folder.0)).await;
+    let elsewhere = server("stays-elsewhere", |folder| counters().journals(&folder.0)).await;
     std::fs::copy(old.folder.file("token"), elsewhere.folder.file("token")).unwrap();
-    let elsewhere = beside(&elsewhere).await;
+    let elsewhere = beside(&elsewhere, counters().journals(&elsewhere.folder.0)).await;
     let (status, words) = take(&elsewhere, &old, 7).await;
     assert!(status == 409 && words.contains("same folder"), "{words}");
     let (status, words) = take(&new, &old, 5).await;
@@ -116,9 +102,9 @@ async fn a_match_stays_where_it_is_unless_it_can_go_on_elsewhere() {
     play(&mut party, |party| tick(&party[0]) > at + 60)
         .await
         .unwrap();
-    let (status, _, words) = ask(old.host.admin_addr().unwrap(), "GET /readyz", None, "").await;
+    let (status, words) = old.ready().await;
     assert_eq!(status, 200, "nothing was begun: {words}");
-    for stage in [old, new, elsewhere] {
-        stage.host.shutdown(CloseCode::Draining).await;
+    for server in [old, new, elsewhere] {
+        server.host.shutdown(CloseCode::Draining).await;
     }
 }

@@ -1,22 +1,19 @@
 //! What a server tells of itself on its admin port: metrics whose numbers are right after a real match on loopback, and
-//! whether it is ready. Time is the machine's, so every wait has an end.
+//! whether it is ready.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Client, SessionConfig};
-use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
-use twinstep_server::host::{Host, HostConfig, Journal, MatchHandle};
+use twinstep_server::host::{Journal, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig, MatchStats};
-use twinstep_udp::{Ticket, TicketKey, TicketSpec};
 
-use crate::asking::{Folder, ask, scrape, scrape_until};
+use crate::asking::{ask, scrape};
+use crate::loopback::LoopbackHost;
+use crate::players::{Player, play_for, play_whoever_is_left};
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What a client holds to ask something, and to ask for a job.
 const ASK: u8 = 1;
 const ASK_LATER: u8 = 2;
@@ -46,114 +43,41 @@ impl Simulation for Asker {
     }
 }
 
-struct Stage {
-    key: TicketKey,
-    host: Host,
-    admin: SocketAddr,
-    folder: Folder,
+async fn server(name: &str) -> LoopbackHost<Asker> {
+    LoopbackHost::start(name, |_| {}).await
 }
 
-impl Stage {
-    async fn new(name: &str) -> Stage {
-        let (folder, key) = (Folder::new(name), TicketKey::generate());
-        let loopback = "127.0.0.1:0".parse().unwrap();
-        let config = HostConfig {
-            admin: Some(loopback),
-            ..HostConfig::new(Asker::NAME, loopback, key.clone())
-        };
-        let host = Host::start(config).await.unwrap();
-        Stage {
-            admin: host.admin_addr().unwrap(),
-            key,
-            host,
-            folder,
-        }
-    }
-
-    /// A match of two seats.
-    async fn add(&self, id: u64) -> MatchHandle<Asker> {
-        let config = MatchConfig {
-            players_max: 2,
-            ..MatchConfig::action()
-        };
-        let resolver = |_: &Look<'_, Asker>, _: Key, query: &u8| match *query {
-            PANIC => panic!("planted"),
-            ASK => Decision::Now(ASK),
-            held => Decision::Later(Box::new(move || held)),
-        };
-        let game = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
-        let journal = Journal::create(self.folder.file(&format!("{id}.journal"))).unwrap();
-        self.host.add_match(id, game, Some(journal)).await.unwrap()
-    }
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "real tickets need the wall clock"
-    )]
-    fn client(&self, identity: &str, match_id: u64) -> Client<Asker> {
-        let spec = TicketSpec {
-            game: Asker::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity,
-            match_id,
-            seats: 1,
-            servers: self.host.public_addresses(),
-            life: Duration::from_secs(600),
-            timeout: Duration::from_secs(5),
-            now_unix: std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .unwrap(),
-        };
-        let ticket = Ticket::issue(&self.key, &spec).unwrap();
-        Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap()
-    }
-
-    async fn readyz(&self) -> (u16, String) {
-        let (status, _, said) = ask(self.admin, "GET /readyz", None, "").await;
-        (status, said)
-    }
-}
-
-/// Plays until `done`; clients that are over are left alone.
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn play(party: &mut [(Client<Asker>, u8)], mut done: impl FnMut(&[bool]) -> bool) {
-    let began = Instant::now();
-    let mut over = vec![false; party.len()];
-    while !done(&over) {
-        assert!(began.elapsed() < PATIENCE, "nothing came of it");
-        for ((client, held), over) in party.iter_mut().zip(&mut over) {
-            let held = *held;
-            *over |= !*over && client.advance(|_| held).is_err();
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// Plays as long as `waits` says.
-#[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn play_for(party: &mut [(Client<Asker>, u8)], time: Duration) {
-    let began = Instant::now();
-    play(party, |_| began.elapsed() >= time).await;
-}
-
-/// Waits until the admin port tells this.
-async fn wait_for(stage: &Stage, series: &str, number: f64) {
-    scrape_until(stage.admin, series, |told| told == number).await;
+/// A match of two seats.
+async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
+    let config = MatchConfig {
+        players_max: 2,
+        ..MatchConfig::action()
+    };
+    let resolver = |_: &Look<'_, Asker>, _: Key, query: &u8| match *query {
+        PANIC => panic!("planted"),
+        ASK => Decision::Now(ASK),
+        held => Decision::Later(Box::new(move || held)),
+    };
+    let game = Match::new(config, Asker::default(), Arc::new(()), resolver).unwrap();
+    let path = server.folder.file(&format!("{id}.journal"));
+    let journal = Journal::create(path).unwrap();
+    let added = server.host.add_match(id, game, Some(journal)).await;
+    added.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
-    let stage = Stage::new("telling").await;
-    let at_first = scrape(stage.admin).await;
+    let server = server("telling").await;
+    let at_first = scrape(server.admin()).await;
     assert_eq!(at_first.of("twinstep_matches"), 0.0);
-    let handle = stage.add(7).await;
-    wait_for(&stage, "twinstep_seats_free", 2.0).await;
+    let handle = add(&server, 7).await;
+    server.until_number_is("twinstep_seats_free", 2.0).await;
     let mut party = vec![
-        (stage.client("anna", 7), ASK),
-        (stage.client("bob", 7), ASK_LATER),
+        server.player("anna", 7).holding(ASK),
+        server.player("bob", 7).holding(ASK_LATER),
     ];
     play_for(&mut party, Duration::from_millis(1_500)).await;
-    let during = scrape(stage.admin).await;
+    let during = scrape(server.admin()).await;
     during.assert_not_below(&at_first);
     assert_eq!(during.of("twinstep_matches"), 1.0);
     assert_eq!(during.of("twinstep_players"), 2.0);
@@ -161,13 +85,14 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert_eq!(during.of("twinstep_sessions"), 2.0);
 
     // A third one finds no seat, and a resolver panics.
-    party.push((stage.client("carl", 7), 0));
-    play(&mut party, |over| over[2]).await;
-    party[0].1 = PANIC;
+    party.push(server.player("carl", 7));
+    let refused = |party: &mut [Player<Asker>]| party[2].ended.is_some();
+    play_whoever_is_left("the refusal", &mut party, refused).await;
+    party[0].held = PANIC;
     play_for(&mut party, Duration::from_millis(300)).await;
     party.truncate(2);
-    party[0].1 = 0;
-    party[1].1 = 0;
+    party[0].held = 0;
+    party[1].held = 0;
     play_for(&mut party, Duration::from_millis(300)).await;
     // Nobody speaks for half a second, so inputs are filled.
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -181,8 +106,8 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
         .await
         .unwrap();
     handle.ended().await;
-    wait_for(&stage, "twinstep_matches", 0.0).await;
-    let after = scrape(stage.admin).await;
+    server.until_number_is("twinstep_matches", 0.0).await;
+    let after = scrape(server.admin()).await;
     after.assert_not_below(&during);
     for (series, counted) in [
         ("twinstep_ticks_total", stats.ticks),
@@ -207,7 +132,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(stats.fills > 20, "{stats:?}");
     let incidents = after.of("twinstep_incidents_total{kind=\"resolver\"}");
     assert!(incidents > 0.0);
-    let file = std::fs::metadata(stage.folder.file("7.journal")).unwrap();
+    let file = std::fs::metadata(server.folder.file("7.journal")).unwrap();
     assert_eq!(after.of("twinstep_journal_bytes_total"), file.len() as f64);
     assert!(after.of("twinstep_journal_writes_total") >= stats.turns as f64);
     // Each turn left through the socket, soon.
@@ -225,10 +150,10 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(after.of("twinstep_packets_sent_total") <= after.of("twinstep_datagrams_sent_total"));
 
     // Another match counts on.
-    stage.add(8).await;
-    wait_for(&stage, "twinstep_matches", 1.0).await;
+    add(&server, 8).await;
+    server.until_number_is("twinstep_matches", 1.0).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let again = scrape(stage.admin).await;
+    let again = scrape(server.admin()).await;
     again.assert_not_below(&after);
     assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
 }
@@ -237,12 +162,12 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
 /// taken for lateness. The first word wakes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
-    let stage = Stage::new("rests").await;
-    let handle = stage.add(1).await;
+    let server = server("rests").await;
+    let handle = add(&server, 1).await;
     let ticks = async || handle.inspect(|game| game.stats().ticks).await.unwrap();
     let noted = async || {
         let series = "twinstep_tick_lateness_seconds_count";
-        scrape(stage.admin).await.of(series)
+        scrape(server.admin()).await.of(series)
     };
     // Whatever else the machine does, it goes on.
     let goes_on = async |more: u64| {
@@ -253,7 +178,7 @@ async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
     };
     goes_on(60).await;
     assert_eq!(noted().await, 0.0);
-    let mut party = vec![(stage.client("anna", 1), 0)];
+    let mut party = vec![server.player("anna", 1)];
     play_for(&mut party, Duration::from_millis(1_000)).await;
     assert!(noted().await > 10.0, "it is awake");
     // She says nothing for so long that it rests again.
@@ -268,14 +193,14 @@ async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
 /// What a stranger sends is counted by its reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn junk_is_counted_as_junk() {
-    let stage = Stage::new("junk").await;
+    let server = server("junk").await;
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     for _ in 0..5 {
-        socket.send_to(b"hello", stage.host.local_addr()).unwrap();
+        socket.send_to(b"hello", server.host.local_addr()).unwrap();
     }
     let junk = "twinstep_datagrams_dropped_total{reason=\"junk\"}";
-    wait_for(&stage, junk, 5.0).await;
-    let told = scrape(stage.admin).await;
+    server.until_number_is(junk, 5.0).await;
+    let told = scrape(server.admin()).await;
     assert_eq!(told.of("twinstep_datagrams_received_total"), 5.0);
     assert_eq!(told.of("twinstep_received_bytes_total"), 25.0);
     let all: f64 = told
@@ -289,36 +214,29 @@ async fn junk_is_counted_as_junk() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
-    let stage = Stage::new("ready").await;
-    assert_eq!(stage.readyz().await, (200, "ready\n".to_owned()));
-    let handle = stage.add(1).await;
-    wait_for(&stage, "twinstep_seats_free", 2.0).await;
-    assert_eq!(stage.readyz().await.0, 200);
-    let mut party = vec![(stage.client("anna", 1), 0), (stage.client("bob", 1), 0)];
+    let server = server("ready").await;
+    assert_eq!(server.ready().await, (200, "ready\n".to_owned()));
+    let handle = add(&server, 1).await;
+    server.until_number_is("twinstep_seats_free", 2.0).await;
+    assert_eq!(server.ready().await.0, 200);
+    let mut party = vec![server.player("anna", 1), server.player("bob", 1)];
     play_for(&mut party, Duration::from_millis(500)).await;
-    let (status, said) = stage.readyz().await;
+    let (status, said) = server.ready().await;
     assert_eq!(status, 503);
     assert!(said.contains("no seat is free in 1 matches"), "{said}");
-    assert_eq!(scrape(stage.admin).await.of("twinstep_ready"), 0.0);
+    assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);
     // One leaves.
-    party[1].0.leave();
-    let left = async {
-        while stage.readyz().await.0 != 200 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, left);
-    let one = &mut party[..];
-    let (waited, ()) = tokio::join!(waited, play_for(one, Duration::from_millis(600)));
-    waited.expect("ready again");
+    party[1].client.leave();
+    let goes = play_for(&mut party, Duration::from_millis(600));
+    tokio::join!(server.until_ready_is(200), goes);
     // A match that takes nobody in has no seat for anybody.
     handle.inspect(|game| game.set_open(false)).await.unwrap();
-    wait_for(&stage, "twinstep_ready", 0.0).await;
+    server.until_number_is("twinstep_ready", 0.0).await;
     handle.inspect(|game| game.set_open(true)).await.unwrap();
-    wait_for(&stage, "twinstep_ready", 1.0).await;
+    server.until_number_is("twinstep_ready", 1.0).await;
     // It ends: its client does not listen, so that takes a while.
-    let Stage { host, admin, .. } = stage;
-    let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
+    let admin = server.admin();
+    let ends = tokio::spawn(server.host.shutdown(CloseCode::Draining));
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (status, _, said) = ask(admin, "GET /readyz", None, "").await;
     assert_eq!(status, 503);

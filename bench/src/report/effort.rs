@@ -32,7 +32,7 @@ impl Effort {
         steps: &[12, 48, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000],
         play: (Duration::from_secs(2), Duration::from_secs(4)),
         idle_matches: 50,
-        silence: Duration::from_secs(3),
+        silence: Duration::from_millis(4_500),
         world: Duration::from_secs(300),
         crowd_frames: 300,
         crowd_rows: 6,

@@ -214,7 +214,7 @@ pub(super) fn idle(effort: &Effort, keys: &KeyFolder) -> Result<f64, Failed> {
         return Err(format!("{inside} of {players} players were let in").into());
     }
     crowd.play(Duration::from_secs(1))?;
-    // Silent players count as dropped after two seconds, and their sessions end after ten.
+    // Silent players count as dropped after two seconds, are told less after four, and their sessions end after ten.
     std::thread::sleep(effort.silence);
     let before = served.sample()?;
     std::thread::sleep(effort.play.1.min(Duration::from_secs(6)));

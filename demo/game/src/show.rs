@@ -6,8 +6,9 @@
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId};
 
+use super::cue::Cue;
 use super::kind::EnemyKind;
-use super::state::{Game, Item, Shot};
+use super::state::{Game, Item, Prop, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
@@ -68,6 +69,54 @@ pub enum ShowKey {
         /// What fired it.
         kind: EnemyKind,
     },
+}
+
+impl ShowKey {
+    /// Whether a cue is about this.
+    #[must_use]
+    pub fn is_subject_of(self, cue: &Cue) -> bool {
+        match (self, *cue) {
+            (
+                ShowKey::Player { id, .. },
+                Cue::Appeared(who)
+                | Cue::Shot { player: who, .. }
+                | Cue::Dashed(who)
+                | Cue::Hurt(who)
+                | Cue::ShieldBroke(who)
+                | Cue::PlayerDied(who)
+                | Cue::Ready(who)
+                | Cue::Took { player: who, .. }
+                | Cue::Scored { player: who, .. },
+            ) => id == who,
+            (
+                ShowKey::Enemy { slot, .. },
+                Cue::Hit(which)
+                | Cue::Crit(which)
+                | Cue::Volley(which)
+                | Cue::EnemyDied(which)
+                | Cue::Enraged { slot: which, .. },
+            ) => slot == which,
+            (
+                ShowKey::Barrel { n, .. },
+                Cue::Lit(which)
+                | Cue::Blast(which)
+                | Cue::Fizzle(which)
+                | Cue::Tossed(Prop::Barrel(which)),
+            )
+            | (
+                ShowKey::Crate { n, .. },
+                Cue::CrateHit(which) | Cue::CrateBroke(which) | Cue::Tossed(Prop::Crate(which)),
+            ) => n == which,
+            (
+                ShowKey::Shot { owner, n, .. },
+                Cue::Burst {
+                    owner: who,
+                    n: which,
+                },
+            ) => (owner, n) == (who, which),
+            _ => false,
+        }
+    }
 }
 
 /// Where something is drawn.

@@ -11,9 +11,6 @@ use crate::config::{MatchConfig, Spectators};
 use crate::game::{Match, MatchStartError};
 use crate::hooks::{Referee, Resolver};
 
-/// What is done to the match before it starts.
-type Setup<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
-
 /// What a match is made of: its start, its rules, its hooks and how it is run. Nothing is computed before it is made.
 ///
 /// ```
@@ -26,8 +23,7 @@ pub struct Blueprint<S: Simulation> {
     pub(super) config: MatchConfig,
     sim: S,
     pub(super) rules: Arc<S::Rules>,
-    resolver: Chosen<S>,
-    set_referee: Option<Setup<S>>,
+    hooks: Chosen<S>,
 }
 
 impl<S: Simulation> Blueprint<S> {
@@ -47,22 +43,21 @@ impl<S: Simulation> Blueprint<S> {
             config,
             sim,
             rules: rules.into(),
-            resolver: Chosen::default(),
-            set_referee: None,
+            hooks: Chosen::default(),
         }
     }
 
     /// Who answers the game's queries; without one they stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
-        self.resolver = Chosen::of(resolver);
+        self.hooks.resolver(resolver);
         self
     }
 
     /// Who admits commands and claims; without one all within the bounds are.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
-        self.set_referee = Some(Box::new(move |game| game.set_referee(referee)));
+        self.hooks.referee(referee);
         self
     }
 
@@ -113,8 +108,7 @@ impl<S: Simulation> Blueprint<S> {
 
     /// A new match.
     pub(super) fn make(self) -> Result<Match<S>, MatchStartError> {
-        let game = Match::new(self.config, self.sim, self.rules, self.resolver)?;
-        Ok(set_up(game, self.set_referee))
+        self.hooks.make(self.config, self.sim, self.rules)
     }
 
     /// The match of a journal, which goes on.
@@ -122,16 +116,10 @@ impl<S: Simulation> Blueprint<S> {
         self,
         path: impl Into<std::path::PathBuf>,
     ) -> Result<(Match<S>, Journal), JournalFileError> {
-        let (game, journal) = Journal::resume(path, self.config, self.rules, self.resolver)?;
-        Ok((set_up(game, self.set_referee), journal))
+        let (config, rules) = (self.config, self.rules);
+        let go_on = |resolver| Journal::resume(path, config, rules, resolver);
+        self.hooks.give(go_on)
     }
-}
-
-fn set_up<S: Simulation>(mut game: Match<S>, set_referee: Option<Setup<S>>) -> Match<S> {
-    if let Some(set) = set_referee {
-        set(&mut game);
-    }
-    game
 }
 
 #[cfg(test)]
@@ -168,9 +156,9 @@ mod tests {
         let with_referee = || {
             let sets = set.clone();
             let mut blueprint = blueprint();
-            blueprint.set_referee = Some(Box::new(move |_| {
+            blueprint.hooks.set_up(move |_| {
                 sets.fetch_add(1, Ordering::Relaxed);
-            }));
+            });
             blueprint
         };
         let name = format!("twinstep-blueprint-{}.journal", std::process::id());

@@ -39,12 +39,13 @@ use crate::hooks::{Referee, Resolver};
 mod issuer;
 mod many;
 mod running;
+mod threads;
 
 use issuer::MATCH;
 pub use issuer::TicketIssuer;
 pub use many::RunningMany;
-use running::threads;
 pub use running::{Running, Stopped};
+use threads::{OnThreads, threads};
 
 /// Whether a match that was taken over goes on is looked at so often.
 const PAUSE_LOOK: Duration = Duration::from_millis(2);
@@ -384,9 +385,8 @@ impl<S: Simulation> Server<S> {
             runtime.spawn(tell_pause(game.clone(), since));
         }
         Ok(Running {
-            host: Some(host),
             game,
-            runtime: Some(runtime),
+            on_threads: OnThreads::new(host, runtime),
         })
     }
 }

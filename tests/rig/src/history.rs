@@ -277,12 +277,10 @@ impl Play for History {
         _me: PlayerId,
         now: Tick,
     ) -> (Pad, Option<Command>) {
-        let change = match driver.sticks {
-            Sticks::Analog => true,
-            Sticks::Keys | Sticks::Sticky => now.0.is_multiple_of(10),
-            Sticks::Still => return (Pad::default(), None),
+        let Some(changes) = driver.sticks.changes(now) else {
+            return (Pad::default(), None);
         };
-        if change {
+        if changes {
             driver.pad = Pad {
                 stick: driver.luck.below(5) as u8,
                 fire: driver.luck.below(6) == 0,

@@ -9,7 +9,8 @@ use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
 use twinstep_server::MatchConfig;
 use twinstep_testing::{FailureKind, Script, arena};
 
-use crate::planted::{Skips, game};
+use crate::planted_states::Skips;
+use crate::planting::game;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Race {

@@ -5,7 +5,7 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table, Tick};
 use twinstep_testing::{Script, check};
 
-use crate::planted::game;
+use crate::planting::game;
 
 /// A race in which everything occurs: an own generator, questions, claims, cues, a table.
 #[derive(Clone, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use twinstep_core::simulation::Controls;
 use twinstep_core::{Effects, Frame, Key, Never, Simulation};
 use twinstep_testing::{Kind, Script, check};
 
-use crate::planted::{expect, game, sum};
+use crate::planting::{expect, game, sum};
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Orders {

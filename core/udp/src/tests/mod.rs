@@ -1,7 +1,9 @@
 //! Both endpoints in one world of virtual time, without sockets.
 
 mod hostile;
+mod keys;
 mod sessions;
+mod tickets;
 
 use std::net::SocketAddr;
 use std::time::Duration;

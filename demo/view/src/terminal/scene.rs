@@ -199,31 +199,8 @@ impl TerminalScene {
     /// Where the subject of a cue was shown last.
     #[must_use]
     pub fn place_of(&self, cue: &Cue) -> Option<Vec2> {
-        let is_subject = |key: &ShowKey| match (*key, *cue) {
-            (
-                ShowKey::Player { id, .. },
-                Cue::Appeared(who)
-                | Cue::Shot { player: who, .. }
-                | Cue::Dashed(who)
-                | Cue::Hurt(who)
-                | Cue::ShieldBroke(who)
-                | Cue::PlayerDied(who),
-            ) => id == who,
-            (
-                ShowKey::Enemy { slot, .. },
-                Cue::Hit(which) | Cue::Crit(which) | Cue::Volley(which) | Cue::EnemyDied(which),
-            ) => slot == which,
-            (ShowKey::Barrel { n, .. }, Cue::Blast(which) | Cue::Fizzle(which)) => n == which,
-            (
-                ShowKey::Shot { owner, n, .. },
-                Cue::Burst {
-                    owner: who,
-                    n: which,
-                },
-            ) => (owner, n) == (who, which),
-            _ => false,
-        };
-        let subject = self.things.iter().find(|thing| is_subject(&thing.key));
+        let mut things = self.things.iter();
+        let subject = things.find(|thing| thing.key.is_subject_of(cue));
         subject.map(|thing| thing.at)
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use glam::Vec2;
 use member::member;
-use powderkeg_game::{Cue, EnemyKind, Prop, RoundPhase, Rules, ShowKey};
+use powderkeg_game::{Cue, EnemyKind, RoundPhase, Rules, ShowKey};
 use twinstep_client::stats::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
@@ -261,47 +261,7 @@ impl WindowScene {
         self.things
             .iter()
             .chain(gone)
-            .find(|thing| match (thing.key, *cue) {
-                (
-                    ShowKey::Player { id, .. },
-                    Cue::Appeared(who)
-                    | Cue::Shot { player: who, .. }
-                    | Cue::Dashed(who)
-                    | Cue::Hurt(who)
-                    | Cue::ShieldBroke(who)
-                    | Cue::PlayerDied(who)
-                    | Cue::Ready(who)
-                    | Cue::Took { player: who, .. }
-                    | Cue::Scored { player: who, .. },
-                ) => id == who,
-                (
-                    ShowKey::Enemy { slot, .. },
-                    Cue::Hit(which)
-                    | Cue::Crit(which)
-                    | Cue::Volley(which)
-                    | Cue::EnemyDied(which)
-                    | Cue::Enraged { slot: which, .. },
-                ) => slot == which,
-                (
-                    ShowKey::Barrel { n, .. },
-                    Cue::Lit(which)
-                    | Cue::Blast(which)
-                    | Cue::Fizzle(which)
-                    | Cue::Tossed(Prop::Barrel(which)),
-                )
-                | (
-                    ShowKey::Crate { n, .. },
-                    Cue::CrateHit(which) | Cue::CrateBroke(which) | Cue::Tossed(Prop::Crate(which)),
-                ) => n == which,
-                (
-                    ShowKey::Shot { owner, n, .. },
-                    Cue::Burst {
-                        owner: who,
-                        n: which,
-                    },
-                ) => owner == who && n == which,
-                _ => false,
-            })
+            .find(|thing| thing.key.is_subject_of(cue))
     }
 
     /// Those who sit here and can be seen.

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+#[cfg(feature = "operator")]
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{SerialOf, Ticket, TicketError, TicketSpec};
 
-use super::running::{Stopped, ended_at_once, let_go, threads};
+use super::running::{Stopped, ended_at_once};
+use super::threads::{OnThreads, threads};
 use crate::host::admin;
 use crate::host::clock::unix_now;
 use crate::host::config::{HostConfig, HostError, bind};
@@ -26,8 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// process had been killed: its journals can be taken up again.
 pub struct RunningMany {
     game: &'static str,
-    host: Option<Host>,
-    runtime: Option<Runtime>,
+    on_threads: OnThreads,
 }
 
 impl RunningMany {
@@ -52,8 +53,7 @@ impl RunningMany {
         })?;
         Ok(RunningMany {
             game: S::NAME,
-            host: Some(host),
-            runtime: Some(runtime),
+            on_threads: OnThreads::new(host, runtime),
         })
     }
 
@@ -78,15 +78,12 @@ impl RunningMany {
     /// The host, for what it can do besides.
     #[must_use]
     pub fn host(&self) -> &Host {
-        self.host
-            .as_ref()
-            .expect("a server runs until it is shut down")
+        self.on_threads.host()
     }
 
     #[cfg(feature = "operator")]
     pub(crate) fn runtime(&self) -> &Runtime {
-        let runtime = self.runtime.as_ref();
-        runtime.expect("threads live as long as the server")
+        self.on_threads.runtime()
     }
 
     /// A ticket for one player of a match, good for an hour: see [`ticket_for`](RunningMany::ticket_for).
@@ -134,12 +131,8 @@ impl RunningMany {
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
-    pub fn run_until_stopped(mut self) -> std::io::Result<Stopped> {
-        let host = self.host.take();
-        let host = host.expect("a server runs until it is shut down");
-        let runtime = self.runtime.as_ref();
-        let runtime = runtime.expect("threads live as long as the server");
-        runtime.block_on(async {
+    pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
+        self.on_threads.run(async |host| {
             let mut stop = StopSignal::listen()?;
             stop.requested().await;
             let in_order = async {
@@ -154,17 +147,7 @@ impl RunningMany {
     }
 
     /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
-    pub fn shutdown(mut self) {
-        let host = self.host.take();
-        let host = host.expect("a server runs until it is shut down");
-        let runtime = self.runtime.as_ref();
-        let runtime = runtime.expect("threads live as long as the server");
-        runtime.block_on(host.shutdown(CloseCode::Draining));
-    }
-}
-
-impl Drop for RunningMany {
-    fn drop(&mut self) {
-        let_go(self.host.take(), self.runtime.take());
+    pub fn shutdown(self) {
+        self.on_threads.shutdown();
     }
 }

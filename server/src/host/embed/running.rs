@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{Ticket, TicketError};
 
 use super::issuer::{TicketIssuer, inspect};
+use super::threads::OnThreads;
 use crate::game::{Match, Report};
-use crate::host::config::HostError;
 use crate::host::handle::{MatchEnded, MatchHandle};
 use crate::host::matches::Host;
 use crate::host::reload::Reloader;
@@ -21,11 +21,6 @@ use crate::incident::Incident;
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// Whether a server is done is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Dropped, a server waits at most so long for its match.
-const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// Whether they have ended is looked at so often.
-const DROP_LOOK: Duration = Duration::from_millis(1);
 
 /// How a server that ran until it was to stop came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +36,8 @@ pub enum Stopped {
 /// A server that runs. Dropped, it ends at once, without a word to its clients, as if its process had been killed: its
 /// journal can be taken up again. That takes up to a second if its match is in the middle of something.
 pub struct Running<S: Simulation> {
-    pub(super) host: Option<Host>,
     pub(super) game: MatchHandle<S>,
-    pub(super) runtime: Option<Runtime>,
+    pub(super) on_threads: OnThreads,
 }
 
 impl<S: Simulation> Running<S> {
@@ -157,13 +151,11 @@ impl<S: Simulation> Running<S> {
     }
 
     fn run_until(
-        mut self,
+        self,
         done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
     ) -> std::io::Result<Stopped> {
-        let game = self.game.clone();
-        let host = self.host.take();
-        let host = host.expect("a server runs until it is shut down");
-        self.runtime().block_on(async {
+        let game = self.game;
+        self.on_threads.run(async |host| {
             let mut stop = StopSignal::listen()?;
             let deserted = async {
                 while let Ok(false) = game.inspect(move |game| done(game)).await {
@@ -201,74 +193,21 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Tells all clients that the server is shutting down, and ends. Takes at most 4 s.
-    pub fn shutdown(mut self) {
-        let host = self
-            .host
-            .take()
-            .expect("a server runs until it is shut down");
-        self.runtime().block_on(host.shutdown(CloseCode::Draining));
+    pub fn shutdown(self) {
+        self.on_threads.shutdown();
     }
 
     fn host(&self) -> &Host {
-        self.host
-            .as_ref()
-            .expect("a server runs until it is shut down")
+        self.on_threads.host()
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
-        self.runtime
-            .as_ref()
-            .expect("threads live as long as the server")
+        self.on_threads.runtime()
     }
-}
-
-impl<S: Simulation> Drop for Running<S> {
-    fn drop(&mut self) {
-        let_go(self.host.take(), self.runtime.take());
-    }
-}
-
-/// The threads of a server that brings its own.
-pub(super) fn threads() -> Result<Runtime, HostError> {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("twinstep-server")
-        .enable_all()
-        .build()
-        .map_err(HostError::Threads)
 }
 
 /// What a second signal comes to.
 pub(super) fn ended_at_once() -> Stopped {
     tracing::warn!("asked to end a second time: not waiting any more");
     Stopped::AtOnce
-}
-
-/// Ends a server as if its process had been killed.
-pub(super) fn let_go(host: Option<Host>, runtime: Option<Runtime>) {
-    if let Some(host) = host {
-        host.abandon();
-        wait_for(&host);
-    }
-    let Some(runtime) = runtime else {
-        return;
-    };
-    // Where a runtime of the caller's runs, nothing may wait.
-    if tokio::runtime::Handle::try_current().is_ok() {
-        runtime.shutdown_background();
-    } else {
-        runtime.shutdown_timeout(DROP_PATIENCE);
-    }
-}
-
-/// Waits a while for the matches to end. One that is in an author's code may never do so.
-fn wait_for(host: &Host) {
-    let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
-    for _ in 0..looks {
-        if host.is_empty() {
-            return;
-        }
-        std::thread::sleep(DROP_LOOK);
-    }
-    tracing::warn!("a match is held up: its thread is left behind");
 }

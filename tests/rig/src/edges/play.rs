@@ -204,10 +204,8 @@ impl Play for Edges {
         _me: PlayerId,
         now: Tick,
     ) -> (Pad, Option<Command>) {
-        let changes = match driver.sticks {
-            Sticks::Analog => true,
-            Sticks::Keys | Sticks::Sticky => now.0.is_multiple_of(10),
-            Sticks::Still => return (Pad::default(), None),
+        let Some(changes) = driver.sticks.changes(now) else {
+            return (Pad::default(), None);
         };
         if changes {
             driver.pad = driver.pad(load);

@@ -25,6 +25,18 @@ pub enum Sticks {
     Still,
 }
 
+impl Sticks {
+    /// Whether everything changes at this tick, where nobody plays as people do; `None`: nothing ever does.
+    #[must_use]
+    pub fn changes(self, now: Tick) -> Option<bool> {
+        match self {
+            Sticks::Analog => Some(true),
+            Sticks::Keys | Sticks::Sticky => Some(now.0.is_multiple_of(10)),
+            Sticks::Still => None,
+        }
+    }
+}
+
 /// Which clients know what the match begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {

@@ -1,0 +1,124 @@
+//! How many a server lets in, and by which keys.
+
+use std::slice::from_ref;
+use std::time::Duration;
+
+use super::*;
+use crate::ServerConfigError;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_full_server_denies_in_words_and_has_room_again_later() {
+    let mut world = World::new();
+    world.server = server_of(&[world.key.clone()], world.now, 1);
+    for n in 0..2 {
+        let ticket = world.ticket();
+        world.join(n, &ticket);
+        world.run(SECOND);
+    }
+    assert_eq!(world.players[1].closed, Some(CloseReason::Denied));
+    assert!(world.server.counters().denied_full >= 1);
+
+    world.players[0].endpoint.disconnect();
+    world.step();
+    let ticket = world.ticket();
+    world.join(2, &ticket);
+    world.run(SECOND);
+    assert!(world.players[2].connected);
+}
+
+#[test]
+fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
+    let mut world = World::new();
+    let (old, other) = (TicketKey::generate(), TicketKey::generate());
+    let keys = [world.key.clone(), old.clone()];
+    world.server = server_of(&keys, world.now, 2);
+    for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
+        let ticket = world.ticket_of(key, server_address());
+        world.join(n as u16, &ticket);
+        world.run(SECOND);
+    }
+    let connected: Vec<bool> = world.players.iter().map(|p| p.connected).collect();
+    assert_eq!(connected, [true, true, false, false]);
+    assert_eq!(world.players[3].closed, Some(CloseReason::Denied));
+    assert!(world.server.counters().unknown_key > 0);
+    for n in 0..2 {
+        world.players[n].endpoint.send(b"hello").unwrap();
+        world.server.send(world.connected[n].0, b"hello").unwrap();
+    }
+    world.step();
+    assert_eq!(world.packets.len(), 2);
+    assert!((0..2).all(|n| world.players[n].packets == [b"hello"]));
+}
+
+/// A key is rotated while players are inside: the old one's tickets are good until it is dropped, and its sessions after that.
+#[test]
+fn keys_change_while_sessions_play_on() {
+    let mut world = World::new();
+    let (old, new) = (world.key.clone(), TicketKey::generate());
+    let join = |world: &mut World, key: &TicketKey| {
+        let ticket = world.ticket_of(key, server_address());
+        let n = world.players.len();
+        world.join(n as u16, &ticket);
+        world.run(SECOND);
+        world.players[n].connected
+    };
+    assert!(join(&mut world, &old) && !join(&mut world, &new));
+    world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
+    assert!(join(&mut world, &old) && join(&mut world, &new));
+    world.server.set_keys(from_ref(&new)).unwrap();
+    assert!(!join(&mut world, &old) && join(&mut world, &new));
+    // Who came by the key that is gone plays on.
+    let before = world.packets.len();
+    world.players[0].endpoint.send(b"hello").unwrap();
+    world.run(SECOND);
+    assert_eq!(world.packets.len(), before + 1);
+    // It comes back, and finds its gate.
+    world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
+    assert!(join(&mut world, &old));
+    assert_eq!(
+        world.server.set_keys(&[]),
+        Err(ServerConfigError::Keys(0)),
+        "nobody could come in any more"
+    );
+    assert!(join(&mut world, &new), "and nothing changed");
+}
+
+/// Law Bounded: gates of keys that nobody plays by are used again; those in use have a number.
+#[test]
+fn keys_come_and_go_without_end_unless_somebody_plays_by_each() {
+    let mut world = World::new();
+    for _ in 0..40 {
+        world.server.set_keys(&[TicketKey::generate()]).unwrap();
+    }
+    let mut refused = 0;
+    for n in 0..10 {
+        let key = TicketKey::generate();
+        if let Err(error) = world.server.set_keys(from_ref(&key)) {
+            assert_eq!(error, ServerConfigError::KeysInUse(8));
+            refused += 1;
+            continue;
+        }
+        let ticket = world.ticket_of(&key, server_address());
+        world.join(n, &ticket);
+        world.run(SECOND);
+        assert!(world.players[usize::from(n)].connected);
+    }
+    assert_eq!(refused, 2);
+}
+
+#[test]
+fn two_handshakes_at_once_do_not_share_the_last_place() {
+    let mut world = World::new();
+    let keys = [world.key.clone(), TicketKey::generate()];
+    world.server = server_of(&keys, world.now, 1);
+    for (n, key) in keys.iter().enumerate() {
+        let ticket = world.ticket_of(key, server_address());
+        world.join(n as u16, &ticket);
+    }
+    world.run(SECOND);
+    assert_eq!((world.connected.len(), world.server.sessions()), (1, 1));
+    let closed = |p: &&Player| p.closed == Some(CloseReason::Denied);
+    assert_eq!(world.players.iter().filter(closed).count(), 1);
+}

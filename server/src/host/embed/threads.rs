@@ -1,0 +1,92 @@
+//! A host on threads of its own. Dropped, they end at once, without a word to anybody, as if the process had been killed.
+
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use twinstep_core::packet::hello::CloseCode;
+
+use crate::host::config::HostError;
+use crate::host::matches::Host;
+
+/// Dropped, a server waits at most so long for its matches.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+/// Whether they have ended is looked at so often.
+const DROP_LOOK: Duration = Duration::from_millis(1);
+
+/// A host, and the threads that it runs on.
+pub(super) struct OnThreads {
+    host: Option<Host>,
+    runtime: Option<Runtime>,
+}
+
+impl OnThreads {
+    pub(super) fn new(host: Host, runtime: Runtime) -> Self {
+        OnThreads {
+            host: Some(host),
+            runtime: Some(runtime),
+        }
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        let host = self.host.as_ref();
+        host.expect("a server runs until it is shut down")
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        let runtime = self.runtime.as_ref();
+        runtime.expect("threads live as long as the server")
+    }
+
+    /// Runs it to its end, and ends the threads.
+    pub(super) fn run<R>(mut self, to_its_end: impl AsyncFnOnce(Host) -> R) -> R {
+        let host = self.host.take();
+        let host = host.expect("a server runs until it is shut down");
+        self.runtime().block_on(to_its_end(host))
+    }
+
+    /// Tells all clients that the server is shutting down, and ends.
+    pub(super) fn shutdown(self) {
+        self.run(async |host| host.shutdown(CloseCode::Draining).await);
+    }
+}
+
+impl Drop for OnThreads {
+    fn drop(&mut self) {
+        if let Some(host) = &self.host {
+            host.abandon();
+            wait_for(host);
+        }
+        drop(self.host.take());
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // Where a runtime of the caller's runs, nothing may wait.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            runtime.shutdown_background();
+        } else {
+            runtime.shutdown_timeout(DROP_PATIENCE);
+        }
+    }
+}
+
+/// The threads of a server that brings its own.
+pub(super) fn threads() -> Result<Runtime, HostError> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("twinstep-server")
+        .enable_all()
+        .build()
+        .map_err(HostError::Threads)
+}
+
+/// Waits a while for the matches to end. One that is in an author's code may never do so.
+fn wait_for(host: &Host) {
+    let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
+    for _ in 0..looks {
+        if host.is_empty() {
+            return;
+        }
+        std::thread::sleep(DROP_LOOK);
+    }
+    tracing::warn!("a match is held up: its thread is left behind");
+}

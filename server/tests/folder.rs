@@ -1,0 +1,42 @@
+//! A folder of one test's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that is empty at first, and gone when nobody has it any more.
+#[derive(Clone)]
+pub(crate) struct Folder(
+    pub(crate) PathBuf,
+    #[expect(dead_code, reason = "the folder goes with it")] Arc<Gone>,
+);
+
+struct Gone(PathBuf);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Folder {
+    /// Another one each time, whatever its name.
+    pub(crate) fn new(name: &str) -> Folder {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let (process, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("twinstep-{name}-{process}-{n}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path.clone(), Arc::new(Gone(path)))
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// The secret in a token file.
+pub(crate) fn token(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().last().unwrap().to_owned()
+}

@@ -1,0 +1,171 @@
+//! A game that can be broken by orders, and how late the ticks of its matches were.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Key as Cause, Never, Simulation, Tick};
+use twinstep_server::{Decision, Look, Match, MatchConfig};
+
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(50);
+
+/// What a player orders, to somebody's harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// The step panics on it.
+    Poison,
+    /// From now on every step panics.
+    Curse,
+    /// The step does not return.
+    Sleep,
+    /// A query whose resolver does what it says.
+    Ask(Answer),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Well,
+    /// After 150 ms, for which its match waits.
+    Slow,
+    Panics,
+    Hangs,
+    JobPanics,
+    JobHangs,
+}
+
+/// A game that can be broken by orders.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Fragile {
+    cursed: bool,
+    asked: u32,
+    pub(crate) answered: u32,
+    pub(crate) unanswered: u32,
+    /// Above 0, it is written down when the server steps it.
+    label: u32,
+    /// What makes it large.
+    rubble: Vec<u8>,
+}
+
+impl Fragile {
+    /// With a label (or 0) and so much in it.
+    pub(crate) fn of(label: u32, bytes: usize) -> Fragile {
+        Fragile {
+            label,
+            rubble: (0..bytes).map(|n| n as u8).collect(),
+            ..Fragile::default()
+        }
+    }
+}
+
+/// A tick of a match with a label, and when it was stepped.
+type Stepped = (u32, Tick, Instant);
+
+/// Ticks of matches with a label.
+static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
+
+#[expect(clippy::disallowed_methods, reason = "how late it is, is measured")]
+fn note_step(label: u32, tick: Tick) {
+    let mut stepped = STEPPED.lock().unwrap();
+    stepped.push((label, tick, Instant::now()));
+}
+
+impl Simulation for Fragile {
+    const NAME: &'static str = "fragile";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Order;
+    type Query = Answer;
+    type Outcome = u8;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (_, _, outcome) in frame.outcomes() {
+            match outcome {
+                Some(_) => self.answered += 1,
+                None => self.unanswered += 1,
+            }
+        }
+        assert!(!self.cursed, "planted: cursed");
+        // Only the server's world is to break: a client must live to be told.
+        let server = SERVER.with(|server| server.get());
+        if server && self.label > 0 {
+            note_step(self.label, frame.tick());
+        }
+        for (player, order) in frame.commands() {
+            match order {
+                Order::Poison if server => panic!("planted: poison"),
+                Order::Curse if server => self.cursed = true,
+                Order::Sleep if server => std::thread::sleep(FOR_EVER),
+                Order::Ask(answer) => {
+                    fx.ask(Cause::player(player, self.asked), *answer);
+                    self.asked += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is a match's.
+    static SERVER: std::cell::Cell<bool> = std::cell::Cell::new(
+        std::thread::current().name().is_some_and(|name| name.starts_with("match-")),
+    );
+}
+
+pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
+    let resolver = |_: &Look<'_, Fragile>, _: Cause, query: &Answer| match query {
+        Answer::Well => Decision::Now(1),
+        Answer::Slow => {
+            std::thread::sleep(Duration::from_millis(150));
+            Decision::Now(1)
+        }
+        Answer::Panics => panic!("planted: resolver"),
+        Answer::Hangs => {
+            std::thread::sleep(FOR_EVER);
+            Decision::Now(2)
+        }
+        Answer::JobPanics => Decision::Later(Box::new(|| panic!("planted: job"))),
+        Answer::JobHangs => Decision::Later(Box::new(|| {
+            std::thread::sleep(FOR_EVER);
+            3
+        })),
+    };
+    Match::new(MatchConfig::action(), start, Arc::new(()), resolver).unwrap()
+}
+
+/// How late ticks were, in the order of lateness: against the earliest of those around each.
+pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) -> Vec<Duration> {
+    const AROUND: usize = 30;
+    let length = MatchConfig::action().tick;
+    let stepped = STEPPED.lock().unwrap();
+    let mut late = Vec::new();
+    for label in labels {
+        let ours = stepped.iter().filter(|(of, ..)| *of == label);
+        // When a match would have begun whose ticks are all as late as this one, later by a span that is above all of them.
+        let begins: Vec<(Instant, Duration)> = ours
+            .map(|(_, tick, at)| {
+                let since = at.duration_since(stepped[0].2);
+                (*at, since + length * 100_000 - length * tick.0)
+            })
+            .collect();
+        for (n, (at, begin)) in begins.iter().enumerate() {
+            let near = n.saturating_sub(AROUND)..(n + AROUND).min(begins.len());
+            let earliest = begins[near].iter().map(|(_, begin)| begin).min();
+            if (from..to).contains(at) {
+                late.push(*begin - *earliest.unwrap());
+            }
+        }
+    }
+    late.sort();
+    late
+}
+
+/// p50, p99 and the most.
+pub(crate) fn told(late: &[Duration]) -> [Duration; 3] {
+    let at = |part: usize| late[(late.len() - 1) * part / 100];
+    [at(50), at(99), at(100)]
+}

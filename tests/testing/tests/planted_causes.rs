@@ -1,0 +1,217 @@
+//! Tiny games, each with one planted bug in what its step says or assumes: effects that are not withheld, names that are not
+//! those of a cause, and what it expects of others.
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Key, Never, PlayerId, RosterChange, Simulation, Table};
+use twinstep_testing::{Kind, check};
+
+use crate::planting::{expect, game, presses};
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Ghosts {
+    bullets: Vec<(PlayerId, u32)>,
+    hits: u32,
+    withholds: bool,
+}
+game!(Ghosts, frame, fx, me => {
+    for (player, held) in frame.inputs() {
+        if *held == 1 {
+            me.bullets.push((player, frame.tick().0));
+        }
+    }
+    let mut bullets = std::mem::take(&mut me.bullets);
+    bullets.retain(|(player, born)| {
+        if frame.tick().0 < born + 3 {
+            return true;
+        }
+        // Harmless while its shot is only guessed.
+        if frame.is_ghost(*player, twinstep_core::Tick(*born)) {
+            if me.withholds {
+                fx.withhold();
+            }
+        } else {
+            me.hits += 1;
+        }
+        false
+    });
+    me.bullets = bullets;
+});
+
+#[test]
+fn a_missing_withhold() {
+    expect(
+        check(Ghosts::default(), (), presses()),
+        Kind::Phase,
+        "sim.hits",
+    );
+}
+
+#[test]
+fn a_step_that_withholds_is_clean() {
+    let start = Ghosts {
+        withholds: true,
+        ..Ghosts::default()
+    };
+    let report = check(start, (), presses()).unwrap();
+    assert!(report.tried.withheld_ticks > 0);
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Screens {
+    own: u32,
+}
+game!(Screens, frame, _fx, me => {
+    me.own += frame.inputs().filter(|(player, _)| frame.is_local(*player)).count() as u32;
+});
+
+#[test]
+fn state_that_depends_on_whose_screen_it_is() {
+    expect(
+        check(Screens::default(), (), presses()),
+        Kind::Phase,
+        "sim.own",
+    );
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Names {
+    next: u32,
+    by_cause: bool,
+    own: Table<PlayerId, u32>,
+}
+game!(Names, (), u8, Never, Never, Never, PlayerId, frame, fx, me => {
+    for (player, held) in frame.inputs() {
+        if *held == 1 {
+            me.next += 1;
+            let own = me.own.get_or_insert_with(player, || 0);
+            *own += 1;
+            let key = match me.by_cause {
+                true => Key::player(player, *own),
+                false => Key::new(1, me.next),
+            };
+            fx.cue(key, player);
+        }
+    }
+});
+
+#[test]
+fn cues_named_by_a_shared_counter() {
+    let fault = expect(check(Names::default(), (), presses()), Kind::SharedKeys, "");
+    assert!(
+        fault.what.contains("the key of the cue PlayerId("),
+        "{fault}"
+    );
+}
+
+#[test]
+fn cues_named_by_their_cause_are_clean() {
+    let start = Names {
+        by_cause: true,
+        ..Names::default()
+    };
+    let report = check(start, (), presses()).unwrap();
+    let (kept, renamed) = report.tried.keys;
+    assert!(kept > 100 && renamed == 0, "{report}");
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Questions {
+    next: u32,
+    sum: u32,
+}
+game!(Questions, (), u8, Never, PlayerId, u8, Never, frame, fx, me => {
+    for (_, _, outcome) in frame.outcomes() {
+        me.sum += u32::from(outcome.copied().unwrap_or(0));
+    }
+    for (player, held) in frame.inputs() {
+        if *held == 1 && frame.tick().0.is_multiple_of(4) {
+            me.next += 1;
+            fx.ask(Key::new(7, me.next), player);
+        }
+    }
+});
+
+#[test]
+fn questions_named_by_a_shared_counter() {
+    let script = presses().outcomes(|_, luck| Some(luck.below(6) as u8));
+    let fault = expect(
+        check(Questions::default(), (), script),
+        Kind::SharedKeys,
+        "",
+    );
+    assert!(
+        fault.what.contains("the key of the query PlayerId("),
+        "{fault}"
+    );
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Doubles {
+    answers: u32,
+}
+game!(Doubles, (), u8, Never, u8, u8, Never, frame, fx, me => {
+    me.answers += frame.outcomes().count() as u32;
+    for (_, held) in frame.inputs() {
+        if *held == 2 {
+            fx.ask(Key::new(3, frame.tick().0), *held);
+        }
+    }
+});
+
+#[test]
+fn one_key_asked_under_twice() {
+    expect(
+        check(Doubles::default(), (), presses()),
+        Kind::AskedTwice,
+        "",
+    );
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Insists {
+    square: u32,
+}
+game!(Insists, (), u8, Never, PlayerId, u32, Never, frame, fx, me => {
+    for (_, _, outcome) in frame.outcomes() {
+        me.square += outcome.expect("the server answers");
+    }
+    for (player, held) in frame.inputs() {
+        if *held == 1 {
+            fx.ask(Key::player(player, frame.tick().0), player);
+        }
+    }
+});
+
+#[test]
+fn a_panic_where_an_outcome_is_none() {
+    let script = presses().outcomes(|_, luck| Some(luck.below(6)));
+    let fault = expect(
+        check(Insists::default(), (), script),
+        Kind::PanicUnanswered,
+        "",
+    );
+    assert!(fault.what.contains("the server answers"), "{fault}");
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Expects {
+    here: Table<PlayerId, u32>,
+}
+game!(Expects, frame, _fx, me => {
+    for (player, change) in frame.roster() {
+        match change {
+            RosterChange::Joined => me.here.insert(player, 0),
+            _ => me.here.remove(&player),
+        };
+    }
+    for (player, _) in frame.inputs() {
+        // Whoever returns has not joined.
+        *me.here.get_mut(&player).expect("its player joined") += 1;
+    }
+});
+
+#[test]
+fn a_panic_where_somebody_returns() {
+    let fault = expect(check(Expects::default(), (), presses()), Kind::Panic, "");
+    assert!(fault.what.contains("its player joined"), "{fault}");
+}

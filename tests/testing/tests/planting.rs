@@ -1,0 +1,62 @@
+//! What tiny games with planted bugs have in common, and how they are looked for.
+
+use twinstep_core::{Frame, Simulation};
+use twinstep_testing::{Fault, Kind, Script};
+
+/// A game of one state and one step; what it does not name is [`Never`], and its rules are `()`.
+macro_rules! game {
+    ($name:ident, $frame:ident, $fx:ident, $me:ident => $step:block) => {
+        game!($name, (), u8, Never, Never, Never, Never, $frame, $fx, $me => $step);
+    };
+    ($name:ident, $rules:ty, $input:ty, $command:ty, $query:ty, $outcome:ty, $cue:ty,
+     $frame:ident, $fx:ident, $me:ident => $step:block) => {
+        impl Simulation for $name {
+            const NAME: &'static str = stringify!($name);
+            const VERSION: u32 = 1;
+            type Rules = $rules;
+            type Input = $input;
+            type Command = $command;
+            type Query = $query;
+            type Outcome = $outcome;
+            type Cue = $cue;
+
+            fn step(&mut self, $frame: &Frame<'_, Self>, $fx: &mut Effects<Self>) {
+                let ($me, _) = (self, &$fx);
+                $step
+            }
+        }
+    };
+}
+pub(crate) use game;
+
+/// What everybody holds, added up.
+pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
+    frame.inputs().map(|(_, held)| u32::from(*held)).sum()
+}
+
+/// Whether it is found, by that name, and told with its tick, fields and advice.
+#[track_caller]
+pub(crate) fn expect<R>(found: Result<R, Fault>, kind: Kind, path: &str) -> Fault {
+    let Err(fault) = found else {
+        panic!("expected `{kind}`, but nothing was found");
+    };
+    assert_eq!(fault.kind, kind, "{fault}");
+    let chapter = include_str!("../src/lib.rs");
+    assert!(
+        chapter.contains(&format!("| {} |", kind.name())),
+        "a row of the table for {kind:?}"
+    );
+    let paths: Vec<&str> = fault.fields.iter().map(|f| f.path.as_str()).collect();
+    assert!(
+        path.is_empty() || paths.iter().any(|found| found.starts_with(path)),
+        "expected {path}, got {fault}"
+    );
+    let text = fault.to_string();
+    assert!(text.contains(kind.advice()) && text.contains("again: TWINSTEP_SEED=1"));
+    println!("{fault}");
+    fault
+}
+
+pub(crate) fn presses<S: Simulation<Input = u8>>() -> Script<S> {
+    Script::inputs([0, 1, 2]).ticks(300)
+}
