@@ -62,12 +62,7 @@ impl Prometheus {
 
     /// The body of an answer with status 200.
     fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.at).ok()?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.at).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        head.contains(" 200 ").then(|| body.to_owned())
+        get(self.at, path)
     }
 
     /// How many series an expression has, and how many of these are no number; what is wrong with it.
@@ -83,6 +78,32 @@ impl Prometheus {
         let nan = series.iter().filter(|one| one["value"][1] == "NaN");
         Ok((series.len(), nan.count()))
     }
+}
+
+/// What promtool has against the metrics of a server.
+fn lint(page: &str) -> String {
+    let mut tool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool is installed");
+    let mut stdin = tool.stdin.take().unwrap();
+    stdin.write_all(page.as_bytes()).unwrap();
+    drop(stdin);
+    let said = tool.wait_with_output().unwrap();
+    String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
+}
+
+/// The body of an answer with status 200.
+fn get(at: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(at).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {at}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.contains(" 200 ").then(|| body.to_owned())
 }
 
 /// The expressions of the dashboard, each with its panel's title.
@@ -138,6 +159,10 @@ fn every_panel_and_alert_finds_what_it_asks_for_while_somebody_plays() {
     server.has(bots.len());
     let prometheus = Prometheus::start(&folder, &server.admin);
     std::thread::sleep(WINDOW + Duration::from_secs(3));
+
+    let page = get(server.admin.parse().unwrap(), "/metrics").unwrap();
+    assert!(page.contains("twinstep_players 3"), "{page}");
+    assert_eq!(lint(&page), "", "promtool likes it");
 
     let mut wrong = Vec::new();
     let mut asked = 0;

@@ -41,6 +41,7 @@ use twinstep_core::packet::hello::CloseCode;
 
 use crate::host::{Server, Stopped};
 
+mod choices;
 mod configured;
 mod error;
 mod files;

@@ -4,23 +4,28 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_server::host::Server;
 use twinstep_server::operator::{Operator, Setting};
 
+#[cfg(unix)]
+mod reach;
+
 /// Said to a child of this process: it is the server.
 const IS_SERVER: &str = "OPERATED_IS_SERVER";
 
-/// A game that breaks at a tick of its rules; 0: never.
+/// A game that, on a server, breaks at a tick of its rules (0: never), and takes so many milliseconds for every 64th one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fuse(u32);
 
 impl Simulation for Fuse {
     const NAME: &'static str = "fuse";
     const VERSION: u32 = 1;
-    type Rules = u32;
+    type Rules = (u32, u32);
     type Input = u8;
     type Command = Never;
     type Query = Never;
@@ -29,18 +34,31 @@ impl Simulation for Fuse {
 
     fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
         self.0 += 1;
-        assert_ne!(self.0, *frame.rules(), "planted");
+        let (breaks_at, stall_ms) = *frame.rules();
+        let thread = std::thread::current();
+        if !thread.name().is_some_and(|name| name.starts_with("match-")) {
+            return;
+        }
+        if stall_ms > 0 && self.0.is_multiple_of(64) {
+            std::thread::sleep(Duration::from_millis(stall_ms.into()));
+        }
+        assert_ne!(self.0, breaks_at, "planted");
     }
 }
 
-fn serve() -> ExitCode {
+fn operator() -> Operator {
     let breaks = Setting::number("breaks-at", 0..=1_000, "ticks", "When it breaks").or("0");
-    let operator = Operator::new("fuse").players(1..=4, 4).setting(breaks);
-    operator.main(|chosen| {
+    let stalls = Setting::number("stalls", 0..=1_000, "ms", "For how long it stalls").or("0");
+    let operator = Operator::new("fuse").players(1..=4, 4);
+    operator.setting(breaks).setting(stalls)
+}
+
+fn serve() -> ExitCode {
+    operator().main(|chosen| {
         let at: u32 = chosen.get("breaks-at").unwrap_or_default();
         match at {
             13 => Err(chosen.refuse("breaks-at", "expected another number")),
-            _ => Ok(Server::action(Fuse::default(), at)),
+            _ => Ok(Server::action(Fuse::default(), (at, 0))),
         }
     })
 }
@@ -50,7 +68,9 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Folder {
-        let name = format!("twinstep-operated-{}", std::process::id());
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("twinstep-operated-{}-{made}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
@@ -161,7 +181,7 @@ mod asked {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use twinstep_client::{Client, SessionConfig};
     use twinstep_core::packet::WIRE_VERSION;
@@ -245,7 +265,7 @@ mod asked {
             };
             let key = TicketKey::load(self.folder.file("key")).unwrap();
             let ticket = Ticket::issue(&key, &spec).unwrap();
-            Client::connect(&ticket, SessionConfig::new(Arc::new(0))).unwrap()
+            Client::connect(&ticket, SessionConfig::new(Arc::new((0, 0)))).unwrap()
         }
 
         fn terminate(&self) {
@@ -295,8 +315,11 @@ mod asked {
 }
 
 fn main() -> ExitCode {
-    if std::env::var_os(IS_SERVER).is_some() {
-        return serve();
+    match std::env::var(IS_SERVER).as_deref() {
+        #[cfg(unix)]
+        Ok(reach::TELLS) => return reach::serve(),
+        Ok(_) => return serve(),
+        Err(_) => {}
     }
     // Whoever lists tests finds none here: it is one program.
     if std::env::args().any(|word| word == "--list") {
@@ -307,6 +330,7 @@ fn main() -> ExitCode {
     a_match_that_ends_by_a_fault_is_a_failure();
     #[cfg(unix)]
     {
+        reach::reaches();
         asked::a_server_that_is_asked_to_end_exits_with_0();
         asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well();
     }

@@ -36,6 +36,8 @@
 //! | `new-match` | Begin a new match, even if one was cut off | true or false | - |
 //! | `durability` | What the journal is to survive | process, power | process |
 //! | `on-journal-failure` | What becomes of the match when the journal cannot be written | end, go-on | end |
+//! | `keep-days` | For how long the journal of a match that is over is kept | 0 to 36500 days | for ever |
+//! | `keep-megabytes` | How much the journals of matches that are over may take; the oldest go first | 0 to 1000000000 MB | all that there is |
 //! | `incidents` | Where incident files go | a folder | beside the journal |
 //! | `spectators` | How many may watch; more than 16 need a delay | 0 to 512 spectators | 0 |
 //! | `spectator-delay` | How many seconds behind the match they are: 0, or 3 to 15 | SECONDS | 0 |
@@ -50,10 +52,8 @@
 //! | `matches` | Make matches when somebody with a ticket comes for them, up to so many at once, instead of one match | 1 to 1000 matches | - |
 //! | `deserted-after` | When a match is over that nobody is in | 1 to 86400 seconds | 60 |
 //! | `matches-per-second` | How many matches are made in a second; who comes too early is told to come back in a moment | 1 to 1000 matches a second | 20 |
-//! | `keep-days` | For how long the journal of a match that is over is kept | 0 to 36500 days | for ever |
-//! | `keep-megabytes` | How much the journals of matches that are over may take; the oldest go first | 0 to 1000000000 MB | all that there is |
 //!
-//! The last five are there where the game's server can have many matches ([`Operator::many`](crate::operator::Operator::many)).
+//! The last three are there where the game's server can have many matches ([`Operator::many`](crate::operator::Operator::many)).
 //!
 //! A game adds its own ([`Operator::setting`](crate::operator::Operator::setting)); `powderkeg serve --help` lists Powderkeg's.
 //! [The module](crate::operator) shows a whole server with settings in ten lines.

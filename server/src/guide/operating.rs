@@ -95,6 +95,9 @@
 //! Which are kept says [`KeepJournals`](crate::host::KeepJournals): by age, by bytes of all, and by what is to stay free on the
 //! disk. The oldest go first; that of a match that can go on never goes, nor does a file with another name. If nothing is said,
 //! all are kept.
+//! A server of one match does the same with what earlier matches left in its folder
+//! ([`Server::keep_journals`](crate::host::Server::keep_journals)): there the last record of `match-1-TIME.journal` says that its
+//! match is over.
 //!
 //! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
 //! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.

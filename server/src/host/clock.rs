@@ -1,5 +1,6 @@
 //! Where the host reads the clock: here and nowhere else in this crate.
 
+use std::future::Future;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time since the host started: the one clock of all its matches.
@@ -21,6 +22,16 @@ impl HostClock {
 
     pub(super) fn now(self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// Waits for something until this time at the latest; `None`: it did not come.
+    pub(super) async fn wait_until<T>(
+        self,
+        by: Duration,
+        what: impl Future<Output = T>,
+    ) -> Option<T> {
+        let left = by.saturating_sub(self.now());
+        tokio::time::timeout(left, what).await.ok()
     }
 }
 

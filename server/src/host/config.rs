@@ -18,7 +18,7 @@ use super::strain::Limits;
 use crate::game::MatchStartError;
 
 /// A server that is restarted goes on after about so long, if nothing else is said.
-const BACK_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const BACK_AFTER: Duration = Duration::from_secs(5);
 
 /// What a host starts from.
 #[derive(Clone, Debug)]

@@ -28,6 +28,7 @@ use twinstep_udp::TicketClaims;
 
 use super::blueprint::Blueprint;
 use super::journal_file::{Durability, OnJournalFailure};
+use super::keeping::KeepJournals;
 use super::metrics::DemandTold;
 use super::taker::Taker;
 use crate::game::MatchStartError;
@@ -35,12 +36,10 @@ use crate::peer::PeerId;
 
 mod counts;
 mod folder;
-mod keeping;
 mod maker;
 mod pace;
 
 use counts::{DemandCounts, MatchEnd, NotMade};
-pub use keeping::KeepJournals;
 
 /// What matches of a server are made of: each by its id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {

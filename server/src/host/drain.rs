@@ -29,7 +29,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
 
 use super::knock::{self, Found};
 use super::moves::{Move, MoveOrder};
@@ -104,25 +103,25 @@ pub(super) async fn drain(
             moving.push((id, moved));
         }
     }
-    let by = Instant::now() + MOVE_PATIENCE;
+    let by = admin.clock.now() + MOVE_PATIENCE;
     for (id, moved) in moving {
-        match timeout_at(by, moved).await {
-            Ok(Ok(Ok(moved))) => drained.moved.push(HandedOver {
+        match admin.clock.wait_until(by, moved).await {
+            Some(Ok(Ok(moved))) => drained.moved.push(HandedOver {
                 id,
                 journal: moved.journal,
                 tick: moved.tick,
                 stopped_unix_ms: moved.stopped_unix_ms,
             }),
-            Ok(Ok(Err(why))) => drained.stays.push(Kept {
+            Some(Ok(Err(why))) => drained.stays.push(Kept {
                 id,
                 why: why.to_owned(),
             }),
             // Its thread was given up.
-            Ok(Err(_)) => drained.stays.push(Kept {
+            Some(Err(_)) => drained.stays.push(Kept {
                 id,
                 why: "it ended meanwhile".to_owned(),
             }),
-            Err(_) => drained.stays.push(stands_still(id)),
+            None => drained.stays.push(stands_still(id)),
         }
     }
     if !drained.moved.is_empty() {
@@ -196,13 +195,13 @@ async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, OrderRefusal> 
             (id, known, answered)
         })
         .collect();
-    let by = Instant::now() + ASK_PATIENCE;
+    let by = admin.clock.now() + ASK_PATIENCE;
     let mut ready = Vec::new();
     for (id, known, answered) in asked {
-        match timeout_at(by, answered).await {
-            Ok(Ok(Ok(journal))) => ready.push((id, known, journal)),
-            Ok(Ok(Err(why))) => return Err(stays_here(id, why)),
-            Ok(Err(_)) | Err(_) => stays.push(stands_still(id)),
+        match admin.clock.wait_until(by, answered).await {
+            Some(Ok(Ok(journal))) => ready.push((id, known, journal)),
+            Some(Ok(Err(why))) => return Err(stays_here(id, why)),
+            Some(Err(_)) | None => stays.push(stands_still(id)),
         }
     }
     Ok(Plan { to, ready, stays })

@@ -12,7 +12,7 @@
 //! ```
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +24,11 @@ use super::admin;
 use super::admin_error::AdminError;
 use super::blueprint::Blueprint;
 use super::clock::unix_now;
-use super::config::{HostConfig, HostError, bind, on_this_machine, public_of};
+use super::config::{BACK_AFTER, HostConfig, HostError, bind, on_this_machine, public_of};
 use super::fleet::Sidecar;
 use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
+use super::keeping::{self, KeepJournals};
 use super::knock::Doorkeeper;
 use super::matches::Host;
 use super::strain::Limits;
@@ -60,6 +61,7 @@ pub struct Server<S: Simulation> {
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
+    keep: Option<KeepJournals>,
     incidents: Option<PathBuf>,
     drain_within: Duration,
     limits: Limits,
@@ -114,6 +116,7 @@ impl<S: Simulation> Server<S> {
             journal: None,
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
+            keep: None,
             incidents: None,
             drain_within: Duration::ZERO,
             limits: Limits::default(),
@@ -233,6 +236,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// What becomes of other journals in the journal's folder whose matches are over: looked after at the start, and while
+    /// the match runs. They stay as they are if nothing is said.
+    #[must_use]
+    pub fn keep_journals(mut self, keep: KeepJournals) -> Self {
+        self.keep = Some(keep);
+        self
+    }
+
     /// Where incident files go, if not beside the journal.
     #[must_use]
     pub fn incidents(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -318,35 +329,56 @@ impl<S: Simulation> Server<S> {
         let listen = address.parse().map_err(|_| HostError::Address {
             got: address.to_owned(),
         })?;
-        let blueprint = self.blueprint.dated();
+        // Each field by name: one that is forgotten here is an error.
+        let Server {
+            blueprint,
+            public,
+            keys,
+            serials_file,
+            bans_file,
+            journal,
+            durability,
+            on_journal_failure,
+            keep,
+            incidents,
+            drain_within,
+            limits,
+            admin,
+            admin_socket,
+            fleet,
+            admin_token,
+        } = self;
+        let blueprint = blueprint.dated();
         let config = &blueprint.config;
         config.check().map_err(MatchStartError::from)?;
-        let keys = match self.keys.is_empty() {
+        let keys = match keys.is_empty() {
             true => vec![TicketKey::generate()],
-            false => self.keys,
+            false => keys,
         };
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
         let socket = bind(listen)?;
-        let admin_port = self.admin.map(admin::bind).transpose()?;
-        let host = HostConfig {
-            public: self.public,
-            serials_file: self.serials_file,
-            bans_file: self.bans_file,
-            incidents: self.incidents,
-            drain_within: self.drain_within,
-            limits: self.limits,
+        let admin_port = admin.map(admin::bind).transpose()?;
+        let mut host = HostConfig {
+            game: S::NAME.to_owned(),
+            listen,
+            public,
+            keys,
+            serials_file,
+            bans_file,
+            incidents,
+            back_after: BACK_AFTER,
+            drain_within,
             sessions_max,
-            admin: self.admin,
-            admin_socket: self.admin_socket,
-            fleet: self.fleet,
-            admin_token: self.admin_token,
-            ..HostConfig::new(S::NAME, listen, keys[0].clone())
+            admin,
+            admin_socket,
+            fleet,
+            admin_token,
+            limits,
         };
-        let mut host = HostConfig { keys, ..host };
         let runtime = threads()?;
-        let (origin, stopped_unix_ms) = match self.journal {
+        let (origin, stopped_unix_ms) = match journal {
             None => (Origin::New(None), None),
             Some(Keep::New(path)) => (Origin::New(Some(path)), None),
             Some(Keep::Resume(path)) => (Origin::Journal(path), None),
@@ -375,10 +407,14 @@ impl<S: Simulation> Server<S> {
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
                 journal
-                    .durability(self.durability)
-                    .on_failure(self.on_journal_failure)
+                    .durability(durability)
+                    .on_failure(on_journal_failure)
             });
+            let path = journal.as_ref().map(Journal::found_from_anywhere);
             let game = host.add_match(MATCH, game, journal).await?;
+            if let Some((folder, keep)) = path.as_deref().and_then(Path::parent).zip(keep) {
+                tokio::spawn(keeping::look_after(folder.to_owned(), keep));
+            }
             Ok::<_, HostError>((host, game))
         })?;
         if let Some(since) = stopped_unix_ms {

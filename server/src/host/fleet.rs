@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use twinstep_core::packet::WIRE_VERSION;
 
+use super::clock::HostClock;
 use super::metrics::Gauges;
 use super::register::Admin;
 
@@ -43,6 +44,7 @@ const PLAYERS: &str = "players";
 /// A host's place in its fleet; dropped, the fleet hears nothing of it any more.
 pub(super) struct Membership {
     sidecar: Sidecar,
+    clock: HostClock,
     news: watch::Receiver<FleetNews>,
     tasks: [JoinHandle<()>; 3],
 }
@@ -55,15 +57,17 @@ impl Drop for Membership {
 
 impl Membership {
     pub(super) fn start(sidecar: Sidecar, admin: Admin) -> Membership {
+        let clock = admin.clock;
         let (told, news) = watch::channel(FleetNews::default());
         let telling = tell(sidecar, admin.clone(), news.clone());
         let tasks = [
             tokio::spawn(beat(sidecar, admin)),
             tokio::spawn(telling),
-            tokio::spawn(hear(sidecar, told)),
+            tokio::spawn(hear(sidecar, clock, told)),
         ];
         Membership {
             sidecar,
+            clock,
             news,
             tasks,
         }
@@ -76,11 +80,11 @@ impl Membership {
 
     /// Tells the fleet that this server is done; waits a few seconds for a sidecar that does not hear it.
     pub(super) async fn leave(&self) {
-        let until = Instant::now() + GOODBYE_PATIENCE;
+        let until = self.clock.now() + GOODBYE_PATIENCE;
         loop {
             match self.sidecar.post("/shutdown").await {
                 Ok(()) => return tracing::info!("the fleet knows that this server is done"),
-                Err(error) if Instant::now() >= until => {
+                Err(error) if self.clock.now() >= until => {
                     return tracing::warn!(%error, "the fleet does not know that this server is done");
                 }
                 Err(_) => sleep(ASK_AGAIN).await,
@@ -91,13 +95,13 @@ impl Membership {
 
 /// What goes wrong again and again is logged now and then.
 #[derive(Default)]
-struct Complaints(Option<Instant>);
+struct Complaints(Option<Duration>);
 
 impl Complaints {
-    fn note(&mut self, error: &SidecarError) {
-        let is_due = |at: Instant| at.elapsed() >= LOG_EVERY;
+    fn note(&mut self, now: Duration, error: &SidecarError) {
+        let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
-            self.0 = Some(Instant::now());
+            self.0 = Some(now);
             tracing::warn!(%error, "the fleet's sidecar; the game goes on");
         }
     }
@@ -113,13 +117,13 @@ async fn beat(sidecar: Sidecar, admin: Admin) {
         if admin.beat.is_alive(admin.clock.now())
             && let Err(error) = sidecar.post("/health").await
         {
-            complaints.note(&error);
+            complaints.note(admin.clock.now(), &error);
         }
     }
 }
 
 /// Hears what the fleet manager says of this server.
-async fn hear(sidecar: Sidecar, told: watch::Sender<FleetNews>) {
+async fn hear(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>) {
     let mut complaints = Complaints::default();
     let take = |news: FleetNews| {
         told.send_if_modified(|known| {
@@ -141,7 +145,7 @@ async fn hear(sidecar: Sidecar, told: watch::Sender<FleetNews>) {
             Err(error) => Err(error),
         };
         if let Err(error) = heard {
-            complaints.note(&error);
+            complaints.note(clock.now(), &error);
         }
         sleep(ASK_AGAIN).await;
     }
@@ -155,7 +159,7 @@ struct Told {
     players: Option<(u64, u64)>,
     matches: Option<u64>,
     /// Until then the counter is not set: it was refused.
-    no_counter_until: Option<Instant>,
+    no_counter_until: Option<Duration>,
 }
 
 /// Tells the fleet what changed.
@@ -166,7 +170,7 @@ async fn tell(sidecar: Sidecar, admin: Admin, news: watch::Receiver<FleetNews>) 
     loop {
         every.tick().await;
         if let Err(error) = tell_news(sidecar, &admin, &news, &mut told).await {
-            complaints.note(&error);
+            complaints.note(admin.clock.now(), &error);
         }
     }
 }
@@ -196,7 +200,7 @@ async fn tell_news(
         }),
         false => Ok(()),
     };
-    let counted = told.count(sidecar, &gauges).await;
+    let counted = told.count(sidecar, admin.clock.now(), &gauges).await;
     let named = told.name(sidecar, &admin.game, gauges.matches).await;
     allocated.and(counted).and(named)
 }
@@ -220,9 +224,14 @@ impl Told {
         Ok(())
     }
 
-    async fn count(&mut self, sidecar: Sidecar, gauges: &Gauges) -> Result<(), SidecarError> {
+    async fn count(
+        &mut self,
+        sidecar: Sidecar,
+        now: Duration,
+        gauges: &Gauges,
+    ) -> Result<(), SidecarError> {
         let players = (gauges.players, gauges.players + gauges.seats_free);
-        let may_count = self.no_counter_until.is_none_or(|at| Instant::now() >= at);
+        let may_count = self.no_counter_until.is_none_or(|at| now >= at);
         if self.players == Some(players) || !may_count {
             return Ok(());
         }
@@ -230,7 +239,7 @@ impl Told {
         match &counted {
             Ok(()) => self.players = Some(players),
             Err(SidecarError::Refused { .. }) => {
-                self.no_counter_until = Some(Instant::now() + REFUSED_AGAIN);
+                self.no_counter_until = Some(now + REFUSED_AGAIN);
             }
             Err(_) => {}
         }

@@ -283,3 +283,66 @@ fn serials_of<S: Simulation>(id: u64, game: &Match<S>) -> Vec<(SerialOf, u64)> {
     });
     safe.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_udp::TicketKey;
+
+    use super::*;
+    use crate::config::MatchConfig;
+    use crate::hooks::{Decision, Look};
+
+    /// A floor, and what the I/O task would hear of it.
+    fn floor() -> (Floor, mpsc::Receiver<ToIo>) {
+        let (told, tells) = mpsc::channel(64);
+        let clock = HostClock::start();
+        let floor = Floor {
+            public: vec!["127.0.0.1:9".parse().unwrap()],
+            key: MintingKey::new(TicketKey::generate()),
+            game: Counter::NAME.to_owned(),
+            incidents: None,
+            back_after: Duration::ZERO,
+            clock,
+            serials: SerialKeeper::default(),
+            told,
+            closing: watch::Sender::new(None),
+            matches: Arc::default(),
+            register: Register::default(),
+            ledger: Ledger::default(),
+            drains: Drains::default(),
+            demand: Demand::default(),
+            strain: Strain::default(),
+            workers: Workers::new("floor", 1, clock),
+            hands: Hands::new(),
+        };
+        (floor, tells)
+    }
+
+    /// Players were led to it and waited there, and its id was taken for ever.
+    #[tokio::test]
+    async fn a_match_that_finds_no_thread_is_over_for_whoever_waits_and_can_be_started_again() {
+        let (floor, mut tells) = floor();
+        let game = || {
+            let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+            let config = MatchConfig::action();
+            Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap()
+        };
+        floor.workers.starve(true);
+        let refused = floor.add_match(7, game(), None).await;
+        assert!(matches!(refused, Err(HostError::Threads(_))));
+        assert!(matches!(tells.try_recv(), Ok(ToIo::Open(7, ..))));
+        assert!(matches!(
+            tells.try_recv(),
+            Ok(ToIo::Over(7, CloseCode::Fault))
+        ));
+        assert!(floor.register.lock().unwrap().is_empty());
+        floor.workers.starve(false);
+        let handle = floor.add_match(7, game(), None).await.unwrap();
+        assert!(handle.inspect(|game| game.is_deserted()).await.unwrap());
+        floor.closing.send_replace(Some(Ending::Abandoned));
+        floor.workers.shut();
+    }
+}

@@ -41,6 +41,9 @@ use super::routes::{Guest, Route, Routes};
 use super::workers::Workers;
 use crate::peer::PeerId;
 
+#[cfg(test)]
+mod tests;
+
 /// The part of the channel to this task that packets leave free for what must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 /// How long a session that is over is still told why.

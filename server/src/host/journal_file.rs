@@ -6,6 +6,7 @@
 //!                                                                ╰─ fails: OnJournalFailure
 //! ```
 
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -141,6 +142,18 @@ pub enum JournalFileError {
     },
 }
 
+/// Waits until the disk has what a file holds.
+type Wait = dyn Fn(&File) -> io::Result<()> + Send;
+
+/// How the disk is waited for.
+struct WaitForDisk(Box<Wait>);
+
+impl fmt::Debug for WaitForDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitForDisk")
+    }
+}
+
 /// An open journal, which no other process can open as well.
 #[derive(Debug)]
 pub struct Journal {
@@ -149,6 +162,7 @@ pub struct Journal {
     is_new: bool,
     durability: Durability,
     on_failure: OnJournalFailure,
+    wait_for_disk: WaitForDisk,
     /// Something was appended since the disk was last waited for.
     unsettled: bool,
     /// Something was appended and settled.
@@ -191,6 +205,7 @@ impl Journal {
             is_new,
             durability: Durability::default(),
             on_failure: OnJournalFailure::default(),
+            wait_for_disk: WaitForDisk(Box::new(File::sync_data)),
             unsettled: false,
             begun: false,
             named: false,
@@ -253,6 +268,16 @@ impl Journal {
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnJournalFailure) -> Journal {
         self.on_failure = on_failure;
+        self
+    }
+
+    /// On a disk that is waited for in this way.
+    #[cfg(test)]
+    pub(super) fn on_disk(
+        mut self,
+        wait: impl Fn(&File) -> io::Result<()> + Send + 'static,
+    ) -> Journal {
+        self.wait_for_disk = WaitForDisk(Box::new(wait));
         self
     }
 
@@ -319,7 +344,7 @@ impl Journal {
     /// The disk does not take it.
     pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
-            let settled = self.file.sync_data().and_then(|()| match self.named {
+            let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {
                 true => Ok(()),
                 // A file whose name is lost is lost.
                 false => sync_folder(&self.path),

@@ -108,19 +108,38 @@ impl Host {
         let socket = UdpSocket::from_std(socket).map_err(failed)?;
         let clock = HostClock::start();
         let public = public_of(address, config.public.clone());
-        let serials = config.serials_file.as_ref().map(SafeSerials::open);
+        let endpoint = config.endpoint(&public);
+        // Each field by name: one that is forgotten here is an error.
+        let HostConfig {
+            game,
+            listen: _,
+            public: _,
+            keys,
+            serials_file,
+            bans_file,
+            incidents,
+            back_after,
+            drain_within,
+            sessions_max,
+            admin: admin_at,
+            admin_socket,
+            fleet,
+            admin_token,
+            limits,
+        } = &config;
+        let serials = serials_file.as_ref().map(SafeSerials::open);
         let serials = SerialKeeper::start(serials.transpose()?);
-        let endpoint = ServerEndpoint::new(config.endpoint(&public), clock.now())?;
+        let endpoint = ServerEndpoint::new(endpoint, clock.now())?;
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let own_knocks = OwnKnocks::default();
-        let bans = Bans::open(config.bans_file.as_deref())?;
+        let bans = Bans::open(bans_file.as_deref())?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(address.port().to_string(), most, clock);
-        let (key, known_bans) = (MintingKey::new(config.keys[0].clone()), bans.clone());
-        let token = config.admin_token.as_deref();
+        let (key, known_bans) = (MintingKey::new(keys[0].clone()), bans.clone());
+        let token = admin_token.as_deref();
         let token = token.filter(|_| admin.is_some());
         let token = token
             .map(AdminToken::load_or_make)
@@ -131,13 +150,13 @@ impl Host {
             clock,
             beat: beat.clone(),
             matches: register.clone(),
-            game: config.game.clone(),
+            game: game.clone(),
             public: public.clone(),
             door: on_this_machine(address),
             own_knocks: own_knocks.clone(),
             ledger: ledger.clone(),
             io: counts.clone(),
-            sessions_max: config.sessions_max,
+            sessions_max: *sessions_max,
             drains: drains.clone(),
             bans: bans.clone(),
             told: told.clone(),
@@ -146,7 +165,7 @@ impl Host {
             strain: strain.clone(),
             token: live_token.clone(),
         };
-        let admin = match config.admin.zip(admin) {
+        let admin = match admin_at.zip(admin) {
             None => None,
             Some((at, listener)) => Some(admin::start(
                 listener,
@@ -155,12 +174,10 @@ impl Host {
                 live_token.clone(),
             )?),
         };
-        let socket_path = config.admin_socket.as_deref();
+        let socket_path = admin_socket.as_deref();
         let at_socket = socket_path.map(|path| admin::start_at(path, about.clone()));
         let at_socket = at_socket.transpose()?;
-        let fleet = config
-            .fleet
-            .map(|sidecar| Membership::start(sidecar, about));
+        let fleet = fleet.map(|sidecar| Membership::start(sidecar, about));
         let around = Around {
             beat,
             counts,
@@ -168,11 +185,11 @@ impl Host {
             workers: workers.clone(),
             demand: demand.clone(),
         };
-        let door = UdpDoor::new(socket, endpoint, config.game.clone(), own_knocks);
+        let door = UdpDoor::new(socket, endpoint, game.clone(), own_knocks);
         let doors = Doors::new(vec![Box::new(door)]);
         let io = io::start(doors, clock, orders, around);
-        tracing::info!(%address, ?public, sessions_max = config.sessions_max, "listening");
-        let measuring = strain.clone().measure(config.limits, ledger.clone());
+        tracing::info!(%address, ?public, sessions_max, "listening");
+        let measuring = strain.clone().measure(limits.clone(), ledger.clone());
         let reloader = Reloader {
             told: told.clone(),
             minting: key.clone(),
@@ -182,9 +199,9 @@ impl Host {
         let floor = Floor {
             public,
             key,
-            game: config.game,
-            incidents: config.incidents,
-            back_after: config.back_after,
+            game: game.clone(),
+            incidents: incidents.clone(),
+            back_after: *back_after,
             clock,
             serials,
             told,
@@ -207,7 +224,7 @@ impl Host {
             reloader,
             io: tokio::spawn(io),
             measuring: tokio::spawn(measuring),
-            drain_within: config.drain_within,
+            drain_within: *drain_within,
             maker: Mutex::default(),
         })
     }

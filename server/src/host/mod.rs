@@ -40,6 +40,7 @@ mod journal_care;
 mod journal_file;
 mod journal_folder;
 mod journal_read;
+mod keeping;
 mod knock;
 mod line;
 mod load;
@@ -69,6 +70,8 @@ pub(crate) use bans::check as check_bans;
 #[cfg(feature = "operator")]
 pub(crate) use clock::unix_now;
 #[cfg(feature = "operator")]
+pub(crate) use config::BACK_AFTER;
+#[cfg(feature = "operator")]
 pub(crate) use secret::{CREDENTIALS_VARIABLE, load_secret};
 
 pub use admin_address::AdminAddress;
@@ -77,7 +80,7 @@ pub use admin_error::AdminError;
 pub use bans::BansError;
 pub use blueprint::Blueprint;
 pub use config::{HostConfig, HostError};
-pub use demand::{KeepJournals, OnDemand, Template};
+pub use demand::{OnDemand, Template};
 pub use embed::{Running, RunningMany, Server, Stopped, TicketIssuer};
 pub use fleet::{FleetNews, Sidecar, SidecarError};
 pub use handle::{MatchEnded, MatchHandle};
@@ -85,6 +88,7 @@ pub use journal_care::{Checkup, Harm};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
 pub use journal_folder::{JOURNAL_EXTENSION, LeftAlone, Unfinished, journals, newest_unfinished};
 pub use journal_read::read_journal;
+pub use keeping::KeepJournals;
 pub use matches::Host;
 pub use reload::{Reloader, RereadBans};
 pub use signal::{StopSignal, stop_requested};

@@ -108,3 +108,40 @@ impl Pulse {
         self.condemned.load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use crate::config::MatchConfig;
+    use crate::hooks::{Decision, Look};
+    use crate::peer::PeerId;
+
+    /// Who comes and goes between two looks is not seen by them, and yet a match is kept for its time from then on.
+    #[test]
+    fn each_time_somebody_comes_to_where_nobody_was_is_a_visit() {
+        let nobody = |_: &Look<'_, Counter>, _, _: &_| Decision::Unanswered;
+        let config = MatchConfig::action();
+        let mut game = Match::new(config, Counter::default(), Arc::new(()), nobody).unwrap();
+        let pulse = Pulse::default();
+        let visits = |who: Option<u64>, game: &mut Match<Counter>| {
+            if let Some(peer) = who {
+                game.connect(Duration::ZERO, PeerId(peer), "anna", 1)
+                    .unwrap();
+            }
+            pulse.beat(game);
+            (pulse.visits(), pulse.is_deserted())
+        };
+        assert_eq!(visits(None, &mut game), (0, true));
+        assert_eq!(visits(Some(1), &mut game), (1, false));
+        assert_eq!(visits(None, &mut game), (1, false), "she is still there");
+        game.disconnect(PeerId(1));
+        game.advance(Duration::from_secs(1));
+        game.advance(Duration::from_secs(120));
+        assert_eq!(visits(None, &mut game), (1, true), "and gone");
+        assert_eq!(visits(Some(2), &mut game), (2, false));
+    }
+}

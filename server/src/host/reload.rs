@@ -81,6 +81,12 @@ impl Reloader {
         Ok(live.replace(AdminToken::load(path)?))
     }
 
+    /// The key that makes tickets: it is another one only once the door takes its tickets.
+    #[cfg(test)]
+    pub(crate) fn newest_key(&self) -> TicketKey {
+        self.minting.get()
+    }
+
     /// Where bans are written down.
     #[must_use]
     pub fn bans_file(&self) -> Option<PathBuf> {

@@ -82,6 +82,9 @@ struct Shared {
     work: Condvar,
     /// Matches were run, and none is due.
     rested: Notify,
+    /// As if the system had no thread left.
+    #[cfg(test)]
+    is_starved: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Default)]
@@ -125,6 +128,8 @@ impl Workers {
             state: Mutex::default(),
             work: Condvar::new(),
             rested: Notify::new(),
+            #[cfg(test)]
+            is_starved: Default::default(),
         }))
     }
 
@@ -218,6 +223,13 @@ impl Workers {
         self.0.work.notify_all();
     }
 
+    /// From now on the system has no thread for another worker; or has again.
+    #[cfg(test)]
+    pub(super) fn starve(&self, is_starved: bool) {
+        let starved = &self.0.is_starved;
+        starved.store(is_starved, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// Whether no match is left.
     pub(super) fn is_done(&self) -> bool {
         self.0.lock().slots.is_empty()
@@ -237,6 +249,10 @@ impl Workers {
     }
 
     fn spawn(&self, state: &mut State) -> io::Result<()> {
+        #[cfg(test)]
+        if self.0.is_starved.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let name = format!("match-{}-{}", self.0.name, state.threads_made);
         let workers = self.clone();
         let thread = std::thread::Builder::new().name(name);

@@ -5,19 +5,18 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_udp::SESSIONS_MAX;
 
+use super::choices::Choices;
 use super::configured::Configured;
 use super::error::SettingError;
-use super::files::Files;
 use super::reload::Rereading;
 use super::setting::Setting;
-use super::standard::{self, Public};
-use crate::host::{HostConfig, KeepJournals, OnDemand, RunningMany, Stopped, Template};
+use crate::host::{BACK_AFTER, HostConfig, OnDemand, RunningMany, Stopped, Template};
 
 /// Matches of a process at most: a session is one of at most [`SESSIONS_MAX`].
 const MATCHES_MAX: u64 = 1_000;
 
 /// What an operator chooses of many matches, beside the rest.
-pub(super) fn settings() -> [Setting; 5] {
+pub(super) fn settings() -> [Setting; 3] {
     [
         Setting::number(
             "matches",
@@ -42,27 +41,7 @@ pub(super) fn settings() -> [Setting; 5] {
         )
         .or("20")
         .needs(&["matches"]),
-        Setting::number(
-            "keep-days",
-            0..=36_500,
-            "days",
-            "For how long the journal of a match that is over is kept",
-        )
-        .or_else("for ever")
-        .needs(&["matches"]),
-        Setting::number(
-            "keep-megabytes",
-            0..=1_000_000_000,
-            "MB",
-            "How much the journals of matches that are over may take; the oldest go first",
-        )
-        .or_else("all that there is")
-        .needs(&["matches"]),
     ]
-}
-
-fn days(days: u32) -> Duration {
-    Duration::from_secs(86_400) * days
 }
 
 impl Configured {
@@ -78,57 +57,64 @@ impl Configured {
         self,
         template: impl Template<S>,
     ) -> Result<OperatedMany, SettingError> {
-        let listen = self.expect("listen", |all| all.address("listen"))?;
-        self.check_spectators()?;
-        let files = Files::of(&self)?;
+        // Each choice by name: one that is forgotten here is an error.
+        let Choices {
+            listen,
+            public,
+            players,
+            spectators,
+            delay_s,
+            files,
+            keys,
+            journals,
+            new_match: _,
+            durability,
+            on_journal_failure,
+            keep,
+            incidents,
+            drain_within,
+            limits,
+            admin,
+            admin_socket,
+            take_over: _,
+            fleet,
+        } = self.choices()?;
         let at_once = self.get("matches").unwrap_or(64);
-        let players: usize = self.get("max-players").unwrap_or(1);
-        let (watchers, delay_s) = (
-            self.get("spectators").unwrap_or_default(),
-            f64::from(self.delay_s()),
-        );
+        let deserted_after = self.get("deserted-after").unwrap_or(60);
         let of_each = move |id| {
             let blueprint = template.blueprint(id)?.players(players);
-            let delay_ticks = (delay_s / blueprint.tick().as_secs_f64()).round() as u32;
-            Some(blueprint.spectators(watchers, delay_ticks))
+            let tick = blueprint.tick();
+            let delay_ticks = (f64::from(delay_s) / tick.as_secs_f64()).round() as u32;
+            Some(blueprint.spectators(spectators, delay_ticks))
         };
         let mut matches = OnDemand::new(of_each)
             .at_once(at_once)
-            .deserted_after(Duration::from_secs(
-                self.get("deserted-after").unwrap_or(60),
-            ))
+            .deserted_after(Duration::from_secs(deserted_after))
             .per_second(self.get("matches-per-second").unwrap_or(20))
-            .keep(KeepJournals {
-                for_at_most: self.get("keep-days").map(days),
-                bytes_max: self.get("keep-megabytes").map(|mega: u64| mega * 1_000_000),
-                ..KeepJournals::default()
-            })
-            .durability(self.durability())
-            .on_journal_failure(self.on_journal_failure());
-        if let Some(folder) = self.path("journal") {
-            self.make_folder("journal", &folder)?;
+            .keep(keep)
+            .durability(durability)
+            .on_journal_failure(on_journal_failure);
+        if let Some(folder) = &journals {
             matches = matches.journals(folder);
         }
-        let keys = files.keys()?;
-        let newest = keys.first().expect("there is a key, or an error");
-        let mut config = HostConfig::new(S::NAME, listen, newest.clone());
-        config.keys.clone_from(&keys);
-        config.serials_file = Some(files.serials.clone());
-        config.bans_file = Some(files.bans.clone());
-        config.admin_token = Some(files.token.clone());
-        config.incidents = self.path("incidents").or(self.path("journal"));
-        config.drain_within = self.drain_within();
-        config.limits = self.limits();
-        // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
-        config.sessions_max = (2 * at_once * (players + watchers)).min(SESSIONS_MAX);
-        config.fleet = self.sidecar()?;
-        config.public = match self.get_by("public", standard::public) {
-            None => Vec::new(),
-            Some(Public::At(addresses)) => addresses,
-            Some(Public::Auto) => vec![self.ask_fleet(config.fleet)?],
+        let config = HostConfig {
+            game: S::NAME.to_owned(),
+            listen,
+            public,
+            keys: keys.clone(),
+            serials_file: Some(files.serials.clone()),
+            bans_file: Some(files.bans.clone()),
+            incidents: incidents.or(journals),
+            back_after: BACK_AFTER,
+            drain_within,
+            // Twice as many as there may be people, so that who returns need not wait for its old session to time out.
+            sessions_max: (2 * at_once * (players + spectators)).min(SESSIONS_MAX),
+            admin,
+            admin_socket,
+            fleet,
+            admin_token: Some(files.token.clone()),
+            limits,
         };
-        (config.admin, config.admin_socket) =
-            self.get_by("admin", standard::admin).unwrap_or_default();
         let running = RunningMany::start(matches, config)?;
         let (reloader, runtime) = (running.host().reloader(), running.runtime().handle());
         let rereading = Rereading::start(self, files, &keys, reloader, runtime);

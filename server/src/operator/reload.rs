@@ -43,7 +43,7 @@ struct Known {
 }
 
 impl Rereading {
-    /// For a server that was started with these keys: what their files say may be something else by now.
+    /// For a server that was started with these keys.
     #[cfg(unix)]
     pub(super) fn start(
         configured: Configured,
@@ -61,11 +61,7 @@ impl Rereading {
                 return Rereading(None);
             }
         };
-        let mut known = Known {
-            generations: generations(keys),
-            configured,
-            files,
-        };
+        let mut known = Known::of(configured, files, keys);
         Rereading(Some(runtime.spawn(async move {
             while hangup.recv().await.is_some() {
                 known.reread(&reloader).await;
@@ -86,6 +82,15 @@ impl Rereading {
 }
 
 impl Known {
+    /// The keys are those that the server has: what their files say may be something else by now.
+    fn of(configured: Configured, files: Files, keys: &[TicketKey]) -> Known {
+        Known {
+            generations: generations(keys),
+            configured,
+            files,
+        }
+    }
+
     async fn reread(&mut self, reloader: &Reloader) {
         match self.configured.again() {
             Ok(now) => {
@@ -161,4 +166,46 @@ fn list(generations: &[u64]) -> String {
         .map(|one| format!("{one:016x}"))
         .collect();
     texts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::testing::doc::Counter;
+
+    use super::*;
+    use crate::host::Server;
+    use crate::operator::{GivenFlags, Operator, Wanted};
+
+    /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
+    /// changed before the first look at them.
+    #[test]
+    fn a_key_that_took_another_one_s_place_is_taken_up_and_the_same_one_is_no_change() {
+        let name = format!("twinstep-reload-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("key");
+        let (old, new) = (TicketKey::generate(), TicketKey::generate());
+        new.save(&file).unwrap();
+        let environment = [
+            ("TWINSTEP_KEY_FILE".into(), file.clone().into()),
+            ("TWINSTEP_LISTEN".into(), "127.0.0.1:0".into()),
+        ];
+        let wanted = Operator::new("counter").read(&GivenFlags::default(), environment);
+        let Ok(Wanted::Server(configured)) = wanted else {
+            panic!("these will do");
+        };
+        let files = Files::of(&configured).unwrap();
+        let server = Server::action(Counter::default(), ()).key(old.clone());
+        let running = server.listen("127.0.0.1:0").unwrap();
+        // Its file was changed while the server started.
+        let mut known = Known::of(*configured, files, &[old]);
+        let (reloader, runtime) = (running.reloader(), running.runtime());
+        runtime.block_on(known.reread(&reloader));
+        assert_eq!(reloader.newest_key(), new);
+        assert_eq!(known.generations, [new.generation()]);
+        runtime.block_on(known.reread(&reloader));
+        assert_eq!(known.generations, [new.generation()]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -8,14 +8,15 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
 use twinstep_core::packet::hello::Hello;
 
+use super::choices::Choices;
 use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use super::reload::Rereading;
-use super::standard::{self, Public};
+use super::standard;
 use crate::host::{
-    Durability, HostError, JOURNAL_EXTENSION, Limits, OnJournalFailure, Running, Server, Sidecar,
-    SidecarError, Stopped, newest_unfinished,
+    HostError, JOURNAL_EXTENSION, Running, Server, Sidecar, SidecarError, Stopped,
+    newest_unfinished,
 };
 
 /// The manager of a fleet gives an address within so long.
@@ -55,51 +56,54 @@ impl Configured {
     /// # Panics
     /// Within a tokio runtime.
     pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
-        let listen = self.expect("listen", |all| all.address("listen"))?;
-        self.check_spectators()?;
-        let files = Files::of(&self)?;
-        let mut server = server.players(self.get("max-players").unwrap_or(1));
-        let tick = server.tick();
-        let delay_ticks = (f64::from(self.delay_s()) / tick.as_secs_f64()).round() as u32;
-        server = server.spectators(self.get("spectators").unwrap_or_default(), delay_ticks);
-        let keys = files.keys()?;
+        // Each choice by name: one that is forgotten here is an error.
+        let Choices {
+            listen,
+            public,
+            players,
+            spectators,
+            delay_s,
+            files,
+            keys,
+            journals,
+            new_match,
+            durability,
+            on_journal_failure,
+            keep,
+            incidents,
+            drain_within,
+            limits,
+            admin,
+            admin_socket,
+            take_over,
+            fleet,
+        } = self.choices()?;
+        let mut server = server.players(players);
+        let delay_ticks = (f64::from(delay_s) / server.tick().as_secs_f64()).round() as u32;
+        server = server
+            .spectators(spectators, delay_ticks)
+            .serials_file(&files.serials)
+            .bans_file(&files.bans)
+            .admin_token(&files.token)
+            .drain_within(drain_within)
+            .limits(limits)
+            .durability(durability)
+            .on_journal_failure(on_journal_failure)
+            .keep_journals(keep);
         for (n, key) in keys.iter().cloned().enumerate() {
             server = match n {
                 0 => server.key(key),
                 _ => server.old_key(key),
             };
         }
-        server = server
-            .serials_file(&files.serials)
-            .bans_file(&files.bans)
-            .admin_token(&files.token)
-            .drain_within(self.drain_within())
-            .limits(self.limits())
-            .durability(self.durability())
-            .on_journal_failure(self.on_journal_failure());
-        let sidecar = self.sidecar()?;
-        if let Some(sidecar) = sidecar {
-            server = server.fleet(sidecar);
-        }
-        match self.get_by("public", standard::public) {
-            None => {}
-            Some(Public::At(addresses)) => {
-                server = addresses.into_iter().fold(server, Server::public);
-            }
-            Some(Public::Auto) => server = server.public(self.ask_fleet(sidecar)?),
-        }
-        if let Some(folder) = self.path("incidents") {
-            server = server.incidents(folder);
-        }
-        if let Some((tcp, unix)) = self.get_by("admin", standard::admin) {
-            server = tcp.into_iter().fold(server, Server::admin);
-            server = unix.into_iter().fold(server, Server::admin_socket);
-        }
-        if let Some(other) = self.get_by("take-over", standard::here) {
-            server = server.take_over(other);
-        }
-        if let Some(folder) = self.path("journal") {
-            server = self.with_journal(server, folder)?;
+        server = fleet.into_iter().fold(server, Server::fleet);
+        server = public.into_iter().fold(server, Server::public);
+        server = incidents.into_iter().fold(server, Server::incidents);
+        server = admin.into_iter().fold(server, Server::admin);
+        server = admin_socket.into_iter().fold(server, Server::admin_socket);
+        server = take_over.into_iter().fold(server, Server::take_over);
+        if let Some(folder) = journals {
+            server = with_journal(server, &folder, new_match)?;
         }
         let running = server.listen(&listen.to_string())?;
         let (reloader, runtime) = (running.reloader(), running.runtime().handle());
@@ -108,36 +112,6 @@ impl Configured {
             running,
             _rereading: rereading,
         })
-    }
-
-    pub(super) fn durability(&self) -> Durability {
-        match self.text("durability") {
-            Some("power") => Durability::Power,
-            _ => Durability::Process,
-        }
-    }
-
-    pub(super) fn on_journal_failure(&self) -> OnJournalFailure {
-        match self.text("on-journal-failure") {
-            Some("go-on") => OnJournalFailure::GoOn,
-            _ => OnJournalFailure::End,
-        }
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        const MEGA: u64 = 1_000_000;
-        let bytes = |name| self.get(name).map(|mega: u64| mega * MEGA);
-        let usual = Limits::default();
-        let late_ms = self.get("lateness-limit").map(Duration::from_millis);
-        Limits {
-            tick_lateness: late_ms.unwrap_or(usual.tick_lateness),
-            memory_bytes: bytes("memory-limit"),
-            disk_free_bytes: bytes("disk-limit").unwrap_or(usual.disk_free_bytes),
-        }
-    }
-
-    pub(super) fn drain_within(&self) -> Duration {
-        Duration::from_secs(self.get("drain").unwrap_or_default())
     }
 
     pub(super) fn sidecar(&self) -> Result<Option<Sidecar>, SettingError> {
@@ -176,28 +150,6 @@ impl Configured {
         }
     }
 
-    /// The newest match of a folder that was cut off goes on, or a new one begins.
-    fn with_journal<S: Simulation>(
-        &self,
-        server: Server<S>,
-        folder: PathBuf,
-    ) -> Result<Server<S>, SettingError> {
-        self.make_folder("journal", &folder)?;
-        let hello = server.hello().map_err(HostError::from)?;
-        let unfinished = match self.is_on("new-match") {
-            true => None,
-            false => unfinished(&folder, &hello)?,
-        };
-        Ok(match unfinished {
-            Some(path) => server.resume(path),
-            None => {
-                let path = new_journal(&folder);
-                tracing::info!(path = %path.display(), "a new journal");
-                server.journal(path)
-            }
-        })
-    }
-
     pub(super) fn make_folder(&self, name: &str, folder: &Path) -> Result<(), SettingError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| self.no_folder(name, folder.to_owned(), source))
@@ -234,6 +186,27 @@ impl Configured {
         let delay_s = self.get_by("spectator-delay", standard::delay_s);
         delay_s.unwrap_or_default()
     }
+}
+
+/// The newest match of a folder that was cut off goes on, or a new one begins.
+fn with_journal<S: Simulation>(
+    server: Server<S>,
+    folder: &Path,
+    new_match: bool,
+) -> Result<Server<S>, SettingError> {
+    let hello = server.hello().map_err(HostError::from)?;
+    let unfinished = match new_match {
+        true => None,
+        false => unfinished(folder, &hello)?,
+    };
+    Ok(match unfinished {
+        Some(path) => server.resume(path),
+        None => {
+            let path = new_journal(folder);
+            tracing::info!(path = %path.display(), "a new journal");
+            server.journal(path)
+        }
+    })
 }
 
 /// The match that goes on, if one was cut off.

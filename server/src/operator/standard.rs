@@ -65,6 +65,22 @@ pub(super) fn settings() -> Vec<Setting> {
         )
         .or("end")
         .needs(&["journal", "take-over"]),
+        Setting::number(
+            "keep-days",
+            0..=36_500,
+            "days",
+            "For how long the journal of a match that is over is kept",
+        )
+        .or_else("for ever")
+        .needs(&["journal", "take-over"]),
+        Setting::number(
+            "keep-megabytes",
+            0..=1_000_000_000,
+            "MB",
+            "How much the journals of matches that are over may take; the oldest go first",
+        )
+        .or_else("all that there is")
+        .needs(&["journal", "take-over"]),
         Setting::folder("incidents", "Where incident files go").or_else("beside the journal"),
         Setting::number(
             "spectators",

@@ -19,7 +19,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
 use twinstep_udp::SerialOf;
@@ -49,7 +49,7 @@ pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -
         Refusal::bad(said, Some(&id.into()))
     })?;
     let known = running(&admin, id)?;
-    let people = ask(id, &known, Order::People).await?;
+    let people = ask(&admin, id, &known, Order::People).await?;
     Ok(Json(json!({ "id": id, "people": people })).into_response())
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn kick(
     fields.done()?;
     let known = running(&admin, id)?;
     let order = |answer| Order::Kick(identity.clone(), answer);
-    match ask(id, &known, order).await? {
+    match ask(&admin, id, &known, order).await? {
         true => Ok(Json(json!({ "match": id, "kicked": identity })).into_response()),
         false => Err(nobody(&identity, id)),
     }
@@ -139,7 +139,7 @@ pub(super) async fn unban(
     put_out_learned(&admin, now).await;
     let order = |answer| Order::Pardon(identity.clone(), answer);
     // One that does not answer obeys when it can.
-    let (answers, _) = ask_all(admin.known(), order).await;
+    let (answers, _) = ask_all(&admin, admin.known(), order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id).collect();
     if !was_banned && pardoned.is_empty() {
@@ -180,7 +180,7 @@ pub(super) async fn revoke(
         return Err(Refusal(StatusCode::NOT_FOUND, said.to_owned()));
     }
     let order = |answer| Order::Revoke(identity.clone(), answer);
-    let (answers, silent) = ask_all(matches, order).await;
+    let (answers, silent) = ask_all(&admin, matches, order).await;
     all_answered(silent)?;
     let revoked = answers.into_iter();
     let revoked: Vec<_> = revoked
@@ -223,7 +223,7 @@ pub(super) async fn message(
     };
     tracing::info!(id, words = ?line(&words), "an operator tells players");
     let order = |answer| Order::Notify(words.clone(), answer);
-    let (answers, silent) = ask_all(matches, order).await;
+    let (answers, silent) = ask_all(&admin, matches, order).await;
     all_answered(silent)?;
     let told = answers.into_iter();
     let told: Vec<_> = told
@@ -242,7 +242,10 @@ pub(super) async fn end(
     let (id, words) = (fields.match_id()?, fields.words("words")?);
     fields.done()?;
     let known = running(&admin, id)?;
-    ask(id, &known, |answer| Order::End(words.clone(), answer)).await?;
+    ask(&admin, id, &known, |answer| {
+        Order::End(words.clone(), answer)
+    })
+    .await?;
     Ok(Json(json!({ "ended": id, "words": words })).into_response())
 }
 
@@ -283,11 +286,12 @@ pub(super) fn running(admin: &Admin, id: u64) -> Result<ListedMatch, Refusal> {
 
 /// Gives a match an order, and waits for its answer.
 async fn ask<A>(
+    admin: &Admin,
     id: u64,
     known: &ListedMatch,
     order: impl Fn(oneshot::Sender<A>) -> Order,
 ) -> Result<A, Refusal> {
-    let (mut answers, silent) = ask_all(BTreeMap::from([(id, known.clone())]), order).await;
+    let (mut answers, silent) = ask_all(admin, BTreeMap::from([(id, known.clone())]), order).await;
     all_answered(silent)?;
     let (_, answer) = answers.pop().expect("one was asked, and answered");
     Ok(answer)
@@ -296,6 +300,7 @@ async fn ask<A>(
 /// Gives each match an order, all at once, and waits for their answers; and one that does not answer, if there is one. Such a
 /// match keeps the others from nothing, and obeys if it goes on after all.
 async fn ask_all<A>(
+    admin: &Admin,
     matches: BTreeMap<u64, ListedMatch>,
     order: impl Fn(oneshot::Sender<A>) -> Order,
 ) -> (Vec<(u64, A)>, Option<u64>) {
@@ -308,12 +313,12 @@ async fn ask_all<A>(
             (id, answered)
         })
         .collect();
-    let by = Instant::now() + ANSWER_PATIENCE;
+    let by = admin.clock.now() + ANSWER_PATIENCE;
     let (mut answers, mut silent) = (Vec::new(), None);
     for (id, answered) in asked {
-        match timeout_at(by, answered).await {
-            Ok(Ok(answer)) => answers.push((id, answer)),
-            Ok(Err(_)) | Err(_) => silent = silent.or(Some(id)),
+        match admin.clock.wait_until(by, answered).await {
+            Some(Ok(answer)) => answers.push((id, answer)),
+            Some(Err(_)) | None => silent = silent.or(Some(id)),
         }
     }
     (answers, silent)

@@ -16,18 +16,17 @@ use twinstep_udp::TicketClaims;
 
 use super::counts::{MatchEnd, NotMade};
 use super::pace::Pace;
-use super::{Demand, Making, OnDemand, Wanted, folder, keeping};
+use super::{Demand, Making, OnDemand, Wanted, folder};
 use crate::game::Match;
 use crate::host::config::HostError;
 use crate::host::floor::Floor;
 use crate::host::handle::MatchHandle;
 use crate::host::io::ToIo;
 use crate::host::journal_file::{Journal, JournalFileError};
+use crate::host::keeping::{self, TIDY_EVERY};
 use crate::host::matches::Host;
 use crate::host::orders::Order;
 
-/// Journals of matches that are over are looked after so often, and when one ends.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Whether matches are deserted is looked at so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 

@@ -14,8 +14,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use twinstep_core::text::line;
+
+use crate::host::clock::HostClock;
 
 /// A question is answered within so long.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
@@ -166,7 +168,8 @@ impl Sidecar {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn where_dialled(self, patience: Duration) -> Result<SocketAddr, SidecarError> {
-        let until = Instant::now() + patience;
+        // Asked before there is a host.
+        let clock = HostClock::start();
         loop {
             let error = match self.game_server().await {
                 Ok(news) => {
@@ -180,7 +183,7 @@ impl Sidecar {
                 }
                 Err(error) => error,
             };
-            if Instant::now() >= until {
+            if clock.now() >= patience {
                 return Err(error);
             }
             sleep(ASK_AGAIN).await;

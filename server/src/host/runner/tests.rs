@@ -358,3 +358,66 @@ fn a_journal_that_was_never_begun_is_not_left_behind() {
     assert_eq!(rig.play(|_| false), Some(CloseCode::Fault));
     assert!(!file.0.exists());
 }
+
+/// Turns that have left, of which nobody heard yet.
+fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
+    let told = std::iter::from_fn(|| told.try_recv().ok());
+    told.filter(|order| matches!(order, ToIo::Sealed(_)))
+        .count()
+}
+
+/// A disk that takes long costs its match the time, and nobody else: not even where one worker runs them both.
+#[test]
+fn a_slow_disk_holds_back_what_its_own_match_tells_and_no_other_match() {
+    let (file, clock) = (File::new("slow"), HostClock::start());
+    let (enters, entered) = std::sync::mpsc::channel();
+    let (release, waits) = std::sync::mpsc::channel::<()>();
+    let syncs = std::cell::Cell::new(0);
+    let journal = file
+        .journal()
+        .durability(Durability::Power)
+        .on_disk(move |_| {
+            syncs.set(syncs.get() + 1);
+            // Its beginning, and some turns, are on the disk at once.
+            if syncs.get() == 5 {
+                enters.send(()).unwrap();
+                let _ = waits.recv();
+            }
+            Ok(())
+        });
+    let (mut slow, mut well) = (
+        Rig::new(10 * MS, 1, Some(journal)),
+        Rig::new(10 * MS, 1, None),
+    );
+    let workers = Workers::new("disk", 1, clock);
+    let _ends = [slow.runner, well.runner].map(|runner| {
+        let slot = workers.slot();
+        workers.run(slot, Box::new(runner)).unwrap()
+    });
+    let wait = |what: &str, done: &mut dyn FnMut() -> bool| {
+        let until = clock.now() + Duration::from_secs(20);
+        while !done() {
+            assert!(clock.now() < until, "{what}: not within 20 s");
+            // As the I/O task does.
+            workers.look();
+            std::thread::sleep(MS);
+        }
+    };
+    wait("the disk", &mut || entered.try_recv().is_ok());
+    let told = turns(&mut slow.told);
+    assert_eq!(
+        told, 3,
+        "of its beginning and four turns the disk has all but the last"
+    );
+    for _ in 0..8 {
+        wait("the other match", &mut || turns(&mut well.told) > 0);
+    }
+    assert!(slow.told.is_empty(), "it tells what the disk has not");
+    drop(release);
+    wait("its turn", &mut || turns(&mut slow.told) > 0);
+    for closing in [&slow.closing, &well.closing] {
+        closing.send_replace(Some(Ending::Abandoned));
+    }
+    workers.shut();
+    wait("the end", &mut || workers.is_done());
+}

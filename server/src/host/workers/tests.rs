@@ -130,6 +130,7 @@ fn whether_matches_are_run_at_all_is_told() {
         state: Mutex::default(),
         work: Condvar::new(),
         rested: Notify::new(),
+        is_starved: Default::default(),
     }));
     assert!(workers.look(), "there is nothing to run");
     let (end, _ended) = oneshot::channel();
@@ -267,4 +268,45 @@ fn matches_are_ended_though_all_workers_hang() {
         slept.load(Ordering::Relaxed) > 1
     });
     drop(release);
+}
+
+/// A match that hangs until it is let go, and then has nothing to do for an hour.
+fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
+    let (release, hangs) = std::sync::mpsc::channel::<()>();
+    let (enters, entered) = std::sync::mpsc::channel();
+    let clock = workers.0.clock;
+    run(workers, move || {
+        let _ = enters.send(());
+        let _ = hangs.recv();
+        Next::At(clock.now() + Duration::from_secs(3_600))
+    });
+    wait(workers, what, || entered.try_recv().is_ok());
+    release
+}
+
+/// One that was given up for lost, and is back while the one in its place is lost too, is the only one that there is.
+#[test]
+fn a_worker_that_returns_is_used_again_while_the_one_in_its_place_is_lost() {
+    let workers = Workers::new("back", 1, HostClock::start());
+    let first = hanging(&workers, "the first one hangs");
+    let _second = hanging(&workers, "the one in its place hangs");
+    sleep(LOST * 2);
+    assert_eq!(workers.0.lock().threads, 2);
+    drop(first);
+    wait_alone(&workers, "it rests", || workers.0.lock().idle == 1);
+    let ticks = ticking(&workers);
+    wait_alone(&workers, "ticks", || ticks.load(Ordering::Relaxed) > 20);
+    assert_eq!(workers.0.lock().threads, 2, "nobody else was needed");
+}
+
+#[test]
+fn a_match_is_refused_where_no_thread_can_be_had_and_runs_when_one_can() {
+    let workers = Workers::new("starved", 1, HostClock::start());
+    workers.starve(true);
+    let game = || Box::new(Game(|| Next::Over(None)));
+    let refused = workers.run(workers.slot(), game());
+    assert!(refused.is_err() && workers.is_done(), "nobody would run it");
+    workers.starve(false);
+    let mut end = workers.run(workers.slot(), game()).unwrap();
+    wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }

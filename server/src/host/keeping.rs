@@ -1,16 +1,24 @@
 //! What becomes of journals whose matches are over: compressed, then kept by age, bytes and free disk; the oldest go first.
 //!
-//! Invariant: only what has a number is touched (`demand/folder.rs`): never the journal of a match that can go on, nor a file
-//! that somebody else put there.
+//! ```text
+//!  match-7.1.journal             of many matches: its number says that it is over (`demand/folder.rs`)
+//!  match-1-1700000000.journal    of a server of one match: its last record says so
+//!  *.gz                          is over: nobody goes on with what is compressed
+//! ```
+//!
+//! Invariant: never the journal of a match that can go on is touched, nor a file that somebody else put there.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::host::clock::unix_now;
-use crate::host::journal_folder::JOURNAL_EXTENSION;
-use crate::host::journal_read::{COMPRESSED_EXTENSION, compress};
-use crate::host::strain::free_bytes;
+use super::clock::unix_now;
+use super::journal_folder::{JOURNAL_EXTENSION, ended};
+use super::journal_read::{COMPRESSED_EXTENSION, compress};
+use super::strain::free_bytes;
+
+/// Journals of matches that are over are looked after so often, and when one ends.
+pub(super) const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// Which journals of matches that are over are kept. Without a word all are, compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,21 +51,31 @@ struct Finished {
     ended: SystemTime,
 }
 
-/// Whether a file has the name of a journal with a number, compressed or not.
-fn is_finished(path: &Path) -> bool {
+/// Whether a file is the journal of a match that is over, compressed or not.
+fn is_finished(path: &Path) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str());
     let parse = || {
         let name = name?;
-        let name = name
+        let plain = name
             .strip_suffix(COMPRESSED_EXTENSION)
-            .and_then(|name| name.strip_suffix('.'))
-            .unwrap_or(name);
+            .and_then(|name| name.strip_suffix('.'));
+        let is_plain = plain.is_none();
+        let name = plain.unwrap_or(name);
         let name = name.strip_suffix(JOURNAL_EXTENSION)?.strip_suffix('.')?;
-        let (id, number) = name.strip_prefix("match-")?.split_once('.')?;
+        let (id, number) = name.strip_prefix("match-")?.split_once(['.', '-'])?;
         let is_number = |text: &str| text.parse::<u64>().is_ok();
-        (is_number(id) && is_number(number)).then_some(())
+        let has_number = name.as_bytes().get("match-".len() + id.len()) == Some(&b'.');
+        (is_number(id) && is_number(number)).then_some(has_number || !is_plain)
     };
-    parse().is_some()
+    match parse() {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        // A start in seconds says nothing of its end.
+        Some(false) => match ended(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            ended => Ok(ended?.is_some()),
+        },
+    }
 }
 
 /// Those of a folder, the oldest first.
@@ -65,7 +83,7 @@ fn finished(folder: &Path) -> io::Result<Vec<Finished>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if !is_finished(&path) {
+        if !is_finished(&path)? {
             continue;
         }
         // One that is gone meanwhile needs no care.
@@ -77,6 +95,20 @@ fn finished(folder: &Path) -> io::Result<Vec<Finished>> {
     }
     found.sort_by(|a, b| (a.ended, &a.path).cmp(&(b.ended, &b.path)));
     Ok(found)
+}
+
+/// Looks after a folder for as long as it is not dropped.
+pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
+    let mut every = tokio::time::interval(TIDY_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let (folder, keep) = (folder.clone(), keep.clone());
+        let tidied = tokio::task::spawn_blocking(move || tidy(&folder, &keep));
+        if let Ok(Err(error)) = tidied.await {
+            tracing::error!(%error, "journals of matches that are over are not looked after");
+        }
+    }
 }
 
 /// Compresses and removes what is to be.
@@ -139,7 +171,12 @@ fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
 mod tests {
     use std::fs::{self, File};
 
+    use twinstep_core::packet::hello::CloseCode;
+    use twinstep_core::testing::doc::Counter;
+
     use super::*;
+    use crate::host::blueprint::Blueprint;
+    use crate::outbox::Output;
 
     /// A folder with journals of 1,000 bytes each that are so many hours old.
     fn folder(name: &str, hours: &[(&str, u64)]) -> PathBuf {
@@ -147,15 +184,20 @@ mod tests {
             std::env::temp_dir().join(format!("twinstep-keep-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let now = SystemTime::UNIX_EPOCH + unix_now();
         for (name, hours) in hours {
             let path = folder.join(name);
             fs::write(&path, vec![7; 1_000]).unwrap();
-            let file = File::options().append(true).open(&path).unwrap();
-            let ended = now - Duration::from_secs(hours * 3_600);
-            file.set_modified(ended).unwrap();
+            age(&path, *hours);
         }
         folder
+    }
+
+    /// Makes it so many hours old.
+    fn age(path: &Path, hours: u64) {
+        let now = SystemTime::UNIX_EPOCH + unix_now();
+        let file = File::options().append(true).open(path).unwrap();
+        let ended = now - Duration::from_secs(hours * 3_600);
+        file.set_modified(ended).unwrap();
     }
 
     fn left(folder: &Path) -> Vec<String> {
@@ -249,6 +291,54 @@ mod tests {
         ]);
         expected.sort_unstable();
         assert_eq!(left(&folder), expected);
+    }
+
+    /// A server of one match left what it had played for ever, and plain.
+    #[test]
+    fn journals_of_a_server_of_one_match_are_kept_like_others_once_their_match_is_over() {
+        let over = journal_that_ends(Some(CloseCode::MatchOver));
+        let all = [
+            ("match-1-1700000000001.journal", over.clone(), 9),
+            ("match-1-1700000000002.journal", over, 5),
+            ("match-1-1700000000003.journal", journal_that_ends(None), 90),
+        ];
+        let folder = folder("one", &all.clone().map(|(name, _, hours)| (name, hours)));
+        for (name, bytes, hours) in &all {
+            let path = folder.join(name);
+            fs::write(&path, bytes).unwrap();
+            age(&path, *hours);
+        }
+        tidy(&folder, &KeepJournals::default()).unwrap();
+        let compressed = all
+            .clone()
+            .map(|(name, ..)| folder.join(format!("{name}.gz")));
+        assert!(compressed[0].exists() && compressed[1].exists() && !compressed[2].exists());
+        let keep = KeepJournals {
+            for_at_most: Some(Duration::from_secs(6 * 3_600)),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep).unwrap();
+        assert_eq!(
+            left(&folder),
+            [
+                "match-1-1700000000002.journal.gz",
+                "match-1-1700000000003.journal"
+            ]
+        );
+    }
+
+    /// What a match writes until it ends so; or until its process is killed.
+    fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
+        let mut game = Blueprint::action(Counter::default(), ()).make().unwrap();
+        game.keep_journal().unwrap();
+        code.into_iter().for_each(|code| game.end_journal(code));
+        let mut journal = Vec::new();
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.extend_from_slice(bytes);
+            }
+        }
+        journal
     }
 
     /// One that had just ended counted as much as it did before it was compressed, and older ones went for that.

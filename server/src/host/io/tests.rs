@@ -1,0 +1,113 @@
+//! The I/O task with a door of this test's own.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A door through which very much comes, or nothing.
+#[derive(Clone, Default)]
+struct Flood {
+    comes: Arc<AtomicBool>,
+    /// What it was told of whether it wakes anybody.
+    rouses: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Flood {
+    fn told(&self) -> Vec<bool> {
+        self.rouses.lock().unwrap().clone()
+    }
+
+    async fn is_told(&self, times: usize) -> Vec<bool> {
+        let told = async {
+            while self.told().len() < times {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, told).await;
+        assert!(in_time.is_ok(), "only {:?} was told", self.told());
+        self.told()
+    }
+}
+
+impl Door for Flood {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        match self.comes.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn rouse(&mut self, rouses: bool) {
+        self.rouses.lock().unwrap().push(rouses);
+    }
+
+    fn receive(&mut self, _: Duration, at_most: usize, _: &mut Traffic) -> usize {
+        match self.comes.load(Ordering::Relaxed) {
+            true => at_most,
+            false => 0,
+        }
+    }
+
+    fn event(&mut self) -> Option<ServerEvent> {
+        None
+    }
+
+    fn admit(&mut self, _: SessionId) {}
+
+    fn send(&mut self, _: SessionId, _: &[u8]) -> bool {
+        true
+    }
+
+    fn disconnect(&mut self, _: SessionId) {}
+
+    fn transmit(&mut self, _: &mut Traffic) {}
+
+    fn advance(&mut self, _: Duration, _: Duration) {}
+
+    fn note_safe(&mut self, _: SerialOf, _: u64) {}
+
+    fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
+        Ok(())
+    }
+
+    fn forget_match(&mut self, _: u64) {}
+
+    fn shut(&mut self) {}
+
+    fn sessions(&self) -> usize {
+        0
+    }
+
+    fn counters(&self) -> TransportCounters {
+        TransportCounters::default()
+    }
+}
+
+/// What waking for each datagram costs under load is half of what the process spends.
+#[tokio::test]
+async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
+    let door = Flood::default();
+    let clock = HostClock::start();
+    let around = Around {
+        beat: Arc::default(),
+        counts: Arc::default(),
+        bans: Bans::default(),
+        workers: Workers::new("io", 1, clock),
+        demand: Demand::default(),
+    };
+    let (_told, orders) = mpsc::channel(8);
+    let doors = Doors::new(vec![Box::new(door.clone())]);
+    let io = tokio::spawn(start(doors, clock, orders, around));
+    assert!(door.told().is_empty());
+    door.comes.store(true, Ordering::Relaxed);
+    assert_eq!(door.is_told(1).await, [false]);
+    door.comes.store(false, Ordering::Relaxed);
+    assert_eq!(door.is_told(2).await, [false, true]);
+    io.abort();
+}
