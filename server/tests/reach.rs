@@ -22,6 +22,8 @@ use crate::{Folder, Fuse, IS_SERVER, Process, operator, program};
 
 /// Said to a child of this process: it is a server of either kind, and tells what it is.
 pub(crate) const TELLS: &str = "tells";
+/// Said to it too: once it is served, it waits for the end of its input before it runs.
+const WAITS: &str = "OPERATED_WAITS";
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -64,6 +66,7 @@ pub(crate) fn serve() -> ExitCode {
         let server = server.expect("it starts");
         println!("public {:?}", server.running().public_addresses());
         println!("listens {}", server.running().local_addr());
+        hold_on();
         server.run_until_stopped()
     } else {
         let server = chosen.listen(Server::action(Fuse::default(), rules));
@@ -73,11 +76,18 @@ pub(crate) fn serve() -> ExitCode {
         println!("seats {seats:?}");
         println!("public {:?}", running.public_addresses());
         println!("listens {}", running.local_addr());
+        hold_on();
         server.run_until_stopped()
     };
     match stopped.expect("signals are heard") {
         Stopped::InOrder => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
+    }
+}
+
+fn hold_on() {
+    if std::env::var_os(WAITS).is_some() {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
     }
 }
 
@@ -91,6 +101,12 @@ struct Started<'f> {
 }
 
 impl<'f> Started<'f> {
+    fn terminate(&self) {
+        let id = self.process.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// Each `@NAME` is a file of the folder.
     fn new(folder: &'f Folder, flags: &str) -> Started<'f> {
         Started::by(folder, flags, |_| {})
@@ -439,9 +455,7 @@ fn many_that_drain(folder: &Folder) {
     let server = Started::new(folder, &format!("{OWN} {more}"));
     let mut anna = server.plays("key", 1);
     bears_lateness(&server, &mut anna);
-    let id = server.process.0.id().to_string();
-    let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
-    assert!(sent.unwrap().success());
+    server.terminate();
     within("draining", || {
         anna.advance(|_| 0).unwrap();
         server.get("/readyz").contains("draining")
@@ -452,6 +466,20 @@ fn many_that_drain(folder: &Folder) {
         let now = anna.session.authority().map(|world| world.tick());
         now > seen.map(|tick| tick + 30)
     });
+}
+
+/// Who asks a server to end that is served, and does not run yet, is heard when it does.
+fn asked_too_early(folder: &Folder) {
+    for more in ["", "--matches 2"] {
+        let flags = format!("{OWN} {more}");
+        let mut server = Started::by(folder, &flags, |command| {
+            command.env(WAITS, "yes").stdin(Stdio::piped());
+        });
+        server.terminate();
+        drop(server.process.0.stdin.take());
+        let status = server.process.0.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{more}: {status}");
+    }
 }
 
 /// A look, and the settings that would be missed in it.
@@ -542,6 +570,7 @@ pub(crate) fn reaches() {
         }
     }
     std::thread::scope(|scope| {
+        scope.spawn(|| asked_too_early(&Folder::new()));
         for (look, _) in ONE.iter().chain(MANY) {
             scope.spawn(move || look(&Folder::new()));
         }

@@ -69,6 +69,7 @@ pub struct Server<S: Simulation> {
     admin_socket: Option<PathBuf>,
     fleet: Option<Sidecar>,
     admin_token: Option<PathBuf>,
+    heeds_stop: bool,
 }
 
 /// Which journal is kept.
@@ -124,6 +125,7 @@ impl<S: Simulation> Server<S> {
             admin_socket: None,
             fleet: None,
             admin_token: None,
+            heeds_stop: false,
         }
     }
 
@@ -244,6 +246,13 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// Whoever asks the process to end before the server [runs](Running::run_until_stopped) is heard then.
+    #[cfg(feature = "operator")]
+    pub(crate) fn heeding_stop(mut self) -> Self {
+        self.heeds_stop = true;
+        self
+    }
+
     /// Where incident files go, if not beside the journal.
     #[must_use]
     pub fn incidents(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -347,6 +356,7 @@ impl<S: Simulation> Server<S> {
             admin_socket,
             fleet,
             admin_token,
+            heeds_stop,
         } = self;
         let blueprint = blueprint.dated();
         let config = &blueprint.config;
@@ -377,7 +387,8 @@ impl<S: Simulation> Server<S> {
             admin_token,
             limits,
         };
-        let runtime = threads()?;
+        let threads = threads(heeds_stop)?;
+        let runtime = &threads.0;
         let (origin, stopped_unix_ms) = match journal {
             None => (Origin::New(None), None),
             Some(Keep::New(path)) => (Origin::New(Some(path)), None),
@@ -422,7 +433,7 @@ impl<S: Simulation> Server<S> {
         }
         Ok(Running {
             game,
-            on_threads: OnThreads::new(host, runtime),
+            on_threads: OnThreads::new(host, threads),
         })
     }
 }

@@ -115,7 +115,7 @@ impl Configured {
             admin_token: Some(files.token.clone()),
             limits,
         };
-        let running = RunningMany::start(matches, config)?;
+        let running = RunningMany::begin(matches, config, true)?;
         let (reloader, runtime) = (running.host().reloader(), running.runtime().handle());
         let rereading = Rereading::start(self, files, &keys, reloader, runtime);
         Ok(OperatedMany {

@@ -89,7 +89,8 @@ impl Configured {
             .limits(limits)
             .durability(durability)
             .on_journal_failure(on_journal_failure)
-            .keep_journals(keep);
+            .keep_journals(keep)
+            .heeding_stop();
         for (n, key) in keys.iter().cloned().enumerate() {
             server = match n {
                 0 => server.key(key),

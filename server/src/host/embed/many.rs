@@ -17,7 +17,6 @@ use crate::host::clock::unix_now;
 use crate::host::config::{HostConfig, HostError, bind};
 use crate::host::demand::OnDemand;
 use crate::host::matches::Host;
-use crate::host::signal::StopSignal;
 
 /// A ticket can be used for so long.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
@@ -43,17 +42,27 @@ impl RunningMany {
         matches: OnDemand<S>,
         config: HostConfig,
     ) -> Result<RunningMany, HostError> {
+        RunningMany::begin(matches, config, false)
+    }
+
+    /// As [`start`](RunningMany::start); `heeds_stop`: whoever asks the process to end before it
+    /// [runs](RunningMany::run_until_stopped) is heard then.
+    pub(crate) fn begin<S: Simulation>(
+        matches: OnDemand<S>,
+        config: HostConfig,
+        heeds_stop: bool,
+    ) -> Result<RunningMany, HostError> {
         let socket = bind(config.listen)?;
         let admin = config.admin.map(admin::bind).transpose()?;
-        let runtime = threads()?;
-        let host = runtime.block_on(async {
+        let threads = threads(heeds_stop)?;
+        let host = threads.0.block_on(async {
             let host = Host::start_bound(socket, admin, config).await?;
             host.make_on_demand(matches);
             Ok::<_, HostError>(host)
         })?;
         Ok(RunningMany {
             game: S::NAME,
-            on_threads: OnThreads::new(host, runtime),
+            on_threads: OnThreads::new(host, threads),
         })
     }
 
@@ -132,8 +141,7 @@ impl RunningMany {
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
-        self.on_threads.run(async |host| {
-            let mut stop = StopSignal::listen()?;
+        self.on_threads.run(async |host, mut stop| {
             stop.requested().await;
             let in_order = async {
                 host.drain().await;

@@ -14,7 +14,6 @@ use crate::game::{Match, Report};
 use crate::host::handle::{MatchEnded, MatchHandle};
 use crate::host::matches::Host;
 use crate::host::reload::Reloader;
-use crate::host::signal::StopSignal;
 use crate::incident::Incident;
 
 /// A ticket can be used for so long.
@@ -155,8 +154,7 @@ impl<S: Simulation> Running<S> {
         done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
     ) -> std::io::Result<Stopped> {
         let game = self.game;
-        self.on_threads.run(async |host| {
-            let mut stop = StopSignal::listen()?;
+        self.on_threads.run(async |host, mut stop| {
             let deserted = async {
                 while let Ok(false) = game.inspect(move |game| done(game)).await {
                     tokio::time::sleep(LOOK_EVERY).await;

@@ -1,5 +1,6 @@
 //! A host on threads of its own. Dropped, they end at once, without a word to anybody, as if the process had been killed.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -7,6 +8,7 @@ use twinstep_core::packet::hello::CloseCode;
 
 use crate::host::config::HostError;
 use crate::host::matches::Host;
+use crate::host::signal::StopSignal;
 
 /// Dropped, a server waits at most so long for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
@@ -16,13 +18,16 @@ const DROP_LOOK: Duration = Duration::from_millis(1);
 /// A host, and the threads that it runs on.
 pub(super) struct OnThreads {
     host: Option<Host>,
+    /// Since when this process does not end by itself when it is asked to, if that was before the host was there.
+    stop: Option<StopSignal>,
     runtime: Option<Runtime>,
 }
 
 impl OnThreads {
-    pub(super) fn new(host: Host, runtime: Runtime) -> Self {
+    pub(super) fn new(host: Host, (runtime, stop): (Runtime, Option<StopSignal>)) -> Self {
         OnThreads {
             host: Some(host),
+            stop,
             runtime: Some(runtime),
         }
     }
@@ -38,15 +43,27 @@ impl OnThreads {
     }
 
     /// Runs it to its end, and ends the threads.
-    pub(super) fn run<R>(mut self, to_its_end: impl AsyncFnOnce(Host) -> R) -> R {
-        let host = self.host.take();
-        let host = host.expect("a server runs until it is shut down");
-        self.runtime().block_on(to_its_end(host))
+    pub(super) fn run<R>(
+        mut self,
+        to_its_end: impl AsyncFnOnce(Host, StopSignal) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let host = self.take();
+        let stop = self.stop.take();
+        self.runtime().block_on(async {
+            let stop = stop.map_or_else(StopSignal::listen, Ok)?;
+            to_its_end(host, stop).await
+        })
     }
 
     /// Tells all clients that the server is shutting down, and ends.
-    pub(super) fn shutdown(self) {
-        self.run(async |host| host.shutdown(CloseCode::Draining).await);
+    pub(super) fn shutdown(mut self) {
+        let host = self.take();
+        self.runtime().block_on(host.shutdown(CloseCode::Draining));
+    }
+
+    fn take(&mut self) -> Host {
+        let host = self.host.take();
+        host.expect("a server runs until it is shut down")
     }
 }
 
@@ -69,14 +86,18 @@ impl Drop for OnThreads {
     }
 }
 
-/// The threads of a server that brings its own.
-pub(super) fn threads() -> Result<Runtime, HostError> {
-    Builder::new_multi_thread()
+/// The threads of a server that brings its own; `heeds_stop`: whoever asks this process to end is heard from now on.
+pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>), HostError> {
+    let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("twinstep-server")
         .enable_all()
         .build()
-        .map_err(HostError::Threads)
+        .map_err(HostError::Threads)?;
+    let within = runtime.enter();
+    let stop = heeds_stop.then(StopSignal::listen).transpose();
+    drop(within);
+    Ok((runtime, stop.map_err(HostError::Threads)?))
 }
 
 /// Waits a while for the matches to end. One that is in an author's code may never do so.
