@@ -174,11 +174,11 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// Without progress of a client's acks for so long, it is sent something at most 10 times a second, and no frames but the
 /// first ones that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// Without progress of a client's acks for so long, it is sent that every [`SPARSE_EVERY`]: its seat counts as dropped for a
+/// Without progress of a client's acks for so long, it is sent that, and its lane, every [`SPARSE_EVERY`]: its seat counts as dropped for a
 /// while, and who speaks again is answered at once.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// See [`SPARSE_AFTER`].
-pub const SPARSE_EVERY: Duration = Duration::from_millis(250);
+pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
 /// Without progress of a client's acks for so long, its session is closed.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A join takes at most so long, from when its world is on its way.

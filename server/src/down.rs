@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
-    FRAMES_AHEAD_MAX, GAP_PACKETS_PER_SEND_MAX, NEWS_PER_SEND_MAX, PACKET_BYTES_MAX,
-    PACKETS_PER_SEND_MAX,
+    ACK_SLOW_AFTER, FRAMES_AHEAD_MAX, GAP_PACKETS_PER_SEND_MAX, NEWS_PER_SEND_MAX,
+    PACKET_BYTES_MAX, PACKETS_PER_SEND_MAX,
 };
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::lane;
@@ -137,7 +137,7 @@ impl<S: Simulation> Telling<'_, S> {
         }
         let whole = !spare && peer.reach.fits();
         peer.reach.note_send(self.now, self.next, whole);
-        peer.sent_at = self.now;
+        peer.told_at = self.now;
     }
 
     /// Where a send begins to a session that lacks `first`. Over a long way most of what is not acknowledged is merely on its
@@ -260,7 +260,10 @@ pub(crate) fn tell_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) 
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)
     }) {
-        peer.sent_at = now;
+        // Whoever is slow is told turns rarely; its lane must not make that never.
+        if peer.acks.stood_for(now) <= ACK_SLOW_AFTER {
+            peer.told_at = now;
+        }
     }
 }
 

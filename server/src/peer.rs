@@ -14,7 +14,8 @@ use std::time::Duration;
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
-    JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, WORLD_BYTES_MAX,
+    JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, SPARSE_AFTER,
+    WORLD_BYTES_MAX,
 };
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
@@ -62,6 +63,13 @@ pub enum SessionStage {
     Playing,
 }
 
+impl SessionStage {
+    /// Whether it has come as far as its world: it is told turns.
+    pub(crate) fn has_world(self) -> bool {
+        matches!(self, SessionStage::CatchingUp | SessionStage::Playing)
+    }
+}
+
 /// One session.
 pub(crate) struct Peer {
     pub(crate) id: PeerId,
@@ -75,7 +83,8 @@ pub(crate) struct Peer {
     pub(crate) lane_in: LaneReceiver,
     pub(crate) acks: FrameAcks,
     pub(crate) reach: Reach,
-    pub(crate) sent_at: Duration,
+    /// When it was told something.
+    pub(crate) told_at: Duration,
     /// What was sent to it, in all.
     pub(crate) bytes_down: ByteCounts,
     /// The first tick whose input came from this very session, per seat.
@@ -112,7 +121,7 @@ impl Peer {
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
             acks: FrameAcks::new(now),
             reach: Reach::default(),
-            sent_at: Duration::ZERO,
+            told_at: Duration::ZERO,
             bytes_down: ByteCounts::default(),
             first_input: [Tick::MAX; SEATS_MAX],
             rhythm: Rhythm::default(),
@@ -202,6 +211,12 @@ impl Peer {
         };
         let due = u64::from(JOIN_BYTES_PER_SECOND) * under_way.as_millis() as u64 / 1_000;
         self.lane_out.progress().acked_bytes <= due
+    }
+
+    /// Whether nothing was heard of it for long. Its lane rests then: what is on it cannot be acknowledged.
+    pub(crate) fn is_silent(&self, now: Duration) -> bool {
+        let heard_at = self.link.heard_at().unwrap_or(self.since);
+        now.saturating_sub(heard_at) > SPARSE_AFTER
     }
 
     /// Whether its world does not come on, or did not and it asks for another one: whoever wants its seats may have them.

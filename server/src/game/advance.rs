@@ -66,10 +66,8 @@ impl<S: Simulation> Match<S> {
     #[must_use]
     pub fn is_unheard(&self) -> bool {
         let now = self.clock.now;
-        let speaks = |peer: &Peer| {
-            let plays = matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing);
-            !plays || peer.acks.stood_for(now) <= ACK_SLOW_AFTER
-        };
+        let speaks =
+            |peer: &Peer| !peer.stage.has_world() || peer.acks.stood_for(now) <= ACK_SLOW_AFTER;
         self.people.callers.is_empty() && !self.people.peers.iter().any(speaks)
     }
 
@@ -110,7 +108,10 @@ impl<S: Simulation> Match<S> {
             self.tell(true);
         }
         for peer in &mut self.people.peers {
-            tell_lane(peer, now, &mut self.outbox);
+            // Who is silent for long hears all at once, and rarely.
+            if !peer.is_silent(now) || peer.told_at == now {
+                tell_lane(peer, now, &mut self.outbox);
+            }
         }
         self.look_after_peers(now);
         self.look_around(now);

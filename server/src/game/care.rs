@@ -135,12 +135,7 @@ impl<S: Simulation> Match<S> {
                 self.people.peers[at].id,
                 self.people.peers[at].acks.wanted() < oldest,
             );
-            if behind
-                && matches!(
-                    self.people.peers[at].stage,
-                    SessionStage::CatchingUp | SessionStage::Playing
-                )
-            {
+            if behind && self.people.peers[at].stage.has_world() {
                 // Farther behind than the frames that are kept: only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);

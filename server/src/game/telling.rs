@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
         let delay = self.config.spectators.delay_ticks;
         let company = self.company.block(self.truth.world.tick());
         for peer in &mut self.people.peers {
-            if !matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing) {
+            if !peer.stage.has_world() {
                 continue;
             }
             let stood = peer.acks.stood_for(now);
@@ -49,7 +49,7 @@ impl<S: Simulation> Match<S> {
                 true => SPARSE_EVERY,
                 false => KEEP_ALIVE,
             };
-            let silent = now.saturating_sub(peer.sent_at) >= every;
+            let silent = now.saturating_sub(peer.told_at) >= every;
             if delay == 0 || !peer.is_spectator() {
                 let quiet = slow || again && peer.acks.wanted() >= newest;
                 if !quiet || silent {
@@ -107,17 +107,16 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Tells all who play or watch a line of text: "this server restarts in five minutes". They get it as `Event::Notice`,
-    /// reliably and in order. How many sessions it is on its way to; none, if it is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or holds what
-    /// cannot be seen. A session whose lane is full goes without.
+    /// reliably and in order. How many sessions it is on its way to; none, if it is empty, longer than
+    /// [`NOTICE_BYTES_MAX`] bytes, or holds what cannot be seen. A session whose lane is full goes without.
     pub fn notify(&mut self, words: &str) -> usize {
         if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
             return 0;
         }
         let bytes: Arc<[u8]> = words.as_bytes().into();
-        let here = |stage| matches!(stage, SessionStage::CatchingUp | SessionStage::Playing);
         let peers = self.people.peers.iter_mut();
         peers
-            .filter(|peer| here(peer.stage))
+            .filter(|peer| peer.stage.has_world())
             .filter_map(|peer| peer.lane_out.push(message::NOTICE, bytes.clone()).ok())
             .count()
     }
@@ -127,7 +126,7 @@ impl<S: Simulation> Match<S> {
         for at in 0..self.people.peers.len() {
             let shown = self.shown_to(at);
             let peer = &mut self.people.peers[at];
-            if !matches!(peer.stage, SessionStage::CatchingUp | SessionStage::Playing) {
+            if !peer.stage.has_world() {
                 continue;
             }
             let Some((number, names)) = self.company.names(shown) else {

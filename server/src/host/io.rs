@@ -8,7 +8,8 @@
 //!
 //! Whoever is leaving is told why once for each packet that still comes, because the first word may be lost. An identity
 //! whose sessions wait or leave too often loses the oldest of them (`host/routes.rs`).
-//! Under load it looks at the doors after matches were run, and every millisecond or two (`host/load.rs`).
+//! It wakes when a datagram comes, when matches were run, and at each beat; under load no longer for each datagram
+//! (`host/load.rs`).
 //! Invariant: nothing here waits but for the next event; a full channel or socket loses the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
@@ -50,6 +51,9 @@ pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
+/// The doors' time moves on, and sessions are looked at, at the first [`BEAT`] after this: a microsecond for each session.
+/// A transport asks for it every 50 ms.
+const TEND_EVERY: Duration = Duration::from_millis(35);
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -116,6 +120,7 @@ struct Io {
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
     lost_told: Duration,
+    tended: Duration,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
@@ -140,6 +145,7 @@ pub(super) fn start(
         sealed: ArrayVec::new(),
         lost_before: (Traffic::default(), counters),
         lost_told: Duration::ZERO,
+        tended: Duration::ZERO,
     };
     io.run(orders)
 }
@@ -148,32 +154,23 @@ impl Io {
     async fn run(mut self, mut orders: Receiver<ToIo>) {
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut has_more = false;
         loop {
-            let first = if self.load.is_high() {
-                // Matches that were run have said what they had to say; or it is time to look all the same.
-                let _ = tokio::time::timeout(MOMENT, self.around.workers.rested()).await;
-                None
-            } else {
-                tokio::select! {
-                    () = poll_fn(|context| self.doors.poll_ready(context)) => None,
-                    order = orders.recv() => match order {
-                        None => return,
-                        order => order,
-                    },
-                    _ = beat.tick() => None,
-                }
-            };
+            if !has_more {
+                self.wait(&mut beat).await;
+            }
             // In any order: who was let in by what is out of date is refused when it connects, or by its match.
-            let Some(ordered) = self.obey_all(first, &mut orders) else {
+            let Some(more) = self.obey_all(&mut orders) else {
                 return;
             };
+            has_more = more;
             // What came before time, or a process that stood still would take its own silence for that of others.
             let came = self
                 .doors
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
             let now = self.clock.now();
             let was_high = self.load.is_high();
-            if self.load.note(now, came + ordered) {
+            if self.load.note(now, came) {
                 self.pass_time(now);
             }
             if self.load.is_high() != was_high {
@@ -187,23 +184,31 @@ impl Io {
         }
     }
 
-    /// Does what was ordered, and how much that was; `None`: nobody is there who could order anything.
-    fn obey_all(&mut self, first: Option<ToIo>, orders: &mut Receiver<ToIo>) -> Option<usize> {
-        let mut count = 0;
-        let mut next = first;
-        while count < BATCH {
-            let order = match next.take() {
-                Some(order) => order,
-                None => match orders.try_recv() {
-                    Ok(order) => order,
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => return None,
-                },
-            };
-            self.obey(order);
-            count += 1;
+    /// Until there may be something to do. Matches that were run have said what they had to say: to wake for each order of
+    /// each of them costs more than all that they order. Whoever else orders something waits for the beat.
+    async fn wait(&mut self, beat: &mut Interval) {
+        let rested = self.around.workers.rested();
+        if self.load.is_high() {
+            let _ = tokio::time::timeout(MOMENT, rested).await;
+            return;
         }
-        Some(count)
+        tokio::select! {
+            () = poll_fn(|context| self.doors.poll_ready(context)) => {}
+            () = rested => {}
+            _ = beat.tick() => {}
+        }
+    }
+
+    /// Does what was ordered, and whether there may be more; `None`: nobody is there who could order anything.
+    fn obey_all(&mut self, orders: &mut Receiver<ToIo>) -> Option<bool> {
+        for _ in 0..BATCH {
+            match orders.try_recv() {
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => return Some(false),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        Some(true)
     }
 
     fn transmit(&mut self) {
@@ -222,6 +227,10 @@ impl Io {
         if self.around.workers.look() {
             self.around.beat.beat(now);
         }
+        if now.saturating_sub(self.tended) < TEND_EVERY {
+            return;
+        }
+        self.tended = now;
         self.doors.advance(now, unix_now());
         let counters = self.doors.counters();
         let sessions = self.doors.sessions();

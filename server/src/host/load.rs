@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
-/// The transport's time moves on about so often, and the load is judged anew.
+/// The workers are looked at and the load is judged anew about so often.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
 /// them.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
-/// So many datagrams and orders in one [`BEAT`] are a high load, 2,000 a second: some six matches of four.
+/// So many datagrams in one [`BEAT`] are a high load, 2,000 a second: some six matches of four.
 const HIGH: usize = 20;
 /// Below so many it is over, if it stays so for as many beats as this: turning the socket's wake-ups off and on costs more
 /// than one of them.
