@@ -8,6 +8,9 @@
 //!   3  everybody leaves: what is left of descriptors, threads and memory
 //! ```
 //!
+//! The server has the environment that the systemd unit for servers gives it, as far as that is about memory; what is set
+//! already stays.
+//!
 //! New identities and ids each time are the worst case for whatever is kept by name.
 #![allow(
     clippy::disallowed_methods,
@@ -75,6 +78,16 @@ pub(crate) fn serve(folder: &Path, matches: usize) -> Result<(), Failed> {
     Ok(())
 }
 
+/// What the systemd unit for servers sets for their memory.
+fn memory_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    const UNIT: &str = include_str!("../../server/ops/systemd/powderkeg.service");
+    UNIT.lines()
+        .filter_map(|line| line.strip_prefix("Environment="))
+        .flat_map(str::split_whitespace)
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(name, _)| name.starts_with("MALLOC_"))
+}
+
 /// The server's process.
 struct Served {
     process: Child,
@@ -97,6 +110,7 @@ impl Served {
             .arg("--folder")
             .arg(folder)
             .args(["--matches", &matches.to_string()])
+            .envs(memory_settings().filter(|(name, _)| std::env::var_os(name).is_none()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -344,10 +358,12 @@ fn measure(
         }
     }
     tell_lateness(out, "while they come and go", &after, &server.lateness()?)?;
+    let (first, second) = memory.split_at(memory.len() / 2);
     writeln!(
         out,
-        "  slope of the memory: {:.2} KB a join and leave",
-        slope(&memory)
+        "  slope of the memory: {:.2} KB a join and leave in the first half, {:.2} in the second",
+        slope(first),
+        slope(second)
     )?;
 
     for mut player in std::mem::take(&mut crowd.players) {
@@ -416,6 +432,12 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_unit_says_how_memory_is_kept() {
+        let names: Vec<_> = memory_settings().map(|(name, _)| name).collect();
+        assert_eq!(names, ["MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_"]);
+    }
 
     #[test]
     fn quantiles_and_slopes_are_what_they_are_called() {

@@ -73,6 +73,31 @@ fn a_file_of_settings_is_checked_printed_and_served_by() {
     );
 }
 
+/// A folder that is not there is made by the start, not by the look before it; and neither takes a file for one.
+#[test]
+fn folders_are_looked_at_before_the_start_and_made_by_it() {
+    let folder = Folder::with_a_key("settings-folders");
+    let key = folder.file("key");
+    let told = |name: &str, path: &str, more: &[&str]| {
+        let listen = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
+        let output = run(&[&listen[..], &[name, path], more].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for name in ["--journal", "--incidents"] {
+        for more in [&["--check"][..], &[]] {
+            let (code, words) = told(name, &key, more);
+            assert_eq!(code, Some(2), "{words}");
+            assert!(words.contains(name) && words.contains(&key), "{words}");
+        }
+        let missing = folder.file(&format!("{name}/deep"));
+        assert_eq!(told(name, &missing, &["--check"]).0, Some(0));
+        assert!(!fs::exists(&missing).unwrap());
+    }
+}
+
 /// The log's flags are the program's, and settings of its server all the same.
 #[test]
 fn a_server_s_log_is_chosen_as_all_else_of_it() {

@@ -303,7 +303,6 @@ fn fleet(folder: &Folder) {
 }
 
 fn incidents(folder: &Folder) {
-    fs::create_dir(folder.file("i")).unwrap();
     let more = "--incidents @i --breaks-at 20";
     let mut server = Started::new(folder, &format!("{OWN} {more}"));
     assert_eq!(server.process.0.wait().unwrap().code(), Some(1));
@@ -408,9 +407,7 @@ fn many_that_are_made_too_fast(folder: &Folder) {
     let more = "--matches 8 --matches-per-second 1 --incidents @i --breaks-at 20 --keep-megabytes 0 --journal @j \
                 --state @state";
     let is_gone = old_journal(folder);
-    for name in ["state", "i"] {
-        fs::create_dir(folder.file(name)).unwrap();
-    }
+    fs::create_dir(folder.file("state")).unwrap();
     let server = Started::new(folder, &format!("{OWN} {more}"));
     assert!(Path::new(&folder.file("state/key.admin")).exists());
     within("no old journal", is_gone);

@@ -59,10 +59,7 @@ impl Configured {
             Some(Public::At(addresses)) => addresses,
             Some(Public::Auto) => vec![self.ask_fleet(fleet)?],
         };
-        let journals = self.path("journal");
-        if let Some(folder) = &journals {
-            self.make_folder("journal", folder)?;
-        }
+        self.make_folders()?;
         let (admin, admin_socket) = self.get_by("admin", standard::admin).unwrap_or_default();
         Ok(Choices {
             listen,
@@ -72,7 +69,7 @@ impl Configured {
             delay_s: self.delay_s(),
             files,
             keys,
-            journals,
+            journals: self.path("journal"),
             new_match: self.is_on("new-match"),
             durability: match self.text("durability") {
                 Some("power") => Durability::Power,

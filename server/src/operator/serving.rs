@@ -24,6 +24,8 @@ const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The match of a server's journals.
 const MATCH: u64 = 1;
+/// The settings that name folders in which a server writes.
+const FOLDERS: [&str; 2] = ["journal", "incidents"];
 
 impl Configured {
     /// Whether the server could be started: reads what must be read, makes and binds nothing.
@@ -35,13 +37,15 @@ impl Configured {
         self.check_spectators()?;
         self.sidecar()?;
         Files::of(self)?.check()?;
-        if let Some(path) = self.path("journal") {
-            match std::fs::metadata(&path) {
-                Ok(data) if !data.is_dir() => {
-                    return Err(self.no_folder("journal", path, std::io::ErrorKind::NotADirectory));
+        for name in FOLDERS {
+            if let Some(path) = self.path(name) {
+                match std::fs::metadata(&path) {
+                    Ok(data) if !data.is_dir() => {
+                        return Err(self.no_folder(name, path, std::io::ErrorKind::NotADirectory));
+                    }
+                    // It is made at the start.
+                    _ => {}
                 }
-                // It is made at the start.
-                _ => {}
             }
         }
         Ok(())
@@ -151,9 +155,15 @@ impl Configured {
         }
     }
 
-    pub(super) fn make_folder(&self, name: &str, folder: &Path) -> Result<(), SettingError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| self.no_folder(name, folder.to_owned(), source))
+    /// Makes the folders that were chosen, if they are not there.
+    pub(super) fn make_folders(&self) -> Result<(), SettingError> {
+        for name in FOLDERS {
+            if let Some(path) = self.path(name) {
+                std::fs::create_dir_all(&path)
+                    .map_err(|source| self.no_folder(name, path, source))?;
+            }
+        }
+        Ok(())
     }
 
     fn no_folder(
