@@ -67,6 +67,7 @@ fn a_campaign_is_one_and_the_same_on_all_screens() {
 /// where it should be. What is farthest off is other players who have just turned: nobody can know that for the
 /// quarter of a second that the line takes, in which they walk five of their radii.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
     let mut config = RigConfig::new(83, LinkProfile::BAD);
     config.crowd = CAMPAIGN;

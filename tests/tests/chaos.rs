@@ -8,8 +8,10 @@
 //! Beside it in this program: what plays so long that it is played in release alone, and what is told of the same.
 
 mod budget;
+mod campaign;
 mod crowds;
 mod decided;
+mod hostile;
 mod large_worlds;
 mod lines;
 mod rates;

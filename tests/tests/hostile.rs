@@ -18,7 +18,12 @@ use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::PeerId;
 use twinstep_server::config::{AnsweredBy, SealWhen};
 
-const PACKETS: u32 = 1_000_000;
+/// In debug builds a fifth: the check plays all of them in release.
+const PACKETS: u32 = if cfg!(debug_assertions) {
+    200_000
+} else {
+    1_000_000
+};
 
 /// Random bytes, or a packet that was real with some of its bytes changed, cut or lengthened.
 fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
@@ -54,7 +59,7 @@ fn strategy() -> RigConfig {
 }
 
 #[test]
-fn law_hostile_wire_a_million_packets_at_a_live_match() {
+fn law_hostile_wire_packets_at_a_live_match() {
     packets_at_a_live_match(RigConfig::new(2, LinkProfile::LAN), PACKETS);
 }
 
@@ -99,7 +104,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
 }
 
 #[test]
-fn law_hostile_wire_a_million_packets_at_a_live_client() {
+fn law_hostile_wire_packets_at_a_live_client() {
     packets_at_a_live_client(RigConfig::new(2, LinkProfile::LAN), PACKETS);
 }
 

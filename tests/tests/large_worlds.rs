@@ -1,8 +1,12 @@
-//! A world of a megabyte is digested once a second, not at every turn. All that follows from a digest holds all the same.
+//! Large worlds: one of a megabyte is digested once a second, not at every turn, and all that follows from a digest holds
+//! all the same; and sixteen players load one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use twinstep_client::SessionConfig;
 use twinstep_core::simnet::LinkProfile;
+use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
@@ -106,4 +110,40 @@ fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
         assert!(frames > 0 && worlds == 0, "{frames} and {worlds} times");
     }
     rig.converge();
+}
+
+/// Finding K11: worlds go to two at a time, and who waited for its turn waited within its own 30 s.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn sixteen_players_get_into_a_match_with_a_large_world() {
+    let policies = MatchConfig {
+        tick: SECOND / 2,
+        players_max: 16,
+        ..MatchConfig::action()
+    };
+    let sim = Heavy::of(5 << 19);
+    let sessions = (0..16).map(|_| {
+        let mut config = SessionConfig::new(Arc::new(()));
+        config.verify = false;
+        config
+    });
+    let mut all = Direct::new(
+        policies,
+        sim,
+        Arc::new(()),
+        unasked(),
+        sessions.collect(),
+        60,
+    );
+    for second in 0..90 {
+        all.run(60, |_, _| 1);
+        if all.game.playing().len() == 16 {
+            println!("all play after {second} s");
+            return;
+        }
+        for (i, session) in all.sessions.iter().enumerate() {
+            assert_eq!(session.closed(), None, "player {i} after {second} s");
+        }
+    }
+    panic!("{} of 16 play", all.game.playing().len());
 }

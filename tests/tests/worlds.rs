@@ -3,7 +3,6 @@
 
 mod background;
 mod cadence;
-mod campaign;
 mod client_bounds;
 mod company;
 mod costs;
@@ -11,7 +10,6 @@ mod crash;
 mod evidence;
 mod fates;
 mod golden_packets;
-mod hostile;
 mod joins;
 mod kit;
 mod laws;
