@@ -183,6 +183,17 @@ async fn a_match_that_an_operator_ends_is_over_for_good_and_its_journal_says_why
     assert_ne!(Index::scan(&written).unwrap().ended.unwrap(), "kept");
 }
 
+/// Who is in a match, as the server lists them.
+async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
+    let said = done(server, &format!("GET /matches/{id}"), Value::Null).await;
+    said["people"].as_array().unwrap().clone()
+}
+
+fn is_in_time(one: &Value) -> bool {
+    let margin = one["margin_ticks"].as_i64();
+    margin.is_some_and(|margin| (-60..=60).contains(&margin))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_in_a_match_is_listed_with_how_well() {
     let server = server("people").await;
@@ -195,8 +206,15 @@ async fn who_is_in_a_match_is_listed_with_how_well() {
     ];
     all_in(&mut party).await;
     play_for(&mut party, Duration::from_millis(1_200)).await;
-    let said = done(&server, "GET /matches/1", Value::Null).await;
-    let people = said["people"].as_array().unwrap().clone();
+    let mut people = people_of(&server, 1).await;
+    // A machine with much else to do has its players late for a while.
+    for _ in 0..20 {
+        if people.iter().all(is_in_time) {
+            break;
+        }
+        play_for(&mut party, Duration::from_millis(500)).await;
+        people = people_of(&server, 1).await;
+    }
     assert_eq!(people.len(), 2);
     for one in &people {
         assert_eq!(one["name"], one["identity"]);
@@ -204,8 +222,7 @@ async fn who_is_in_a_match_is_listed_with_how_well() {
             (&one["state"], &one["connected"]),
             (&"playing".into(), &true.into())
         );
-        let margin = one["margin_ticks"].as_i64().unwrap();
-        assert!((-60..=60).contains(&margin), "{one}");
+        assert!(is_in_time(one), "{one}");
         let round_trip = one["round_trip_ms"].as_f64().unwrap();
         assert!((0.0..500.0).contains(&round_trip), "{one}");
         let since = one["since_s"].as_f64().unwrap();
