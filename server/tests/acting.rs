@@ -302,7 +302,7 @@ async fn what_is_wrong_is_refused_in_words_and_changes_nothing() {
             "got \"both\"",
         ),
         ("POST /ban", &long, 400, "at most 200 bytes"),
-        ("POST /ban", &huge, 413, ""),
+        ("POST /ban", &huge, 413, "at most 16384 bytes"),
         (
             "POST /unban?identity=anna",
             "",

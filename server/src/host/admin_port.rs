@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -159,7 +160,7 @@ pub(super) fn on_loopback(router: Router) -> Router {
 
 /// Answers requests until it is dropped.
 pub(super) async fn serve(listener: impl Accept, router: Router) {
-    let router = router.layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
+    let router = router.layer(middleware::from_fn(only_short_text));
     let mut open: VecDeque<Connection> = VecDeque::new();
     loop {
         let Ok(stream) = listener.next().await else {
@@ -193,6 +194,19 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     // Whatever goes wrong is the asker's own matter.
     let _ = tokio::time::timeout(REQUEST_PATIENCE, connection).await;
+}
+
+/// What is longer or no text is refused in words of ours, whoever would read it.
+async fn only_short_text(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
+        let said = format!("expected a body of at most {REQUEST_BYTES_MAX} bytes, got more\n");
+        return (StatusCode::PAYLOAD_TOO_LARGE, said).into_response();
+    };
+    if std::str::from_utf8(&body).is_err() {
+        return (StatusCode::BAD_REQUEST, "expected a body in UTF-8\n").into_response();
+    }
+    next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
 async fn note(State(asked): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
