@@ -176,6 +176,29 @@ fn law_bounded_who_does_not_acknowledge_is_slowed_and_closed() {
     assert_eq!(rig.game.sessions(), 3);
 }
 
+/// Law Bounded: a lane that is not acknowledged does not keep turns from whoever is slow.
+#[test]
+fn law_bounded_who_is_slow_hears_turns_beside_a_busy_lane() {
+    let mut rig = played(1, LinkProfile::LAN, 3);
+    rig.relink(
+        0,
+        LinkProfile {
+            up: LegProfile::BLACKOUT,
+            down: LegProfile::PERFECT,
+        },
+    );
+    rig.run(SECOND / 10);
+    rig.game.notify("the lane has something to say");
+    rig.run(ACK_SLOW_AFTER + SECOND / 2);
+    let before = rig.bytes_down(0);
+    rig.run(2 * SECOND);
+    let after = rig.bytes_down(0);
+    assert!(after.bulk > before.bulk, "the lane is busy");
+    // Ten times a second, and as much each time.
+    let turns = after.inputs - before.inputs;
+    assert!(turns > 1_000, "{turns} bytes of inputs in 2 s");
+}
+
 /// Law Bounded: commands above the rate are refused, and their owner hears of each.
 #[test]
 fn law_bounded_a_flood_of_commands_is_refused_in_words() {
