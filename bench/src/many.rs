@@ -42,6 +42,8 @@ const WARM_UP: Duration = Duration::from_secs(4);
 const DIALS_A_FRAME: usize = 2;
 /// Joins between two looks at the memory.
 const LOOK_EVERY: usize = 100;
+/// Joins until the server's memory is to be flat: every match was replaced, and most of what an allocator keeps was used.
+const SETTLED_AFTER: f64 = 1_000.0;
 /// Whoever is not there by then is not coming.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -358,12 +360,13 @@ fn measure(
         }
     }
     tell_lateness(out, "while they come and go", &after, &server.lateness()?)?;
-    let (first, second) = memory.split_at(memory.len() / 2);
+    let settled = memory.partition_point(|(joined, _)| *joined < SETTLED_AFTER);
+    let (first, then) = memory.split_at(settled);
     writeln!(
         out,
-        "  slope of the memory: {:.2} KB a join and leave in the first half, {:.2} in the second",
+        "  slope of the memory: {:.2} KB a join and leave until {SETTLED_AFTER}, {:.2} from there on",
         slope(first),
-        slope(second)
+        slope(then)
     )?;
 
     for mut player in std::mem::take(&mut crowd.players) {

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use twinstep_core::bounds::{BACKLOG, HISTORY, backlog};
-use twinstep_core::frame::{Answer, FrameData, Inputs, Order, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
@@ -27,7 +27,8 @@ pub struct History<S: Simulation> {
     /// How many frames are kept.
     kept: u32,
     first: Tick,
-    ticks: VecDeque<Sealed<S>>,
+    ticks: VecDeque<Sealed>,
+    inputs: Flat<S::Input>,
     roster: Flat<(PlayerId, RosterChange)>,
     outcomes: Flat<Answer<S::Outcome>>,
     claims: Flat<Order<S::Command>>,
@@ -35,14 +36,16 @@ pub struct History<S: Simulation> {
 }
 
 /// What is kept of one sealed tick.
-struct Sealed<S: Simulation> {
+struct Sealed {
     /// The digest of the world before it, if it was taken.
     digest: Option<u64>,
     /// The first tick of its turn.
     turn_began: Tick,
     cadence: Option<Cadence>,
-    inputs: Inputs<S::Input>,
+    /// Whose inputs are in it.
+    present: PlayerSet,
     filled: PlayerSet,
+    /// How many it has of roster changes, outcomes, claims and commands.
     lists: [u32; 4],
 }
 
@@ -66,6 +69,27 @@ impl<T: Clone> Flat<T> {
     fn forget(&mut self, count: u32) {
         self.items.drain(..count as usize);
     }
+
+    /// Copies of the `count` items from `at` on, which goes on behind them.
+    fn next(&self, at: &mut usize, count: u32) -> impl Iterator<Item = T> {
+        let from = *at;
+        *at += count as usize;
+        self.items.range(from..*at).cloned()
+    }
+}
+
+impl Sealed {
+    /// How many items it has in each queue: inputs, roster changes, outcomes, claims and commands.
+    fn counts(&self) -> [u32; 5] {
+        let [roster, outcomes, claims, commands] = self.lists;
+        [
+            self.present.len() as u32,
+            roster,
+            outcomes,
+            claims,
+            commands,
+        ]
+    }
 }
 
 impl<S: Simulation> History<S> {
@@ -76,10 +100,13 @@ impl<S: Simulation> History<S> {
             kept: BACKLOG,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
-            roster: Flat::with_capacity(256),
-            outcomes: Flat::with_capacity(1_024),
-            claims: Flat::with_capacity(1_024),
-            commands: Flat::with_capacity(4_096),
+            // What half a minute holds, the game alone knows: room for a few, and the queues grow to what it needs. More is
+            // memory for nothing in each of hundreds of matches.
+            inputs: Flat::with_capacity(256),
+            roster: Flat::with_capacity(0),
+            outcomes: Flat::with_capacity(256),
+            claims: Flat::with_capacity(256),
+            commands: Flat::with_capacity(0),
         }
     }
 
@@ -153,11 +180,15 @@ impl<S: Simulation> History<S> {
             self.claims.push(&frame.claims),
             self.commands.push(&frame.commands),
         ];
+        let given = frame.inputs.iter();
+        self.inputs
+            .items
+            .extend(given.map(|(_, input)| input.clone()));
         self.ticks.push_back(Sealed {
             digest,
             turn_began,
             cadence: frame.cadence,
-            inputs: frame.inputs.clone(),
+            present: frame.inputs.iter().map(|(player, _)| player).collect(),
             filled: frame.filled,
             lists,
         });
@@ -165,6 +196,7 @@ impl<S: Simulation> History<S> {
             && let Some(oldest) = self.ticks.pop_front()
         {
             self.first += 1;
+            self.inputs.forget(oldest.present.len() as u32);
             self.roster.forget(oldest.lists[0]);
             self.outcomes.forget(oldest.lists[1]);
             self.claims.forget(oldest.lists[2]);
@@ -172,7 +204,7 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    fn sealed(&self, tick: Tick) -> Option<&Sealed<S>> {
+    fn sealed(&self, tick: Tick) -> Option<&Sealed> {
         if tick < self.first {
             None
         } else {
@@ -211,14 +243,15 @@ impl<S: Simulation> History<S> {
 
     /// A walk over the kept frames from `tick` on.
     pub fn frames(&self, tick: Tick) -> FrameWalk<'_, S> {
-        let mut at = [0; 4];
+        let mut at = [0; 5];
         // Few are asked for, and nearly all from the end: count from there.
         for sealed in self.ticks.iter().skip((tick - self.first) as usize) {
-            for (at, len) in at.iter_mut().zip(sealed.lists) {
+            for (at, len) in at.iter_mut().zip(sealed.counts()) {
                 *at += len as usize;
             }
         }
         let ends = [
+            self.inputs.items.len(),
             self.roster.items.len(),
             self.outcomes.items.len(),
             self.claims.items.len(),
@@ -239,7 +272,8 @@ impl<S: Simulation> History<S> {
 pub struct FrameWalk<'a, S: Simulation> {
     history: &'a History<S>,
     tick: Tick,
-    at: [usize; 4],
+    /// Where its part begins: of inputs, roster changes, outcomes, claims and commands.
+    at: [usize; 5],
 }
 
 impl<S: Simulation> FrameWalk<'_, S> {
@@ -248,41 +282,28 @@ impl<S: Simulation> FrameWalk<'_, S> {
         let Some(sealed) = self.history.sealed(self.tick) else {
             return false;
         };
+        let history = self.history;
         frame.reset(self.tick);
-        frame.inputs.clone_from(&sealed.inputs);
         frame.filled = sealed.filled;
         frame.cadence = sealed.cadence;
-        let [roster, outcomes, claims, commands] = &mut self.at;
-        copy(
-            &self.history.roster,
-            roster,
-            sealed.lists[0],
-            &mut frame.roster,
-        );
-        copy(
-            &self.history.outcomes,
-            outcomes,
-            sealed.lists[1],
-            &mut frame.outcomes,
-        );
-        copy(
-            &self.history.claims,
-            claims,
-            sealed.lists[2],
-            &mut frame.claims,
-        );
-        copy(
-            &self.history.commands,
-            commands,
-            sealed.lists[3],
-            &mut frame.commands,
-        );
+        let [inputs, roster, outcomes, claims, commands] = &mut self.at;
+        let [given, changes, answers, claimed, commanded] = sealed.counts();
+        for (player, input) in sealed
+            .present
+            .iter()
+            .zip(history.inputs.next(inputs, given))
+        {
+            frame.inputs.set(player, Some(input));
+        }
+        frame.roster.extend(history.roster.next(roster, changes));
+        frame
+            .outcomes
+            .extend(history.outcomes.next(outcomes, answers));
+        frame.claims.extend(history.claims.next(claims, claimed));
+        frame
+            .commands
+            .extend(history.commands.next(commands, commanded));
         self.tick += 1;
         true
     }
-}
-
-fn copy<T: Clone>(from: &Flat<T>, at: &mut usize, len: u32, into: &mut Vec<T>) {
-    into.extend(from.items.range(*at..*at + len as usize).cloned());
-    *at += len as usize;
 }

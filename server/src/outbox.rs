@@ -86,8 +86,8 @@ pub(crate) struct Outbox<O> {
 impl<O> Outbox<O> {
     pub(crate) fn new() -> Self {
         Outbox {
-            bytes: Vec::with_capacity(64 << 10),
-            items: VecDeque::with_capacity(256),
+            bytes: Vec::new(),
+            items: VecDeque::new(),
         }
     }
 

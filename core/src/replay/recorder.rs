@@ -94,13 +94,13 @@ impl<S: Simulation> Recorder<S> {
     fn with(writer: JournalWriter, next: Tick) -> Self {
         Recorder {
             writer,
-            turn: Vec::with_capacity(64 << 10),
+            turn: Vec::new(),
             ticks: 0,
             idle: true,
             previous: FrameData::roomy(next),
             previous_ticks: 0,
             fresh: true,
-            world: Vec::with_capacity(64 << 10),
+            world: Vec::new(),
             since_world: Duration::ZERO,
             since_digest: Duration::ZERO,
             worlds_skipped: 0,
