@@ -1,12 +1,13 @@
 //! What each task may be told on the command line.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use twinstep_core::company::{NAME_BYTES_MAX, NAME_CHARS_MAX, Name};
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::text::is_plain;
+use twinstep_server::operator::{dialled, listened};
 
 use crate::failure::Failure;
 use crate::policies::PolicyArgs;
@@ -83,30 +84,6 @@ pub(crate) struct NameArgs {
     pub(crate) names: Vec<Name>,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
-            .to_owned()
-    })
-}
-
-/// What is dialled: one machine's address, and a port.
-fn dialled(text: &str) -> Result<SocketAddr, String> {
-    let dialled = address(text)?;
-    match dialled.ip() {
-        _ if dialled.port() == 0 => Err("nobody can dial port 0: expected the port that is listened on".to_owned()),
-        ip if ip.is_unspecified() => Err(
-            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
-             192.168.1.5:7777"
-                .to_owned(),
-        ),
-        ip if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) => {
-            Err("expected the address of one machine, such as 192.168.1.5:7777".to_owned())
-        }
-        _ => Ok(dialled),
-    }
-}
-
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() || !is_plain(text) {
@@ -155,7 +132,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
     /// Let others join the match of this process: where to listen, such as 0.0.0.0:7777
-    #[arg(long, value_name = "ADDR", value_parser = address, requires = "key_file")]
+    #[arg(long, value_name = "ADDR", value_parser = listened, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
     /// What the others dial, if it is another address than that of --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
@@ -171,7 +148,7 @@ pub(crate) struct PlayArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
     /// Where to listen
-    #[arg(long, value_name = "ADDR", value_parser = address, default_value = "0.0.0.0:7777")]
+    #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
     /// What players dial [default: this machine's address on its network]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]

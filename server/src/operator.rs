@@ -41,6 +41,7 @@ use twinstep_core::packet::hello::CloseCode;
 
 use crate::host::{Server, Stopped};
 
+mod addresses;
 mod choices;
 mod configured;
 mod error;
@@ -53,6 +54,7 @@ mod setting;
 mod source;
 mod standard;
 
+pub use addresses::{dialled, listened};
 pub use configured::Configured;
 pub use error::SettingError;
 pub use many::OperatedMany;

@@ -8,9 +8,10 @@ use std::str::FromStr;
 
 use clap::ArgMatches;
 
+use super::addresses::listened;
 use super::error::SettingError;
 use super::origin::SettingSource;
-use super::setting::{self, Setting};
+use super::setting::Setting;
 use super::source::{CONFIG, GivenFlags, Said, Sayings, gather};
 use crate::host::CREDENTIALS_VARIABLE;
 
@@ -167,7 +168,7 @@ impl Configured {
     /// Where a socket listens.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<SocketAddr> {
-        self.get_by(name, setting::address)
+        self.get_by(name, listened)
     }
 
     /// As [`get`](Self::get), of what must be said.

@@ -6,10 +6,11 @@
 //!    --max-players 8   TWINSTEP_MAX_PLAYERS=8   max-players = 8
 //! ```
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use clap::{Arg, ArgAction};
+
+use super::addresses::listened;
 
 /// How variables of the environment begin that are settings.
 pub const ENVIRONMENT_PREFIX: &str = "TWINSTEP_";
@@ -115,7 +116,7 @@ impl Setting {
     /// Where a socket listens, in numbers.
     #[must_use]
     pub fn address(name: &'static str, about: &str) -> Setting {
-        Setting::text(name, "ADDR", |text| address(text).map(drop), about)
+        Setting::text(name, "ADDR", |text| listened(text).map(drop), about)
     }
 
     /// Any text of a form, such as `"MIN..MAX"`, that the check likes.
@@ -292,32 +293,5 @@ impl Setting {
         arg.action(ArgAction::Set)
             .value_name(form)
             .allow_hyphen_values(true)
-    }
-}
-
-/// Reads where a socket listens.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
-            .to_owned()
-    })
-}
-
-/// Reads what is dialled: one machine's address, and a port.
-pub(super) fn dialled(text: &str) -> Result<SocketAddr, String> {
-    let dialled = address(text)?;
-    match dialled.ip() {
-        _ if dialled.port() == 0 => {
-            Err("nobody can dial port 0: expected the port that is listened on".to_owned())
-        }
-        ip if ip.is_unspecified() => Err(
-            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
-             192.168.1.5:7777"
-                .to_owned(),
-        ),
-        ip if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) => {
-            Err("expected the address of one machine, such as 192.168.1.5:7777".to_owned())
-        }
-        _ => Ok(dialled),
     }
 }

@@ -9,7 +9,8 @@ use twinstep_core::bounds::{
 };
 use twinstep_udp::SERVERS_MAX;
 
-use super::setting::{Setting, address, dialled};
+use super::addresses::{dialled, listened};
+use super::setting::Setting;
 use super::source::CONFIG;
 use crate::host::AdminAddress;
 
@@ -196,7 +197,7 @@ pub(super) fn here(text: &str) -> Result<SocketAddr, String> {
         "expected the --admin address of a server on this machine, such as 127.0.0.1:7700"
             .to_owned()
     };
-    let here = address(text).map_err(|_| expected())?;
+    let here = listened(text).map_err(|_| expected())?;
     match here.ip().is_loopback() && here.port() != 0 {
         true => Ok(here),
         false => Err(expected()),

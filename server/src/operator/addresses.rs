@@ -1,0 +1,36 @@
+//! Addresses on a command line, of a server's settings and of a game's own flags: both are clap's value parsers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Reads where a socket listens: an IP address and a port, in numbers.
+///
+/// # Errors
+/// In words for whoever typed it: what was expected.
+pub fn listened(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
+            .to_owned()
+    })
+}
+
+/// Reads what is dialled: the IP address of one machine, and a port that is not 0.
+///
+/// # Errors
+/// In words for whoever typed it: what was expected, and why this is not it.
+pub fn dialled(text: &str) -> Result<SocketAddr, String> {
+    let dialled = listened(text)?;
+    match dialled.ip() {
+        _ if dialled.port() == 0 => {
+            Err("nobody can dial port 0: expected the port that is listened on".to_owned())
+        }
+        ip if ip.is_unspecified() => Err(
+            "it stands for every address of a machine, so nobody can dial it: expected one of them, such as \
+             192.168.1.5:7777"
+                .to_owned(),
+        ),
+        ip if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) => {
+            Err("expected the address of one machine, such as 192.168.1.5:7777".to_owned())
+        }
+        _ => Ok(dialled),
+    }
+}
