@@ -65,7 +65,7 @@ enum Task {
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or tell what is in it, or verify it
     Replay(ReplayArgs),
-    /// Look whether a journal is whole, or cut off what is not
+    /// Look whether a journal is whole, cut off what is not, or write it as JSON
     #[command(subcommand)]
     Journal(JournalTask),
     /// Play a match by a script, and write its moments as pictures
@@ -87,6 +87,14 @@ enum JournalTask {
     Repair {
         /// The journal
         file: PathBuf,
+    },
+    /// Write what was sealed as lines of JSON, for other programs
+    Export {
+        /// The journal
+        file: PathBuf,
+        /// A new file to write to, instead of standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
 }
 
@@ -142,6 +150,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Replay(args) => replay::replay(&args),
         Task::Journal(JournalTask::Check { file }) => journal::check(&file),
         Task::Journal(JournalTask::Repair { file }) => journal::repair(&file),
+        Task::Journal(JournalTask::Export { file, out }) => journal::export(&file, out.as_deref()),
         Task::Shots(args) => shots(&args),
         Task::Frames(args) => frames(&args),
         Task::Bots(args) => measure(&args),

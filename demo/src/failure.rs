@@ -9,7 +9,7 @@ use twinstep_core::journal::JournalError;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::ReplayError;
 use twinstep_server::game::ResumeError;
-use twinstep_server::host::{AdminError, HostError, JournalFileError, MatchEnded};
+use twinstep_server::host::{AdminError, ExportError, HostError, JournalFileError, MatchEnded};
 use twinstep_server::operator::SettingError;
 use twinstep_udp::{SerialsError, TicketError, TicketKeyError};
 
@@ -84,6 +84,24 @@ pub enum Failure {
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
+    },
+    /// A file that is to be made.
+    #[error(
+        "cannot make {path}: {source}; expected a name that no file has yet, in a folder that can be written"
+    )]
+    NewFile {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A journal that was not exported.
+    #[error("{path}: {source}")]
+    Export {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: ExportError,
     },
     /// A journal that cannot be played here.
     #[error("{path}: {source}{}", replay_hint(source, *enemies))]

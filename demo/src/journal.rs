@@ -1,6 +1,8 @@
-//! `powderkeg journal`: whether a journal is whole, and how to go on with what is.
+//! `powderkeg journal`: whether a journal is whole, how to go on with what is, and what is in it for other programs.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use powderkeg_view::say;
 use twinstep_core::text::line;
-use twinstep_server::host::{Checkup, Harm};
+use twinstep_server::host::{Checkup, ExportError, Exported, Harm, export_journal};
 
 use crate::failure::Failure;
 
@@ -40,6 +42,48 @@ pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
     }
     say::out(said)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a journal as lines of JSON; exits with 1 if not all of it is sound.
+pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failure> {
+    let journal = crate::replay::read(path)?;
+    let failed = |source| Failure::Export {
+        path: path.to_owned(),
+        source,
+    };
+    let exported = match out {
+        None => write(&journal, io::stdout().lock()),
+        Some(out) => {
+            let file = File::create_new(out).map_err(|source| Failure::NewFile {
+                path: out.to_owned(),
+                source,
+            })?;
+            write(&journal, file)
+        }
+    };
+    let exported = match exported {
+        // Whoever reads it has seen enough.
+        Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        exported => exported.map_err(failed)?,
+    };
+    let Exported { lines, ticks, .. } = exported;
+    say::err(format_args!("{lines} lines, {ticks} ticks"));
+    if let Some(stopped) = &exported.stopped {
+        let path = path.display();
+        say::err(format_args!(
+            "{stopped}; what is sound before that was exported. `powderkeg journal check {path}` says what is lost"
+        ));
+    }
+    Ok(ExitCode::from(u8::from(exported.stopped.is_some())))
+}
+
+fn write(journal: &[u8], to: impl Write) -> Result<Exported, ExportError> {
+    let mut to = BufWriter::new(to);
+    let exported = export_journal::<Game>(journal, &mut to)?;
+    to.flush()?;
+    Ok(exported)
 }
 
 fn words(checkup: &Checkup) -> String {

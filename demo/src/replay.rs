@@ -32,7 +32,8 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads a journal, compressed or not.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = || {
         // A device may have no end.
         match std::fs::metadata(path)?.is_file() {

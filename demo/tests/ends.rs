@@ -85,6 +85,33 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
         said
     };
     assert!(journal("check", 0).contains("sound up to tick"));
+    let rows = journal("export", 0);
+    let rows: Vec<serde_json::Value> = rows
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let ticks: Vec<u64> = rows
+        .iter()
+        .filter_map(|row| row["tick"]["tick"].as_u64())
+        .collect();
+    assert_eq!(rows[0]["start"]["game"], "powderkeg");
+    assert!(ticks.len() > 200 && ticks.iter().copied().eq(0..ticks.len() as u64));
+    let held = |row: &serde_json::Value| row["tick"]["inputs"]["0"].is_object();
+    assert!(rows.iter().filter(|row| held(row)).count() > 150);
+    // A file that is there is not written over.
+    let out = folder.file("rows");
+    succeed(&["journal", "export", name, "--out", &out]);
+    let again = run(&["journal", "export", name, "--out", &out]);
+    assert_eq!(again.status.code(), Some(2));
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(
+        said.contains(&out) && said.contains("no file has yet"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(&out).unwrap().lines().count(),
+        rows.len()
+    );
     let serve = [
         "serve",
         "--listen",
@@ -128,6 +155,8 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
         said.contains("in the middle") && said.contains("ticks ("),
         "{said}"
     );
+    let sound = journal("export", 1);
+    assert!(sound.lines().count() > 100 && sound.lines().count() < rows.len());
     journal("repair", 0);
     journal("check", 0);
     let mut server = powderkeg(&serve).spawn().unwrap();
