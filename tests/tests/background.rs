@@ -158,11 +158,20 @@ fn threads_rebuild_for_clients_on_bad_lines() {
         lines.join(name);
     }
     lines.run(SECOND * 12);
+    // Threads take real time, of which a busy machine has little for them while twelve virtual seconds pass.
+    let is_rebuilt = |lines: &Lines<History>, i| {
+        let timeline = lines.stats(i).timeline;
+        timeline.rebuilds > 30 && timeline.away_steps > 50
+    };
+    for _ in 0..20 {
+        if !(0..3).all(|i| is_rebuilt(&lines, i)) {
+            lines.run(SECOND * 6);
+        }
+    }
     for i in 0..3 {
         assert!(lines.plays(i));
         let stats = lines.stats(i);
-        assert!(stats.timeline.rebuilds > 30, "{:?}", stats.timeline);
-        assert!(stats.timeline.away_steps > 50, "{:?}", stats.timeline);
+        assert!(is_rebuilt(&lines, i), "{:?}", stats.timeline);
         assert_eq!((stats.heals, stats.timeline.step_faults), (0, 0));
         assert!(stats.commands_executed > 0);
     }

@@ -78,7 +78,7 @@ fn coming_back_does_not_pay_for_having_been_waited_for() {
         rig.run(SECOND * 7);
         let identity = rig.clients[1].identity.clone();
         let peer = PeerId(1_000 + dialled);
-        match rig.game.connect(rig.now, peer, &identity, 1) {
+        match rig.connect(peer, &identity, 1) {
             Ok(()) => rig.game.disconnect(peer),
             Err(code) => {
                 assert_eq!(code, CloseCode::TooSlow);
@@ -208,7 +208,8 @@ fn time_that_goes_back_stands_still() {
         let mut buffer = [0; PACKET_BYTES_MAX];
         for back in [MS(1), SECOND, SECOND * 100] {
             let before = rig.now.saturating_sub(back);
-            rig.game.handle(before, rig.clients[1].peer, &[0xff]);
+            let peer = rig.clients[1].peer();
+            rig.game.handle(before, peer, &[0xff]);
             rig.game.advance(before);
             assert!(rig.game.connect(before, PeerId(77), "late", 1).is_ok());
             rig.game.disconnect(PeerId(77));
@@ -268,13 +269,13 @@ fn who_comes_back_with_fewer_seats_has_one_account_and_plays_on() {
     rig.run(SECOND * 12);
     let client = &rig.clients[single];
     assert_eq!(client.session.seats(), [stays]);
-    assert_eq!(rig.game.stage(client.peer), Some(SessionStage::Playing));
+    assert_eq!(rig.game.stage(client.peer()), Some(SessionStage::Playing));
     assert_eq!(rig.game.world().presence(goes), Presence::Absent);
     // It is cut, and comes back at once: nothing keeps it out.
     rig.cut(single);
     rig.run(MS(500));
     rig.redial(single);
     rig.run(SECOND * 3);
-    let peer = rig.clients[single].peer;
+    let peer = rig.clients[single].peer();
     assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
 }

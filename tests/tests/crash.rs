@@ -173,7 +173,7 @@ fn after_a_restart_the_clock_waits_for_the_players_but_not_for_ever() {
     }
     rig.run(SECOND * 4);
     let playing = |rig: &Rig<History>| {
-        let stages = rig.clients.iter().map(|c| rig.game.stage(c.peer));
+        let stages = rig.clients.iter().map(|c| rig.game.stage(c.peer()));
         stages
             .filter(|stage| *stage == Some(SessionStage::Playing))
             .count()

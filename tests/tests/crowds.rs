@@ -101,7 +101,7 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     }
     rig.run(60 * SECOND);
     let playing = (4..4 + spectators)
-        .filter(|i| rig.game.stage(rig.clients[*i].peer) == Some(SessionStage::Playing));
+        .filter(|i| rig.game.stage(rig.clients[*i].peer()) == Some(SessionStage::Playing));
     assert_eq!(playing.count(), spectators, "all are in");
     let before: Vec<ByteCounts> = (0..4).map(|i| rig.bytes_down(i)).collect();
     let stalls: f64 = (0..4).map(|i| rig.stats(i).stall_ms).sum();

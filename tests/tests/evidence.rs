@@ -143,7 +143,7 @@ fn a_report_that_nobody_asked_for_is_dropped_and_counted() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
     rig.run(SECOND * 5);
     let (peer, rtt) = (PeerId(9_999), Duration::from_millis(200));
-    rig.game.connect(rig.now, peer, "flooder", 1).unwrap();
+    rig.connect(peer, "flooder", 1).unwrap();
     let (mut link, mut lane) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));
     for n in 0..8_u8 {
         lane.push(message::REPORT, Arc::from([b'a' + n; 5]))

@@ -136,13 +136,15 @@ fn orders_of_who_was_removed_while_it_was_away_are_refused_when_it_is_back() {
         };
         let mut rig = Rig::<History>::new(config);
         rig.run(5 * SECOND);
-        let session = &mut rig.clients[1].session;
+        let now = rig.now;
+        let client = &mut rig.clients[1];
+        let (peer, session) = (client.peer(), &mut client.session);
         let player = session.seats()[0];
         let seq = session.command(0, Command::Note(5)).expect("a seat");
         let mut packet = [0; PACKET_BYTES_MAX];
-        let len = session.poll_transmit(rig.now, &mut packet);
+        let len = session.poll_transmit(now, &mut packet);
         let packet = &packet[..len.expect("it leaves at once")];
-        rig.game.handle(rig.now, rig.clients[1].peer, packet);
+        rig.hear(peer, packet);
         rig.cut(1);
         if hung_up {
             rig.hang_up(1);

@@ -79,11 +79,11 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
         spoil(&mut luck, &real.up, &mut packet);
         // From strangers, and from the first client's own session: that one may be closed for it.
         let peer = if n % 2 == 0 {
-            rig.clients[0].peer
+            rig.clients[0].peer()
         } else {
             PeerId(1_000 + u64::from(n % 64))
         };
-        rig.game.handle(rig.now, peer, &packet);
+        rig.hear(peer, &packet);
         if n % 1_000 == 0 {
             rig.run(Duration::from_millis(10));
         }

@@ -45,15 +45,13 @@ impl Staller {
         if rig.game.stage(self.peer).is_none() {
             self.peer.0 += 1;
             self.session = Staller::new(0, self.seats).session;
-            let dialled = rig
-                .game
-                .connect(rig.now, self.peer, &self.identity, self.seats);
+            let dialled = rig.connect(self.peer, &self.identity, self.seats);
             self.refused += u32::from(dialled.is_err());
         }
         if rig.game.stage(self.peer) == Some(SessionStage::Greeting) {
             let mut buffer = [0; PACKET_BYTES_MAX];
             while let Some(len) = self.session.poll_transmit(rig.now, &mut buffer) {
-                rig.game.handle(rig.now, self.peer, &buffer[..len]);
+                rig.hear(self.peer, &buffer[..len]);
             }
         }
     }
@@ -79,7 +77,7 @@ fn joins_beside(stallers: u64, seats: usize) -> (Vec<Duration>, u32) {
         }
         let joiner = rig.join_with(&format!("honest {n}"), seats).unwrap();
         let began = rig.now;
-        while rig.game.stage(rig.clients[joiner].peer) != Some(SessionStage::Playing) {
+        while rig.game.stage(rig.clients[joiner].peer()) != Some(SessionStage::Playing) {
             stallers.iter_mut().for_each(|s| s.insist(&mut rig));
             rig.run(MS(50));
             let waited = rig.now - began;
@@ -116,7 +114,7 @@ fn who_gets_its_world_slowly_gives_its_place_away_and_joins_all_the_same() {
     rig.run(SECOND * 2);
     let slow = rig.join("slow");
     // Its hello arrives; then nothing does for six seconds.
-    while rig.game.stage(rig.clients[slow].peer) != Some(SessionStage::Loading) {
+    while rig.game.stage(rig.clients[slow].peer()) != Some(SessionStage::Loading) {
         rig.run(MS(1));
     }
     rig.relink(slow, LinkProfile::both(LegProfile::BLACKOUT));
@@ -152,7 +150,7 @@ fn who_wants_a_seat_gets_that_of_a_session_whose_world_does_not_come_on() {
     let honest = rig.join_with("honest", 1).expect("a seat");
     rig.run(SECOND * 5);
     assert_eq!(
-        rig.game.stage(rig.clients[honest].peer),
+        rig.game.stage(rig.clients[honest].peer()),
         Some(SessionStage::Playing)
     );
 }
@@ -167,7 +165,7 @@ fn whose_seat_is_in_the_match_keeps_it_however_slowly_it_comes_back() {
     rig.run(SECOND * 3);
     for client in [1, 2] {
         rig.restart(client);
-        while rig.game.stage(rig.clients[client].peer) != Some(SessionStage::Loading) {
+        while rig.game.stage(rig.clients[client].peer()) != Some(SessionStage::Loading) {
             rig.run(MS(1));
         }
         rig.relink(client, LinkProfile::both(LegProfile::BLACKOUT));
@@ -201,7 +199,7 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
         packet.tick16(rig.game.world().tick()).unwrap();
         packet.bytes(&[0, 0]).unwrap();
         let len = packet.len();
-        rig.game.handle(rig.now, liar.peer, &buffer[..len]);
+        rig.hear(liar.peer, &buffer[..len]);
         rig.run(MS(10));
     }
     assert_eq!(rig.game.stage(liar.peer), Some(SessionStage::Loading));

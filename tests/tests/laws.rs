@@ -364,8 +364,8 @@ fn law_journal_first_a_turn_is_written_before_anybody_hears_of_it() {
     let mut told = 0;
     for _ in 0..200 {
         rig.now += Duration::from_millis(5);
-        let turns = rig.game.stats().turns;
-        rig.game.advance(rig.now);
+        let (now, turns) = (rig.now, rig.game.stats().turns);
+        rig.game.advance(now);
         let mut written = turns == rig.game.stats().turns;
         while let Some(output) = rig.game.poll() {
             match output {

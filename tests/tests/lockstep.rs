@@ -136,6 +136,7 @@ fn an_idle_player_is_not_a_missing_one() {
 fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
     for m in 1..=4u8 {
         let mut rig = quiet(5, LinkProfile::LAN, m);
+        let now = rig.now;
         let client = &mut rig.clients[0];
         let at = client.session.authority().expect("it plays");
         let (next, me) = (at.turn(), client.session.seats()[0]);
@@ -145,9 +146,9 @@ fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
             .command(0, Command::Note(777))
             .expect("it plays");
         let mut buffer = [0; 1_200];
-        let sent = client.session.poll_transmit(rig.now, &mut buffer);
+        let sent = client.session.poll_transmit(now, &mut buffer);
         let sent = sent.expect("row 41: it leaves in its own frame");
-        rig.clients[0].net.up.send(rig.now, &buffer[..sent]);
+        client.place.line.up.send(now, &buffer[..sent]);
         rig.run(SECOND * 3);
         let log = &rig.game.world().sim().log;
         let [(ran, player, Command::Note(777))] = log[..] else {

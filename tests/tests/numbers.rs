@@ -51,7 +51,7 @@ fn comes_in_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     let newcomer = rig.join("dora");
     rig.run(SECOND * 2);
     assert_eq!(rig.game.world().tick(), stopped, "a pause");
-    let peer = rig.clients[newcomer].peer;
+    let peer = rig.clients[newcomer].peer();
     assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
     (rig, left)
 }
@@ -101,7 +101,7 @@ fn an_identity_comes_in_once_in_five_seconds() {
     let mut was = Presence::Present;
     for _ in 0..400 {
         if rig.game.world().presence(player) == Presence::Present {
-            let peer = rig.clients[0].peer;
+            let peer = rig.clients[0].peer();
             rig.game.kick(peer, CloseCode::Left);
             rig.cut(0);
             rig.redial(0);
@@ -137,7 +137,7 @@ fn who_comes_back_as_another_player_goes_on_as_that_one() {
         rig.command(false);
         rig.run(SECOND);
         rig.cut(2);
-        let peer = rig.clients[2].peer;
+        let peer = rig.clients[2].peer();
         rig.game.kick(peer, CloseCode::Left);
         let free = rig.clients[0].session.seats()[0];
         rig.leave(0);
@@ -184,7 +184,7 @@ fn who_was_removed_stays_out_for_a_while() {
     let mut peers = (1_000..).map(PeerId);
     let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
         let peer = peers.next().expect("another one");
-        let said = rig.game.connect(rig.now, peer, identity, seats);
+        let said = rig.connect(peer, identity, seats);
         rig.game.disconnect(peer);
         said
     };
@@ -194,7 +194,7 @@ fn who_was_removed_stays_out_for_a_while() {
     rig.run(SECOND * 5);
     assert_eq!(dial(&mut rig, "player 1", 1), Ok(()));
 
-    let kicked = rig.clients[0].peer;
+    let kicked = rig.clients[0].peer();
     rig.game.kick(kicked, CloseCode::Kicked);
     rig.clients.remove(0);
     // However many come and go, it is not forgotten.
@@ -221,11 +221,13 @@ fn who_is_refused_for_a_while_on_its_way_back_may_try_again() {
         let now = rig.now;
         rig.clients[0].session.handle(now, &bytes[..len]);
     };
-    rig.clients[0].session.reconnect(rig.now);
+    let now = rig.now;
+    rig.clients[0].session.reconnect(now);
     say(&mut rig, CloseCode::TooSlow);
     assert_eq!(rig.clients[0].session.cut(), Some(CloseCode::TooSlow));
     assert_eq!(rig.clients[0].session.closed(), None);
-    rig.clients[0].session.reconnect(rig.now);
+    let now = rig.now;
+    rig.clients[0].session.reconnect(now);
     say(&mut rig, CloseCode::Kicked);
     let closed = Closed::Server(CloseCode::Kicked);
     assert_eq!(rig.clients[0].session.closed(), Some(closed));
@@ -238,16 +240,16 @@ fn who_watches_does_not_take_its_namesakes_standing() {
     config.policies.spectators.max = 4;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 6);
-    let peer = rig.clients[0].peer;
+    let peer = rig.clients[0].peer();
     for _ in 0..8 {
-        rig.game.handle(rig.now, peer, &[1; 3]);
+        rig.hear(peer, &[1; 3]);
     }
     rig.cut(0);
     rig.hang_up(0);
     rig.join_with("player 0", 0).expect("it watches");
     rig.redial(0);
-    let peer = rig.clients[0].peer;
-    rig.game.handle(rig.now, peer, &[1; 3]);
+    let peer = rig.clients[0].peer();
+    rig.hear(peer, &[1; 3]);
     assert_eq!(rig.game.stage(peer), None, "the ninth strike");
 }
 

@@ -152,7 +152,7 @@ fn the_match_holds_for_who_trails_within_limits() {
         };
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 6);
-        let peer = rig.clients[1].peer;
+        let peer = rig.clients[1].peer();
         let close = rig.game.lag(peer).expect("it plays");
         let held = rig.game.stats().held;
         assert_eq!(held, Duration::ZERO, "nobody trailed");

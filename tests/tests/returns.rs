@@ -109,10 +109,10 @@ fn a_fresh_process_takes_its_seat_over_at_once_though_the_old_session_seems_aliv
 fn who_only_dials_costs_the_session_that_it_has_nothing() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    let (peer, before) = (rig.clients[0].peer, rig.clients[0].events.len());
+    let (peer, before) = (rig.clients[0].peer(), rig.clients[0].events.len());
     let callers: Vec<PeerId> = (900..904).map(PeerId).collect();
     for caller in &callers {
-        let called = rig.game.connect(rig.now, *caller, "player 0", 1);
+        let called = rig.connect(*caller, "player 0", 1);
         assert_eq!(called, Ok(()));
     }
     assert_eq!(rig.game.stage(callers[0]), None, "three at once are enough");
@@ -136,7 +136,7 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
     rig.run(6 * SECOND);
     assert!(rig.game.is_all_heard());
     let caller = PeerId(900);
-    assert_eq!(rig.game.connect(rig.now, caller, "player 0", 1), Ok(()));
+    assert_eq!(rig.connect(caller, "player 0", 1), Ok(()));
     assert!(!rig.game.is_all_heard());
     rig.game.disconnect(caller);
     assert!(rig.game.is_all_heard());
@@ -147,17 +147,18 @@ fn a_match_that_moves_waits_for_who_is_about_to_return() {
 fn a_caller_whose_ticket_is_out_of_date_speaks_for_nobody() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    let (peer, caller) = (rig.clients[0].peer, PeerId(900));
+    let (peer, caller) = (rig.clients[0].peer(), PeerId(900));
     let safe = rig.game.safe_serial("player 0", false).unwrap_or_default();
+    let now = rig.now;
     let called = rig
         .game
-        .connect_by_ticket(rig.now, caller, "player 0", 1, safe + 1);
+        .connect_by_ticket(now, caller, "player 0", 1, safe + 1);
     assert_eq!(called, Ok(()));
     assert_eq!(rig.game.stage(caller), Some(SessionStage::Greeting));
     rig.game.raise_serial("player 0", false, safe + 2);
     assert_eq!(rig.game.stage(caller), None);
     for _ in 0..20 {
-        rig.game.handle(rig.now, caller, &[0xff; 40]);
+        rig.hear(caller, &[0xff; 40]);
     }
     rig.run(SECOND);
     assert_eq!(rig.game.stage(peer), Some(SessionStage::Playing));
@@ -171,7 +172,7 @@ fn only_tickets_that_were_handed_out_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let before = rig.game.safe_serial("player 0", false);
-    let peer = rig.clients[0].peer;
+    let peer = rig.clients[0].peer();
     for serial in [1_000, 2_000] {
         rig.game.hand_ticket(peer, serial, vec![0; 100]);
     }
@@ -206,7 +207,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
         });
         rig.run(6 * SECOND);
         rig.restart(0);
-        while rig.game.stage(rig.clients[0].peer) != Some(SessionStage::Playing) {
+        while rig.game.stage(rig.clients[0].peer()) != Some(SessionStage::Playing) {
             rig.run(5 * MS);
             assert!(rig.now < 8 * SECOND, "seed {seed}: it never plays");
         }
@@ -287,13 +288,13 @@ fn coming_back_resets_no_bound() {
 
     for strike in 0..9 {
         assert!(rig.clients[1].session.closed().is_none(), "{strike}");
-        let peer = rig.clients[1].peer;
-        rig.game.handle(rig.now, peer, &[1; 3]);
+        let peer = rig.clients[1].peer();
+        rig.hear(peer, &[1; 3]);
         if strike == 5 {
             rig.redial(1);
         }
     }
-    assert_eq!(rig.game.stage(rig.clients[1].peer), None);
+    assert_eq!(rig.game.stage(rig.clients[1].peer()), None);
 }
 
 /// Whoever comes back is sent nothing but its welcome until it has spoken: frames would be lost on it.
@@ -305,7 +306,7 @@ fn who_comes_back_gets_turns_only_after_its_first_word() {
     rig.run(2 * SECOND);
     rig.redial(0);
     rig.freeze(0, rig.now + SECOND);
-    let peer = rig.clients[0].peer;
+    let peer = rig.clients[0].peer();
     rig.run(900 * MS);
     assert_eq!(rig.game.stage(peer), Some(SessionStage::Greeting));
     assert_eq!(rig.game.bytes_down(peer).unwrap().packets, 0);

@@ -196,7 +196,7 @@ fn turns_of_any_spacing_stay_in_step() {
                     let world = client.session.authority().unwrap();
                     if let Some(turn) = turns.get(&world.tick()) {
                         assert_eq!(&world.turn(), turn, "at {}", world.tick());
-                        seen.insert((client.peer, turn.cadence.turn_ticks));
+                        seen.insert((client.peer(), turn.cadence.turn_ticks));
                     }
                 }
             }
@@ -229,7 +229,7 @@ fn a_flipped_value_is_found_at_the_next_turn() {
     assert_eq!(rig.game.stats().desyncs, 1);
     let told = rig.game.take_reports();
     assert_eq!(told.len(), 1);
-    assert_eq!(told[0].peer, rig.clients[2].peer, "the client is named");
+    assert_eq!(told[0].peer, rig.clients[2].peer(), "the client is named");
     let heals = [0, 1, 2, 3].map(|i| rig.stats(i).heals);
     assert_eq!(heals, [0, 0, 1, 0]);
 }

@@ -86,16 +86,17 @@ fn greet(
     change: impl FnOnce(&mut Vec<u8>),
 ) -> Option<CloseCode> {
     let peer = PeerId(999);
-    rig.game.connect(rig.now, peer, "stranger", 1).unwrap();
+    rig.connect(peer, "stranger", 1).unwrap();
     let mut buffer = [0; PACKET_BYTES_MAX];
     let len = session.poll_transmit(rig.now, &mut buffer).unwrap();
     let mut hello = buffer[..len].to_vec();
     change(&mut hello);
-    rig.game.handle(rig.now, peer, &hello);
+    rig.hear(peer, &hello);
     let mut closed = None;
+    let now = rig.now;
     while let Some(output) = rig.game.poll() {
         match output {
-            Output::Packet { peer: to, bytes } if to == peer => session.handle(rig.now, bytes),
+            Output::Packet { peer: to, bytes } if to == peer => session.handle(now, bytes),
             Output::Closed { peer: to, code } if to == peer => closed = Some(code),
             _ => {}
         }
@@ -159,7 +160,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
     let newcomer = rig.join("late");
     let began = rig.now;
     let (mut bytes, mut ticks) = (None, None);
-    while rig.game.stage(rig.clients[newcomer].peer) != Some(SessionStage::Playing)
+    while rig.game.stage(rig.clients[newcomer].peer()) != Some(SessionStage::Playing)
         || rig.clients[newcomer].session.progress().is_some()
         || rig.clients[newcomer].session.prediction().is_none()
     {

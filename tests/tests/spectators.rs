@@ -42,7 +42,7 @@ fn a_live_spectator_sees_every_turn_and_is_nobody() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(1, wan), 16, 0));
     rig.run(10 * SECOND);
     let watcher = &rig.clients[4];
-    assert_eq!(rig.game.stage(watcher.peer), Some(SessionStage::Playing));
+    assert_eq!(rig.game.stage(watcher.peer()), Some(SessionStage::Playing));
     assert!(watcher.session.seats().is_empty());
     assert_eq!(rig.game.world().present().len(), 4, "no player of its own");
     assert_eq!(rig.game.spectators(), 1);
@@ -65,7 +65,7 @@ fn a_spectator_of_a_match_that_waits_for_all_is_not_waited_for() {
         let mut rig = watched::<History>(config);
         rig.run(20 * SECOND);
         assert_eq!(
-            rig.game.stage(rig.clients[4].peer),
+            rig.game.stage(rig.clients[4].peer()),
             Some(SessionStage::Playing)
         );
         let behind = rig.game.world().tick().0 - tick(&rig, 4);
@@ -221,7 +221,7 @@ fn nothing_that_a_spectator_sends_reaches_a_frame() {
     let refused = rig.clients[4].session.command(0, Command::Note(7));
     assert_eq!(refused, Err(CommandError::NoSeat));
     let strikes = rig.game.stats().malformed;
-    let peer = rig.clients[4].peer;
+    let peer = rig.clients[4].peer();
     // A packet as a player would send it: link, acks, one command of seat 0.
     let commands = Parts::default().with(UpPart::Commands);
     let mut forged = vec![UpKind::Play.head(commands)];
@@ -229,7 +229,7 @@ fn nothing_that_a_spectator_sends_reaches_a_frame() {
     forged.extend([0, 0, 255]);
     forged.extend((rig.game.world().tick().0 as u16).to_le_bytes());
     forged.extend([0, 1, 0, 0, 0, 0, 0, 7]);
-    rig.game.handle(rig.now, peer, &forged);
+    rig.hear(peer, &forged);
     assert_eq!(rig.game.stats().malformed, strikes + 1, "a strike");
     let given = rig.game.world().sim().ran().unwrap().len();
     rig.command(false);

@@ -350,7 +350,7 @@ fn who_was_not_let_in_yet_goes_on_by_frames() {
         rig.run(MS);
     }
     assert_eq!(
-        rig.game.stage(rig.clients[late].peer),
+        rig.game.stage(rig.clients[late].peer()),
         Some(SessionStage::Loading),
         "no ack was heard"
     );
@@ -385,7 +385,7 @@ fn who_falls_behind_while_it_catches_up_is_healed() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
-    while rig.game.stage(rig.clients[late].peer) != Some(SessionStage::CatchingUp) {
+    while rig.game.stage(rig.clients[late].peer()) != Some(SessionStage::CatchingUp) {
         rig.run(MS);
     }
     rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));

@@ -275,7 +275,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.pass(moment);
         match (self.luck.below(3), who) {
             (0, Some(who)) => {
-                let stage = self.rig.game.stage(self.rig.clients[who].peer);
+                let stage = self.rig.game.stage(self.rig.clients[who].peer());
                 let is_on_its_way = stage.is_some_and(|stage| stage != SessionStage::Playing);
                 self.run
                     .reached
@@ -302,7 +302,11 @@ impl<'a, S: Play> Chaos<'a, S> {
     /// The server is killed; its successor goes on, and everybody comes back in some way.
     fn server_is_killed_once(&mut self) {
         self.run.forget(&self.rig);
-        let stages = self.rig.clients.iter().map(|c| self.rig.game.stage(c.peer));
+        let stages = self
+            .rig
+            .clients
+            .iter()
+            .map(|c| self.rig.game.stage(c.peer()));
         let on_the_way =
             |stage: Option<SessionStage>| stage.is_some_and(|stage| stage != SessionStage::Playing);
         let is_on_its_way = stages.into_iter().any(on_the_way);

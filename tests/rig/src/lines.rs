@@ -18,7 +18,8 @@ use twinstep_client::{Client, Event, Reconcile, Session, SessionConfig};
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_core::{Key as Cause, Mwc, Simulation};
-use twinstep_server::{JobId, Match, MatchConfig, Output, PeerId};
+use twinstep_server::{Match, MatchConfig, Output, PeerId};
+use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
     ClientEndpoint, ClientEvent, PACKET_MAX, SendError, ServerConfig, ServerEndpoint, ServerEvent,
     SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
@@ -179,7 +180,7 @@ pub struct Lines<S: Play> {
     /// Which address of the server a client's socket speaks to.
     sides: BTreeMap<SocketAddr, usize>,
     leaving: BTreeMap<SessionId, Duration>,
-    jobs: Vec<(Duration, JobId, S::Outcome)>,
+    jobs: Jobs<S>,
     luck: Mwc,
     profile: LinkProfile,
     stalled_until: Duration,
@@ -212,7 +213,7 @@ impl<S: Play> Lines<S> {
             servers,
             sides: BTreeMap::new(),
             leaving: BTreeMap::new(),
-            jobs: Vec::new(),
+            jobs: Jobs::default(),
             luck: Mwc::seed(seed),
             profile,
             stalled_until: Duration::ZERO,
@@ -365,15 +366,7 @@ impl<S: Play> Lines<S> {
                 }
             }
         }
-        let mut at = 0;
-        while at < self.jobs.len() {
-            if self.jobs[at].0 <= now {
-                let (_, id, outcome) = self.jobs.swap_remove(at);
-                self.game.complete(id, Some(outcome));
-            } else {
-                at += 1;
-            }
-        }
+        self.jobs.complete(now, &mut self.game);
         if now >= self.game.next_due() {
             self.game.advance(now);
         }
@@ -410,7 +403,7 @@ impl<S: Play> Lines<S> {
                     let outcome = work();
                     if !S::is_lost(&outcome) {
                         let wait = Duration::from_millis(u64::from(self.luck.below(100)));
-                        self.jobs.push((self.now + wait, id, outcome));
+                        self.jobs.answer_at(self.now + wait, id, outcome);
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),

@@ -1,6 +1,7 @@
 //! A world in virtual time: one match, some clients, a bad network between them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::{Key, Mwc, Tick};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{JobId, Match, PeerId};
+use twinstep_server::{Match, PeerId};
+use twinstep_testing::scene::{Place, Scene};
 
 use asked::Asked;
 use hooks::{COUNTER, Judge, watched};
@@ -33,18 +35,10 @@ mod time;
 pub use client::RigClient;
 pub use crash::Crash;
 pub use play::{Play, RigConfig, Role, Starts, Sticks};
+pub use twinstep_testing::scene::Recorded;
 
 /// Larger than any real ticket to return with.
 const TICKET_BYTES: usize = 1_190;
-
-/// Packets that crossed the first client's link for a while.
-#[derive(Clone, Debug, Default)]
-pub struct Recorded {
-    /// Of the client.
-    pub up: Vec<Vec<u8>>,
-    /// Of the server.
-    pub down: Vec<Vec<u8>>,
-}
 
 /// Allocations counted so far, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,16 +51,11 @@ pub struct Counts {
     pub resolver: u64,
 }
 
-/// A whole world.
+/// A whole world: a scene with its match and clients, and whatever befalls and checks them.
 pub struct Rig<S: Play> {
-    /// The server's match.
-    pub game: Match<S>,
-    /// The clients.
-    pub clients: Vec<RigClient<S>>,
+    scene: Scene<S, RigClient<S>>,
     /// The journal so far.
     pub journal: Vec<u8>,
-    /// Virtual time.
-    pub now: Duration,
     /// What it is like.
     pub config: RigConfig,
     rules: Arc<S::Rules>,
@@ -74,8 +63,6 @@ pub struct Rig<S: Play> {
     given: Vec<S::Command>,
     digests: Vec<u64>,
     luck: Mwc,
-    jobs: Vec<(Duration, JobId, S::Outcome)>,
-    stalled_until: Duration,
     next_peer: u64,
     players_so_far: u32,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
@@ -84,7 +71,6 @@ pub struct Rig<S: Play> {
     counts: Counts,
     resolver_count: Arc<AtomicU64>,
     asked: Arc<Asked>,
-    recorded: Option<Recorded>,
     worked: Duration,
     /// Until then the server was away, or had just come back.
     served_since: Duration,
@@ -102,6 +88,20 @@ pub struct Rig<S: Play> {
     moved: (Tick, Duration),
     /// What went wrong in the match, for whoever reads why a check failed.
     incidents: Vec<String>,
+}
+
+impl<S: Play> Deref for Rig<S> {
+    type Target = Scene<S, RigClient<S>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.scene
+    }
+}
+
+impl<S: Play> DerefMut for Rig<S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.scene
+    }
 }
 
 impl<S: Play> Rig<S> {
@@ -123,16 +123,12 @@ impl<S: Play> Rig<S> {
             game.keep_journal().expect("a journal");
         }
         let mut rig = Rig {
-            game,
-            clients: Vec::new(),
+            scene: Scene::new(game),
             journal: Vec::with_capacity(64 << 20),
-            now: Duration::ZERO,
             rules,
             given: Vec::with_capacity(1 << 12),
             digests: Vec::with_capacity(1 << 16),
             luck: Mwc::seed(config.seed),
-            jobs: Vec::with_capacity(256),
-            stalled_until: Duration::ZERO,
             next_peer: 1,
             players_so_far: 0,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
@@ -141,7 +137,6 @@ impl<S: Play> Rig<S> {
             counts: Counts::default(),
             resolver_count,
             asked,
-            recorded: None,
             worked: Duration::ZERO,
             served_since: Duration::ZERO,
             excuse: Duration::ZERO,
@@ -197,13 +192,12 @@ impl<S: Play> Rig<S> {
     pub fn join_with(&mut self, identity: &str, seats: usize) -> Result<usize, CloseCode> {
         let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));
-        let frame = Duration::from_secs(1) / self.config.fps;
-        self.clients.push(RigClient {
+        let (frame, now) = (Duration::from_secs(1) / self.config.fps, self.now);
+        self.scene.clients.push(RigClient {
             session: self.new_session(peer),
-            peer,
+            place: Place::new(peer, self.new_line(peer), frame, now),
             identity: identity.to_owned(),
             seats,
-            net: self.new_net(peer),
             sent: Vec::with_capacity(1 << 12),
             flipped: false,
             desync: None,
@@ -229,25 +223,20 @@ impl<S: Play> Rig<S> {
             ahead: Duration::ZERO,
             drift_ppm: 0,
             excuse: Duration::ZERO,
-            left_out_since: (self.now, self.excuse),
+            left_out_since: (now, self.excuse),
             heard_at: VecDeque::new(),
             given_at: VecDeque::new(),
             settled: 0,
             compared: None,
             gone_to: (0, 0),
-            arrived_at: self.now,
+            arrived_at: now,
             said: 0,
             is_doubtful: client::is_doubtful(&self.config.link),
             was_dropped: false,
             held: None,
             decided: None,
-            open_cues: BTreeSet::new(),
-            frame,
-            // Every client draws in a phase of its own.
-            next_frame: self.now + frame * (peer.0 as u32 % 7) / 7,
-            frozen_until: Duration::ZERO,
             busy: Duration::ZERO,
-            busy_since: self.now,
+            busy_since: now,
             step_cost: self.config.step_cost,
             rebuild: None,
             commanding: true,
@@ -260,7 +249,8 @@ impl<S: Play> Rig<S> {
     fn dial(&mut self, identity: &str, seats: usize) -> Result<PeerId, CloseCode> {
         let peer = PeerId(self.next_peer);
         self.next_peer += 1;
-        self.game.connect(self.now, peer, identity, seats)?;
+        let now = self.now;
+        self.game.connect(now, peer, identity, seats)?;
         self.drain();
         Ok(peer)
     }
@@ -294,12 +284,12 @@ impl<S: Play> Rig<S> {
         Session::new(config).expect("rules without NaN")
     }
 
-    fn new_net(&self, peer: PeerId) -> SimLink {
+    fn new_line(&self, peer: PeerId) -> SimLink {
         let seed = self.config.seed ^ peer.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut net = SimLink::new(self.config.link, seed);
-        net.up.reserve(256);
-        net.down.reserve(256);
-        net
+        let mut line = SimLink::new(self.config.link, seed);
+        line.up.reserve(256);
+        line.down.reserve(256);
+        line
     }
 
     /// A client says goodbye and is gone once the server heard it.
@@ -309,7 +299,8 @@ impl<S: Play> Rig<S> {
         gone.session.leave();
         let theirs = gone.time(self.now);
         while let Some(len) = gone.session.poll_transmit(theirs, &mut *self.buffer) {
-            self.game.handle(self.now, gone.peer, &self.buffer[..len]);
+            let Scene { game, now, .. } = &mut self.scene;
+            game.handle(*now, gone.peer(), &self.buffer[..len]);
         }
         self.drain();
         gone
@@ -317,7 +308,7 @@ impl<S: Play> Rig<S> {
 
     /// A client's process stands still until `until`.
     pub fn freeze(&mut self, client: usize, until: Duration) {
-        self.clients[client].frozen_until = until;
+        self.clients[client].place.frozen_until = until;
         self.disturb(client, until);
     }
 
@@ -349,14 +340,14 @@ impl<S: Play> Rig<S> {
 
     /// Runs for a while, and keeps the first client's packets of both directions.
     pub fn record(&mut self, time: Duration) -> Recorded {
-        self.recorded = Some(Recorded::default());
+        self.clients[0].place.recorded = Some(Recorded::default());
         self.run(time);
-        self.recorded.take().unwrap_or_default()
+        self.clients[0].place.recorded.take().unwrap_or_default()
     }
 
     /// Lets a client draw so many frames a second from now on.
     pub fn draw_at(&mut self, client: usize, fps: u32) {
-        self.clients[client].frame = Duration::from_secs(1) / fps;
+        self.clients[client].place.frame = Duration::from_secs(1) / fps;
     }
 
     /// What the match's own work has taken on this machine so far: `handle`, `advance` and drain. Nothing depends
@@ -368,10 +359,12 @@ impl<S: Play> Rig<S> {
 
     /// Changes a client's links.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
-        self.clients[client].net.set_profile(link);
-        self.clients[client].is_doubtful = client::is_doubtful(&link);
-        self.clients[client].arrived_at = self.now;
-        self.disturb(client, self.now);
+        let now = self.now;
+        let theirs = &mut self.clients[client];
+        theirs.place.line.set_profile(link);
+        theirs.is_doubtful = client::is_doubtful(&link);
+        theirs.arrived_at = now;
+        self.disturb(client, now);
     }
 
     /// Clients stop giving commands, or start again.
@@ -404,7 +397,7 @@ impl<S: Play> Rig<S> {
     #[must_use]
     pub fn bytes_down(&self, client: usize) -> ByteCounts {
         self.game
-            .bytes_down(self.clients[client].peer)
+            .bytes_down(self.clients[client].peer())
             .unwrap_or_default()
     }
 
@@ -413,7 +406,7 @@ impl<S: Play> Rig<S> {
     pub fn all_play(&self) -> bool {
         self.clients
             .iter()
-            .all(|c| self.game.stage(c.peer) == Some(SessionStage::Playing))
+            .all(|c| self.game.stage(c.peer()) == Some(SessionStage::Playing))
     }
 
     /// A fraction of chance, for plans.

@@ -114,6 +114,9 @@
 //! have been refused. A [`Failure`] says who and what, and how to play it again. Look at the rebuilds in [`Played`] too:
 //! a bad guess heals itself and shows nowhere else.
 //!
+//! For misfortunes that are not in there, build an arena of your own on [`scene`]: it lets time pass, carries packets and
+//! jobs, and leaves all else to you. The rig that Twinstep is tested with is built on it.
+//!
 //! # What `check` does
 //!
 //! | each tick is run | finds |
@@ -129,7 +132,7 @@
 //! |---|---|
 //! | at once | statics that tell the first match of a process from the next |
 //! | 1.1 s later | clocks of whole seconds |
-//! | in a second process | hash orders, addresses, whatever is drawn once for each process |
+//! | in a second process, in another time zone and language | hash orders, addresses, local time, whatever is drawn once for each process |
 //!
 //! Players come, drop, return and leave; inputs, answers and claims are late or refused; each input, command and outcome is
 //! measured, written and read back, and compared with others. The second process is this very test, run alone, so
@@ -194,6 +197,7 @@ mod line;
 mod measure;
 mod process;
 mod report;
+pub mod scene;
 mod script;
 mod seal;
 mod steps;

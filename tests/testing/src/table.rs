@@ -1,10 +1,10 @@
 //! [`Table`]: the match and its sessions of an arena, moment by moment.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::cues::{CueId, CueKind};
 use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::stats::SessionStats;
 use twinstep_client::{Event, Session};
@@ -13,17 +13,16 @@ use twinstep_core::simnet::{LinkProfile, SimLink};
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{JobId, Match, Output, PeerId};
+use twinstep_server::{Match, PeerId};
 
 use crate::failure::{FailureKind, Wrong};
 use crate::fault::FIELDS_MAX;
+use crate::scene::{Passing, Place, Scene, Seated};
 use crate::script::{Script, Seen};
 use crate::steps::differences;
 
 /// Every client draws so often.
 const FRAME: Duration = Duration::from_nanos(16_666_667);
-/// Time never moves by more or less than that.
-const MOMENTS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(5));
 /// Somebody is struck about so often: its line goes down, or its process stands.
 const STRUCK_EVERY: Duration = Duration::from_secs(8);
 /// For at most so long.
@@ -41,35 +40,51 @@ const MAY_WAIT_TICKS: u32 = 60;
 /// Worlds of the server that are kept, to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;
 
-struct Client<S: Simulation> {
+pub(crate) struct Client<S: Simulation> {
     name: String,
-    peer: PeerId,
     session: Session<S>,
-    line: SimLink,
+    place: Place,
     /// Until then nothing of it passes.
     down_until: Duration,
-    /// Until then its process stands.
-    frozen_until: Duration,
-    next_frame: Duration,
-    open_cues: BTreeSet<CueId>,
     /// What it decided for a tick that was not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
 }
 
+impl<S: Simulation> Seated for Client<S> {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        &mut self.place
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct Table<S: Simulation> {
-    pub(crate) game: Match<S>,
-    pub(crate) now: Duration,
+    scene: Scene<S, Client<S>>,
     script: Script<S>,
     rules: Arc<S::Rules>,
     link: LinkProfile,
     make: Box<dyn Fn(usize) -> Session<S>>,
-    clients: Vec<Client<S>>,
     luck: Mwc,
-    jobs: Vec<(Duration, JobId, S::Outcome)>,
     worlds: VecDeque<World<S>>,
     orders: bool,
+}
+
+impl<S: Simulation> Deref for Table<S> {
+    type Target = Scene<S, Client<S>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.scene
+    }
+}
+
+impl<S: Simulation> DerefMut for Table<S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.scene
+    }
 }
 
 impl<S: Simulation> Table<S> {
@@ -82,14 +97,11 @@ impl<S: Simulation> Table<S> {
     ) -> Self {
         Table {
             luck: Mwc::seed(script.seed).fork(Key::new(5, 0)),
-            game,
-            now: Duration::ZERO,
+            scene: Scene::new(game),
             script,
             rules,
             link,
             make: Box::new(make),
-            clients: Vec::new(),
-            jobs: Vec::new(),
             worlds: VecDeque::new(),
             orders: true,
         }
@@ -113,8 +125,8 @@ impl<S: Simulation> Table<S> {
             self.strike();
         }
         for client in &mut self.clients {
-            client.line.set_profile(LinkProfile::LAN);
-            (client.down_until, client.frozen_until) = (Duration::ZERO, Duration::ZERO);
+            client.place.line.set_profile(LinkProfile::LAN);
+            (client.down_until, client.place.frozen_until) = (Duration::ZERO, Duration::ZERO);
         }
         self.run(HEALED)?;
         self.orders = false;
@@ -129,18 +141,15 @@ impl<S: Simulation> Table<S> {
 
     fn join(&mut self, n: usize) -> Result<(), Wrong> {
         let (name, peer) = (format!("player {n}"), PeerId(n as u64 + 1));
-        let joined = self.game.connect(self.now, peer, &name, 1);
+        let now = self.now;
+        let joined = self.game.connect(now, peer, &name, 1);
         joined.map_err(|code| Wrong::new(FailureKind::FellOut, format!("{name}: {code}")))?;
-        self.clients.push(Client {
+        let line = SimLink::new(self.link, u64::from(self.luck.next_u32()));
+        self.scene.clients.push(Client {
             session: (self.make)(n),
-            line: SimLink::new(self.link, u64::from(self.luck.next_u32())),
-            // Everybody draws in a phase of its own.
-            next_frame: self.now + FRAME * (n as u32 % 7) / 7,
+            place: Place::new(peer, line, FRAME, now),
             name,
-            peer,
             down_until: Duration::ZERO,
-            frozen_until: Duration::ZERO,
-            open_cues: BTreeSet::new(),
             decided: None,
             compared: None,
         });
@@ -151,107 +160,38 @@ impl<S: Simulation> Table<S> {
     fn strike(&mut self) {
         let who = self.luck.below(self.clients.len() as u32) as usize;
         let time = Duration::from_millis(self.luck.below(STRUCK_MS_MAX).into());
-        let client = &mut self.clients[who];
+        let until = self.now + time;
         match self.luck.below(2) {
-            0 => client.down_until = self.now + time,
-            _ => client.frozen_until = self.now + time,
+            0 => self.clients[who].down_until = until,
+            _ => self.clients[who].place.frozen_until = until,
         }
     }
 
     fn run(&mut self, time: Duration) -> Result<(), Wrong> {
-        let end = self.now + time;
-        while self.now < end {
-            self.now = self.next_moment().min(end);
-            self.serve()?;
-            for i in 0..self.clients.len() {
-                if self.now >= self.clients[i].frozen_until {
-                    self.step_client(i)?;
-                    self.check(i)?;
-                }
-            }
-        }
-        Ok(())
+        self.pass(time, |_| ())
     }
 
-    /// The next moment at which anything happens.
-    fn next_moment(&self) -> Duration {
-        let frames = self.clients.iter().map(|client| client.next_frame);
-        let lines = self
-            .clients
-            .iter()
-            .filter_map(|client| client.line.next_due());
-        let jobs = self.jobs.iter().map(|job| job.0);
-        let next = frames.chain(lines).chain(jobs);
-        let next = next.fold(self.game.next_due(), Duration::min);
-        next.clamp(self.now + MOMENTS.0, self.now + MOMENTS.1)
-    }
-
-    fn serve(&mut self) -> Result<(), Wrong> {
-        let now = self.now;
-        for client in &mut self.clients {
-            while let Some(bytes) = client.line.up.poll(now) {
-                if now >= client.down_until {
-                    self.game.handle(now, client.peer, bytes);
-                }
-            }
-        }
-        let mut due = Vec::new();
-        self.jobs.retain(|(at, id, outcome)| {
-            let is_due = *at <= now;
-            if is_due {
-                due.push((*id, outcome.clone()));
-            }
-            !is_due
-        });
-        for (id, outcome) in due {
-            self.game.complete(id, Some(outcome));
-        }
-        self.game.advance(now);
-        self.deliver();
-        if let Some(incident) = self.game.take_incidents().first() {
-            return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
-        }
-        let world = self.game.world();
+    /// The server's world of each tick is kept for a while.
+    fn keep_world(&mut self) {
+        let world = self.scene.game.world();
         if self.worlds.back().map(World::tick) != Some(world.tick()) {
             if self.worlds.len() == WORLDS_KEPT {
                 self.worlds.pop_front();
             }
             self.worlds.push_back(world.clone());
         }
-        Ok(())
     }
 
-    /// Does what the match wants done, in its order.
-    fn deliver(&mut self) {
-        let now = self.now;
-        while let Some(output) = self.game.poll() {
-            match output {
-                Output::Packet { peer, bytes } => {
-                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
-                        client.line.down.send(now, bytes);
-                    }
-                }
-                Output::Job { id, work } => {
-                    let takes = Duration::from_millis(self.luck.below(JOB_MS_MAX).into());
-                    self.jobs.push((now + takes, id, work()));
-                }
-                // There is no file and no ticket; whose session ends hears of it itself.
-                _ => {}
-            }
-        }
-    }
-
-    fn step_client(&mut self, i: usize) -> Result<(), Wrong> {
+    fn play_frame(&mut self, i: usize) -> Result<(), Wrong> {
         let now = self.now;
         self.decide(i);
-        let client = &mut self.clients[i];
-        while let Some(bytes) = client.line.down.poll(now) {
+        let client = &mut self.scene.clients[i];
+        while let Some(bytes) = client.place.line.down.poll(now) {
             if now >= client.down_until {
                 client.session.handle(now, bytes);
             }
         }
-        if now >= client.next_frame {
-            client.next_frame = (client.next_frame + FRAME).max(now);
+        if client.place.draws(now) {
             let held = client.decided.clone().map(|(_, input)| input);
             let mut is_sampled = false;
             let advanced = client.session.advance(now, BUDGET_TICKS, |_| {
@@ -269,7 +209,7 @@ impl<S: Simulation> Table<S> {
         let mut buffer = [0; PACKET_BYTES_MAX];
         while let Some(len) = client.session.poll_transmit(now, &mut buffer) {
             if now >= client.down_until {
-                client.line.up.send(now, &buffer[..len]);
+                client.place.line.up.send(now, &buffer[..len]);
             }
         }
         while let Some(event) = client.session.poll_event() {
@@ -290,13 +230,7 @@ impl<S: Simulation> Table<S> {
             }
         }
         while let Some(event) = client.session.poll_cue() {
-            let is_new = match event.kind {
-                CueKind::Started { .. } => client.open_cues.insert(event.id),
-                CueKind::Confirmed { .. } | CueKind::Cancelled => {
-                    client.open_cues.remove(&event.id)
-                }
-            };
-            if !is_new {
+            if !client.place.book_cue(&event) {
                 let text = format!("{}: {:?} started or settled twice", client.name, event.id);
                 return Err(Wrong::new(FailureKind::Cues, text));
             }
@@ -306,7 +240,7 @@ impl<S: Simulation> Table<S> {
 
     /// What a client's player holds and orders, once for each tick that it sees.
     fn decide(&mut self, i: usize) {
-        let client = &mut self.clients[i];
+        let client = &mut self.scene.clients[i];
         let (Some(world), Some(&player)) =
             (client.session.prediction(), client.session.seats().first())
         else {
@@ -332,7 +266,7 @@ impl<S: Simulation> Table<S> {
 
     /// What must never happen, at each drawn frame of each client.
     fn check(&mut self, i: usize) -> Result<(), Wrong> {
-        let client = &mut self.clients[i];
+        let client = &mut self.scene.clients[i];
         let Some(authority) = client.session.authority() else {
             return Ok(());
         };
@@ -342,7 +276,7 @@ impl<S: Simulation> Table<S> {
         }
         client.compared = Some(tick);
         let ours = authority.digest().ok();
-        let truth = self.game.digest_at(tick);
+        let truth = self.scene.game.digest_at(tick);
         if truth.is_some() && ours != truth {
             return Err(diverged(&client.name, authority, &self.worlds));
         }
@@ -366,7 +300,7 @@ impl<S: Simulation> Table<S> {
         for client in &self.clients {
             let (name, stats) = (&client.name, client.session.stats());
             let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
-            if self.game.stage(client.peer) != Some(SessionStage::Playing) {
+            if self.game.stage(client.place.peer) != Some(SessionStage::Playing) {
                 return wrong(FailureKind::FellOut, "not in the match any more".to_owned());
             }
             let trails = self
@@ -381,7 +315,7 @@ impl<S: Simulation> Table<S> {
             let settled = stats.commands_executed + stats.commands_refused;
             let accepted: u64 = self
                 .game
-                .players_of(client.peer)
+                .players_of(client.place.peer)
                 .iter()
                 .map(|player| self.game.seat_stats(player).accepted)
                 .sum();
@@ -403,6 +337,39 @@ impl<S: Simulation> Table<S> {
             }
         }
         Ok(())
+    }
+}
+
+impl<S: Simulation> Passing for Table<S> {
+    type Game = S;
+    type Client = Client<S>;
+    type Wrong = Wrong;
+
+    fn serve(&mut self) -> Result<(), Wrong> {
+        let Table { scene, luck, .. } = self;
+        let now = scene.now;
+        for client in &mut scene.clients {
+            while let Some(bytes) = client.place.line.up.poll(now) {
+                if now >= client.down_until {
+                    scene.game.handle(now, client.place.peer, bytes);
+                }
+            }
+        }
+        scene.jobs.complete(now, &mut scene.game);
+        scene.game.advance(now);
+        let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
+        // There is no file and no ticket; whose session ends hears of it itself.
+        scene.drain(takes, |_| ());
+        if let Some(incident) = scene.game.take_incidents().first() {
+            return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
+        }
+        self.keep_world();
+        Ok(())
+    }
+
+    fn step_client(&mut self, client: usize) -> Result<(), Wrong> {
+        self.play_frame(client)?;
+        self.check(client)
     }
 }
 

@@ -16,3 +16,4 @@ mod planted_causes;
 mod planted_states;
 mod planted_values;
 mod planting;
+mod scenes;

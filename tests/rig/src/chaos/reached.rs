@@ -195,7 +195,7 @@ impl Reached {
         self.note_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
         let playing = |seats: usize| {
             let mut of = rig.clients.iter().filter(|c| c.seats == seats);
-            of.any(|c| rig.game.stage(c.peer) == Some(SessionStage::Playing))
+            of.any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing))
         };
         self.note_if(playing(SEATS_MAX), Edge::FourSeats);
         let tick = cadence.tick();
@@ -232,7 +232,7 @@ impl Reached {
         let is_hogged = world.open_queries().len() >= 16;
         let of = |role: Role| rig.clients.iter().filter(move |c| c.role == role);
         let speaks =
-            |role: Role| of(role).any(|c| rig.game.stage(c.peer) == Some(SessionStage::Playing));
+            |role: Role| of(role).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Playing));
         self.note_if(is_hogged && speaks(Role::Hogs), Edge::Hogged);
         self.note_if(
             stats.malformed > 0 && of(Role::Spoils).next().is_some(),
@@ -241,7 +241,8 @@ impl Reached {
         let mut deceived = of(Role::Deceived);
         let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
         self.note_if(is_deceived, Edge::HostileServer);
-        let waits = of(Role::Stalls).any(|c| rig.game.stage(c.peer) == Some(SessionStage::Loading));
+        let waits =
+            of(Role::Stalls).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Loading));
         self.note_if(waits, Edge::Stalled);
         self.note_if(speaks(Role::Lags), Edge::Lagged);
         self.note_if(speaks(Role::Lies), Edge::Lied);

@@ -69,7 +69,7 @@ impl<S: Play> Rig<S> {
     pub fn converge(&mut self) {
         for i in 0..self.clients.len() {
             self.relink(i, LinkProfile::LAN);
-            self.clients[i].frozen_until = Duration::ZERO;
+            self.clients[i].place.frozen_until = Duration::ZERO;
         }
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
@@ -93,7 +93,7 @@ impl<S: Play> Rig<S> {
                 panic!("{who} is out: {closed}");
             }
             assert_eq!(
-                self.game.stage(client.peer),
+                self.game.stage(client.peer()),
                 Some(SessionStage::Playing),
                 "{who} is not in the match"
             );
@@ -142,7 +142,7 @@ impl<S: Play> Rig<S> {
         let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
         // Inputs are sampled once a frame: what is less than a part of one cannot be steered.
         let tick = self.game.world().turn().cadence.tick();
-        let frame = client.frame.as_secs_f64() / tick.as_secs_f64();
+        let frame = client.place.frame.as_secs_f64() / tick.as_secs_f64();
         let cadence = self.game.world().turn().cadence;
         // While the input delay shrinks, a clock stands for a tick now and then.
         let stands = f64::from(u8::from(stats.delay_ticks > cadence.delay_ticks.into()));

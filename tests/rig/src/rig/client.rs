@@ -1,14 +1,14 @@
 //! One client of the rig: a real session, its line, and who plays it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_client::cues::{CueId, CueKind};
 use twinstep_client::{Event, Rebuild, Session};
 use twinstep_core::Tick;
-use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::World;
 use twinstep_server::PeerId;
+use twinstep_testing::scene::{Place, Seated};
 
 use super::play::{Play, Role};
 
@@ -16,14 +16,12 @@ use super::play::{Play, Role};
 pub struct RigClient<S: Play> {
     /// Its session.
     pub session: Session<S, S::Show>,
-    /// Its session's number at the server.
-    pub peer: PeerId,
+    /// Its line, its frames, and until when it stands still.
+    pub place: Place,
     /// Who it is.
     pub identity: String,
     /// How many seats it has; none: it watches.
     pub seats: usize,
-    /// Its two legs.
-    pub net: SimLink,
     /// Commands that it gave, with their seats and sequences.
     pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted in it, so that its digest may differ until it is healed.
@@ -66,10 +64,6 @@ pub struct RigClient<S: Play> {
     /// What it holds instead of what its driver decides.
     pub(super) held: Option<S::Input>,
     pub(super) decided: Option<Vec<S::Input>>,
-    pub(super) open_cues: BTreeSet<CueId>,
-    pub(super) frame: Duration,
-    pub(super) next_frame: Duration,
-    pub(super) frozen_until: Duration,
     pub(super) busy: Duration,
     pub(super) busy_since: Duration,
     /// What a step costs its machine.
@@ -80,10 +74,26 @@ pub struct RigClient<S: Play> {
     pub(super) healed: u64,
 }
 
+impl<S: Play> Seated for RigClient<S> {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn place_mut(&mut self) -> &mut Place {
+        &mut self.place
+    }
+}
+
 impl<S: Play> RigClient<S> {
+    /// Its session's number at the server.
+    #[must_use]
+    pub fn peer(&self) -> PeerId {
+        self.place.peer
+    }
+
     /// Draws so many frames a second from now on.
     pub fn draws(&mut self, fps: u32) {
-        self.frame = Duration::from_secs(1) / fps;
+        self.place.frame = Duration::from_secs(1) / fps;
     }
 
     /// One frame of its session, and of whoever rebuilds for it.
@@ -171,17 +181,11 @@ impl<S: Play> RigClient<S> {
     /// Each cue starts once and is settled once.
     pub(super) fn read_cues(&mut self, observed: bool) {
         while let Some(event) = self.session.poll_cue() {
-            if !observed {
-                continue;
-            }
-            let fresh = match event.kind {
-                CueKind::Started { .. } => self.open_cues.insert(event.id),
-                CueKind::Confirmed { .. } | CueKind::Cancelled => self.open_cues.remove(&event.id),
-            };
             assert!(
-                fresh,
+                !observed || self.place.book_cue(&event),
                 "{}: cue {:?} started or settled twice",
-                self.identity, event.id
+                self.identity,
+                event.id
             );
         }
     }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use twinstep_core::{Key, Tick};
 use twinstep_server::{Match, Output};
 
+use twinstep_testing::scene::Scene;
+
 use super::Rig;
 use super::hooks::{Judge, watched};
 use super::play::Play;
@@ -31,8 +33,9 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the journal does not lead to a world that was played, or anybody has seen more than it holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
-        self.now = self.now.max(self.game.next_due());
-        self.game.advance(self.now);
+        let now = self.now.max(self.game.next_due());
+        self.now = now;
+        self.game.advance(now);
         self.note_digests();
         self.die_while_draining();
         // Its successor knows of no debt.
@@ -86,7 +89,7 @@ impl<S: Play> Rig<S> {
             open: world.open_queries().len(),
         };
         self.digests.truncate(resumed_at.0 as usize + 1);
-        self.jobs.clear();
+        self.jobs.forget();
         self.stalled_until = self.now + down;
         self.disturb_all(self.stalled_until);
         crash
@@ -125,7 +128,10 @@ impl<S: Play> Rig<S> {
             0 => 0,
             _ => self.luck.below(12),
         };
-        while let Some(output) = self.game.poll() {
+        let Scene {
+            game, clients, now, ..
+        } = &mut self.scene;
+        while let Some(output) = game.poll() {
             match output {
                 Output::Journal(bytes) if left == 0 => {
                     let torn = self.luck.below(bytes.len() as u32) as usize;
@@ -135,8 +141,8 @@ impl<S: Play> Rig<S> {
                 _ if left == 0 => return,
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
                 Output::Packet { peer, bytes } => {
-                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
-                        client.net.down.send(self.now, bytes);
+                    if let Some(client) = clients.iter_mut().find(|c| c.peer() == peer) {
+                        client.place.send_down(*now, bytes);
                     }
                 }
                 Output::Job { .. }

@@ -14,6 +14,8 @@ use twinstep_core::world::Presence;
 use twinstep_server::config::{Laggards, SealWhen};
 use twinstep_server::peer::SessionStage;
 
+use twinstep_testing::scene::Scene;
+
 use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
@@ -61,7 +63,8 @@ impl<S: Play> RigClient<S> {
 impl<S: Play> Rig<S> {
     /// Something befalls a client that lasts until then.
     pub(super) fn disturb(&mut self, client: usize, until: Duration) {
-        self.clients[client].excuse += until.saturating_sub(self.now) + RECOVERY;
+        let lasts = until.saturating_sub(self.now);
+        self.clients[client].excuse += lasts + RECOVERY;
     }
 
     /// Something befalls the server that lasts until then.
@@ -143,10 +146,11 @@ impl<S: Play> Rig<S> {
 
     /// Neither one client's word nor its standing still slows everybody beyond what the others may be made to wait.
     fn check_pace(&mut self) {
-        let passed = self.now - std::mem::replace(&mut self.looked_at, self.now);
-        let world = self.game.world();
+        let now = self.now;
+        let passed = now - std::mem::replace(&mut self.looked_at, now);
+        let world = self.scene.game.world();
         if world.tick() != self.moved.0 {
-            self.moved = (world.tick(), self.now);
+            self.moved = (world.tick(), now);
         }
         let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
         let longer = 1.0 - asked.as_secs_f64() / tick.as_secs_f64();
@@ -156,8 +160,9 @@ impl<S: Play> Rig<S> {
             let mut seats = client.session.seats().iter();
             client.role == Role::Lies && seats.any(|player| slowing.contains(*player))
         };
-        let lags =
-            |client: &RigClient<S>| client.role == Role::Lags && self.now < client.frozen_until;
+        let lags = |client: &RigClient<S>| {
+            client.role == Role::Lags && self.now < client.place.frozen_until
+        };
         if self.clients.iter().any(lies) {
             self.slowed += passed.mul_f64(longer.max(0.0));
         } else if stands && self.clients.iter().any(lags) {
@@ -208,12 +213,13 @@ impl<S: Play> Rig<S> {
         let now = self.now;
         let settled = stats.commands_executed + stats.commands_refused;
         let excuse = self.excuse;
-        let client = &mut self.clients[i];
+        let Scene { game, clients, .. } = &mut self.scene;
+        let client = &mut clients[i];
         while client.settled < settled {
             client.settled += 1;
             client.given_at.pop_front();
         }
-        let playing = self.game.stage(client.peer) == Some(SessionStage::Playing);
+        let playing = game.stage(client.peer()) == Some(SessionStage::Playing);
         if playing || client.role == Role::Deceived {
             client.left_out_since = (now, client.excuse + excuse);
         }
@@ -245,7 +251,7 @@ impl<S: Play> Rig<S> {
                 .map(|c| (
                     &c.identity,
                     c.session.seats(),
-                    self.game.stage(c.peer),
+                    self.game.stage(c.peer()),
                     c.session.closed()
                 ))
                 .collect::<Vec<_>>()
@@ -292,7 +298,7 @@ impl<S: Play> Rig<S> {
             .any(|p| world.presence(*p) == Presence::Dropped);
         let came_at = client.arrived_at.max(self.served_since);
         // A large world takes longer to come, and who loads one says nothing.
-        let plays = self.game.stage(client.peer) == Some(SessionStage::Playing);
+        let plays = self.game.stage(client.peer()) == Some(SessionStage::Playing);
         let is_settled = plays && self.now.saturating_sub(came_at) >= SETTLING;
         if is_dropped && !client.was_dropped && is_settled && !client.is_doubtful {
             let silence = client.silence(self.now);

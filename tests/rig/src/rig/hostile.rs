@@ -66,8 +66,8 @@ impl Hostile {
                 self.spoil(bytes);
                 let old = self.luck.below(REMEMBERED as u32) as usize;
                 match (self.luck.below(3), self.remembered.get(old)) {
-                    (0, Some(old)) => client.net.up.send(now, old),
-                    _ => client.net.up.send(now, &self.packet),
+                    (0, Some(old)) => client.place.line.up.send(now, old),
+                    _ => client.place.line.up.send(now, &self.packet),
                 }
                 if self.remembered.len() == REMEMBERED {
                     self.remembered.pop_front();
@@ -77,7 +77,7 @@ impl Hostile {
             Role::Stalls if client.said > STALLS_AFTER => return,
             _ => {}
         }
-        client.net.up.send(now, bytes);
+        client.place.line.up.send(now, bytes);
     }
 
     /// Some bytes are changed, cut, doubled, or become a count that is far too large.
@@ -122,7 +122,7 @@ impl<S: Play> Rig<S> {
     pub fn stallers_dial_again(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
-            if client.role == Role::Stalls && self.game.stage(client.peer).is_none() {
+            if client.role == Role::Stalls && self.game.stage(client.peer()).is_none() {
                 self.restart(i);
             }
         }
@@ -132,10 +132,10 @@ impl<S: Play> Rig<S> {
     pub fn laggards_stand_still(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
-            let is_back = self.now >= client.frozen_until + LAGS_ALIVE;
+            let is_back = self.now >= client.place.frozen_until + LAGS_ALIVE;
             if client.role == Role::Lags
                 && is_back
-                && self.game.stage(client.peer) == Some(SessionStage::Playing)
+                && self.game.stage(client.peer()) == Some(SessionStage::Playing)
             {
                 self.freeze(i, self.now + LAGS_FOR);
             }
@@ -144,10 +144,11 @@ impl<S: Play> Rig<S> {
 
     /// A client's clock: how far ahead it is, and how fast it runs.
     pub fn set_clock(&mut self, client: usize, ahead: Duration, drift_ppm: i32) {
+        let now = self.now;
         let client = &mut self.clients[client];
         client.ahead += ahead;
         client.drift_ppm = drift_ppm;
         client.excuse += ahead;
-        client.arrived_at = self.now;
+        client.arrived_at = now;
     }
 }

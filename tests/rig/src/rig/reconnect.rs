@@ -13,13 +13,13 @@ impl<S: Play> Rig<S> {
     /// A client's transport dies: nothing of it arrives any more at either end, and nobody is told.
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
-        self.clients[client].net = SimLink::new(dead, 1);
+        self.clients[client].place.line = SimLink::new(dead, 1);
         self.disturb(client, self.now);
     }
 
     /// The server's host finds out that a client's transport is dead.
     pub fn hang_up(&mut self, client: usize) {
-        let peer = self.clients[client].peer;
+        let peer = self.clients[client].peer();
         self.game.disconnect(peer);
     }
 
@@ -31,10 +31,10 @@ impl<S: Play> Rig<S> {
         let Some(peer) = self.dial_again(which) else {
             return;
         };
-        let net = self.new_net(peer);
+        let line = self.new_line(peer);
         let (now, client) = (self.now, &mut self.clients[which]);
-        client.peer = peer;
-        client.net = net;
+        client.place.peer = peer;
+        client.place.line = line;
         client.session.reconnect(client.time(now));
         self.disturb(which, now);
     }
@@ -47,15 +47,15 @@ impl<S: Play> Rig<S> {
         let Some(peer) = self.dial_again(which) else {
             return;
         };
-        let (net, session) = (self.new_net(peer), self.new_session(peer));
+        let (line, session) = (self.new_line(peer), self.new_session(peer));
         let client = &mut self.clients[which];
-        client.peer = peer;
-        client.net = net;
+        client.place.peer = peer;
+        client.place.line = line;
         client.session = session;
         client.sent.clear();
         client.given_at.clear();
         client.settled = 0;
-        client.open_cues.clear();
+        client.place.forget_cues();
         client.compared = None;
         client.gone_to = (0, 0);
         client.decided = None;
@@ -101,7 +101,7 @@ impl<S: Play> Rig<S> {
         let next = self.game.world().tick();
         self.digests.truncate(next.0 as usize);
         self.digests.push(self.game.digest());
-        self.jobs.clear();
+        self.jobs.forget();
         self.disturb_all(self.now);
         for client in 0..self.clients.len() {
             self.cut(client);

@@ -1,5 +1,6 @@
 //! Time passes: from one moment at which anything happens to the next, for the server and for each client.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use twinstep_client::Event;
@@ -8,28 +9,37 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_server::Output;
 use twinstep_server::game::Folded;
 use twinstep_server::peer::SessionStage;
+use twinstep_testing::scene::{Passing, Scene};
 
 use super::play::{Play, Role};
-use super::{Rig, TICKET_BYTES, fair};
+use super::{Rig, RigClient, TICKET_BYTES, fair};
+
+impl<S: Play> Passing for Rig<S> {
+    type Game = S;
+    type Client = RigClient<S>;
+    /// What must never happen is asserted.
+    type Wrong = Infallible;
+
+    fn serve(&mut self) -> Result<(), Infallible> {
+        self.step_server();
+        Ok(())
+    }
+
+    fn step_client(&mut self, client: usize) -> Result<(), Infallible> {
+        self.play_frame(client);
+        Ok(())
+    }
+}
 
 impl<S: Play> Rig<S> {
     /// Runs for a while; `watch` sees the world after everything that happens.
-    pub fn watch(&mut self, time: Duration, mut watch: impl FnMut(&mut Self)) {
-        let end = self.now + time;
-        while self.now < end {
-            self.now = self.next_moment().min(end);
-            self.step();
-            watch(self);
-        }
+    pub fn watch(&mut self, time: Duration, watch: impl FnMut(&mut Self)) {
+        let Ok(()) = self.pass(time, watch);
     }
 
     /// Runs for a while.
     pub fn run(&mut self, time: Duration) {
-        let end = self.now + time;
-        while self.now < end {
-            self.now = self.next_moment().min(end);
-            self.step();
-        }
+        self.watch(time, |_| ());
     }
 
     /// Runs until a client plays and has caught up; how long that took.
@@ -38,7 +48,7 @@ impl<S: Play> Rig<S> {
     /// If it does not within 30 s.
     pub fn until_it_plays(&mut self, client: usize) -> Duration {
         let began = self.now;
-        while self.game.stage(self.clients[client].peer) != Some(SessionStage::Playing)
+        while self.game.stage(self.clients[client].peer()) != Some(SessionStage::Playing)
             || self.clients[client].session.progress().is_some()
             || self.clients[client].session.prediction().is_none()
         {
@@ -49,43 +59,6 @@ impl<S: Play> Rig<S> {
         self.now - began
     }
 
-    /// The next moment at which anything happens.
-    fn next_moment(&self) -> Duration {
-        let server = self.game.next_due().max(self.stalled_until);
-        let clients = self
-            .clients
-            .iter()
-            .map(|client| client.next_frame.max(client.frozen_until));
-        let nets = self.clients.iter().flat_map(|c| {
-            [
-                c.net.up.next_due().map(|due| due.max(self.stalled_until)),
-                c.net.down.next_due().map(|d| d.max(c.frozen_until)),
-            ]
-        });
-        let jobs = self.jobs.iter().map(|job| job.0.max(self.stalled_until));
-        let next = clients
-            .chain(nets.flatten())
-            .chain(jobs)
-            .fold(server, Duration::min);
-        // Lanes are served often enough, and time always moves.
-        next.clamp(
-            self.now + Duration::from_micros(50),
-            self.now + Duration::from_millis(5),
-        )
-    }
-
-    fn step(&mut self) {
-        let now = self.now;
-        if now >= self.stalled_until {
-            self.step_server();
-        }
-        for i in 0..self.clients.len() {
-            if now >= self.clients[i].frozen_until {
-                self.step_client(i);
-            }
-        }
-    }
-
     #[expect(
         clippy::disallowed_methods,
         reason = "says what the match costs here; nothing depends on it"
@@ -93,24 +66,22 @@ impl<S: Play> Rig<S> {
     fn step_server(&mut self) {
         let now = self.now;
         let began = std::time::Instant::now();
-        for client in &mut self.clients {
-            while let Some(bytes) = client.net.up.poll(now) {
+        let Scene {
+            game,
+            clients,
+            jobs,
+            ..
+        } = &mut self.scene;
+        for client in clients {
+            while let Some(bytes) = client.place.line.up.poll(now) {
                 assert!(bytes.len() <= PACKET_BYTES_MAX);
                 fair::note_heard(&mut client.heard_at, now);
                 let before = (self.counter)();
-                self.game.handle(now, client.peer, bytes);
+                game.handle(now, client.place.peer, bytes);
                 self.counts.server += (self.counter)() - before;
             }
         }
-        let mut at = 0;
-        while at < self.jobs.len() {
-            if self.jobs[at].0 <= now {
-                let (_, id, outcome) = self.jobs.swap_remove(at);
-                self.game.complete(id, Some(outcome));
-            } else {
-                at += 1;
-            }
-        }
+        jobs.complete(now, game);
         let before = (self.counter)();
         if self.config.clock_goes_back && self.luck.below(200) == 0 {
             let back = Duration::from_millis(u64::from(self.luck.below(700)));
@@ -142,33 +113,16 @@ impl<S: Play> Rig<S> {
     /// Does what the match wants done, in its order: Law Journal first.
     pub(super) fn drain(&mut self) {
         let (mut tickets, mut evidence) = (Vec::new(), Vec::new());
-        while let Some(output) = self.game.poll() {
-            match output {
-                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
-                Output::Packet { peer, bytes } => {
-                    assert!(bytes.len() <= PACKET_BYTES_MAX);
-                    if let Some(client) = self.clients.iter_mut().find(|c| c.peer == peer) {
-                        client.net.down.send(self.now, bytes);
-                    }
-                    if let Some(recorded) = &mut self.recorded
-                        && self.clients.first().is_some_and(|c| c.peer == peer)
-                    {
-                        recorded.down.push(bytes.to_vec());
-                    }
-                }
-                Output::Job { id, work } => {
-                    let outcome = work();
-                    if !S::is_lost(&outcome) {
-                        let wait = Duration::from_millis(u64::from(self.luck.below(400)));
-                        self.jobs.push((self.now + wait, id, outcome));
-                    }
-                }
-                Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
-                Output::Ticket { .. } | Output::Safe { .. } => {}
-                Output::Evidence { peer, tick } => evidence.push((peer, tick)),
-                Output::Closed { .. } => {}
-            }
-        }
+        let takes = |outcome: &S::Outcome| {
+            let is_lost = S::is_lost(outcome);
+            (!is_lost).then(|| Duration::from_millis(u64::from(self.luck.below(400))))
+        };
+        self.scene.drain(takes, |output| match output {
+            Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+            Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
+            Output::Evidence { peer, tick } => evidence.push((peer, tick)),
+            _ => {}
+        });
         for peer in tickets {
             self.game.hand_ticket(peer, 1, vec![0x5a; TICKET_BYTES]);
         }
@@ -179,20 +133,17 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    fn step_client(&mut self, i: usize) {
+    fn play_frame(&mut self, i: usize) {
         let now = self.now;
-        let client = &mut self.clients[i];
+        let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
-        while let Some(bytes) = client.net.down.poll(now) {
+        while let Some(bytes) = client.place.line.down.poll(now) {
             self.hostile
                 .deceive(client.role, &mut client.session, theirs, bytes);
         }
         self.counts.client += (self.counter)() - before;
-        if now >= client.next_frame {
-            while client.next_frame <= now {
-                client.next_frame += client.frame;
-            }
+        if client.place.draws(now) {
             client.decide((now, self.excuse), &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
@@ -208,7 +159,7 @@ impl<S: Play> Rig<S> {
             let steps = client.authority_tick() - ticks_before;
             if ticks_before > Tick(0) && !client.step_cost.is_zero() {
                 let busy = client.step_cost * steps;
-                client.frozen_until = client.frozen_until.max(now + busy);
+                client.place.frozen_until = client.place.frozen_until.max(now + busy);
                 client.busy += busy;
             }
             let measured = now - client.busy_since;
@@ -227,9 +178,7 @@ impl<S: Play> Rig<S> {
         let before = (self.counter)();
         while let Some(len) = client.session.poll_transmit(theirs, &mut *self.buffer) {
             self.hostile.send(client, now, &self.buffer[..len]);
-            if i == 0
-                && let Some(recorded) = &mut self.recorded
-            {
+            if let Some(recorded) = &mut client.place.recorded {
                 recorded.up.push(self.buffer[..len].to_vec());
             }
         }
