@@ -1,4 +1,9 @@
 //! A core for the server that is measured and another one for who plays on it, where the system lets us choose.
+//!
+//! Invariant: the two are the same ones as long as the process lives. Whoever is pinned may use one core only, so what the
+//! system says after that is not what this process was given.
+
+use std::sync::OnceLock;
 
 /// A core of this machine that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,8 +11,11 @@ pub(crate) struct Core(usize);
 
 /// The core of the server, and that of the players; `None` where there are not two, or the system has no such wish.
 pub(crate) fn two() -> Option<(Core, Core)> {
-    let mut mine = system::allowed().into_iter();
-    Some((Core(mine.next()?), Core(mine.next()?)))
+    static TWO: OnceLock<Option<(Core, Core)>> = OnceLock::new();
+    *TWO.get_or_init(|| {
+        let mut mine = system::allowed().into_iter();
+        Some((Core(mine.next()?), Core(mine.next()?)))
+    })
 }
 
 /// This thread, and whatever it starts from now on, runs on that core alone. Whether the system obeys.
@@ -52,7 +60,7 @@ mod tests {
         clippy::disallowed_methods,
         reason = "a thread that may be pinned without a word to the others"
     )]
-    fn a_pinned_thread_may_use_its_core_alone() {
+    fn a_pinned_thread_may_use_its_core_alone_and_still_knows_both() {
         let Some((first, second)) = two() else {
             return;
         };
@@ -60,7 +68,12 @@ mod tests {
         std::thread::spawn(move || {
             assert!(pin(second));
             assert_eq!(system::allowed(), [second.0]);
-            assert_eq!(two(), None, "one core is left");
+            let again = two();
+            assert_eq!(
+                again,
+                Some((first, second)),
+                "the next server gets the same"
+            );
         })
         .join()
         .expect("it has its core");

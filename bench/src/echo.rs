@@ -15,6 +15,7 @@ use crate::peer_renet::{DOWN_BYTES, UP_BYTES};
 use crate::players::Player;
 use crate::process::Failed;
 use crate::served::{Done, Server};
+use crate::socket::bind;
 
 /// What tickets and encryption add to a datagram of renet.
 const SEAL_BYTES: usize = 28;
@@ -28,7 +29,7 @@ pub(crate) struct Echoing {
 
 impl Echoing {
     pub(crate) fn start(listen: SocketAddr) -> Result<Echoing, Failed> {
-        let socket = UdpSocket::bind(listen)?;
+        let socket = bind(listen)?;
         let address = socket.local_addr()?;
         let (heard, told) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let counted = (heard.clone(), told.clone());

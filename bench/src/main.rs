@@ -24,7 +24,7 @@
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
 //! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
 //! | `many` | many matches in one process, made on demand: lateness, and what joins and leaves leave behind |
-//! | `peer_renet`, `echo` | the same work by renet, and by a socket alone |
+//! | `peer_renet`, `echo`, `socket` | the same work by renet, and by a socket alone |
 //! | `served`, `serving`, `process`, `cores` | a server as a process of its own, on a core of its own, and what it has used up |
 //! | `players`, `seals` | who plays on it; how late its ticks are |
 //! | `report`, `spread` | everything in one go, with targets and plots |
@@ -57,6 +57,7 @@ mod served;
 mod serving;
 mod simulation;
 mod size;
+mod socket;
 mod spread;
 mod subjects;
 mod table;

@@ -24,6 +24,7 @@ use crate::players::{FRAME, Player};
 use crate::process::Failed;
 use crate::served::{Done, Server};
 use crate::simulation::PLAYERS;
+use crate::socket::bind;
 
 /// What a player says at each tick.
 pub(crate) const UP_BYTES: usize = 24;
@@ -48,7 +49,7 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(listen: SocketAddr, matches: usize) -> Result<Serving, Failed> {
-        let socket = UdpSocket::bind(listen)?;
+        let socket = bind(listen)?;
         let address = socket.local_addr()?;
         let config = ServerConfig {
             current_time: unix_now()?,

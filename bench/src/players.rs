@@ -9,9 +9,11 @@
     reason = "a benchmark reads the clock; nothing that it measures does"
 )]
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::process::{Cpu, Failed, cpu};
+use crate::served::{Sample, Served};
 
 /// Frames and ticks are so long.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
@@ -71,10 +73,24 @@ impl Crowd {
                     player.frame(now)?;
                 }
             }
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         played.cpu = cpu()? - before;
         Ok(played)
+    }
+
+    /// What a server has used up and done by now. Everybody plays on while it answers: players that stand still say
+    /// nothing, which costs it nothing, and their inputs are missing.
+    pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
+        served.ask()?;
+        thread::scope(|scope| {
+            let answer = scope.spawn(|| served.answer().map_err(|error| error.to_string()));
+            while !answer.is_finished() {
+                self.play(Duration::from_millis(1))?;
+            }
+            let answer = answer.join().map_err(|_| "whoever listened panicked")?;
+            Ok(answer?)
+        })
     }
 
     /// Plays until all are in, at most for so long; how many are in.

@@ -136,7 +136,17 @@ impl Served {
 
     /// What it has used up and done by now.
     pub(crate) fn sample(&mut self) -> Result<Sample, Failed> {
-        writeln!(self.ask.as_mut().ok_or("it is being ended")?)?;
+        self.ask()?;
+        self.answer()
+    }
+
+    /// Asks for a sample.
+    pub(crate) fn ask(&mut self) -> Result<(), Failed> {
+        Ok(writeln!(self.ask.as_mut().ok_or("it is being ended")?)?)
+    }
+
+    /// Waits for the sample that was asked for.
+    pub(crate) fn answer(&mut self) -> Result<Sample, Failed> {
         let line = self.lines.next().ok_or("the server ended")??;
         Ok(serde_json::from_str(&line)?)
     }

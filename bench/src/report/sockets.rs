@@ -73,9 +73,9 @@ fn round(
     }
     crowd.play(warm_up)?;
     let sent = datagrams_sent();
-    let before = served.sample()?;
+    let before = crowd.sample(&mut served)?;
     let played = crowd.play(time)?;
-    let after = served.sample()?;
+    let after = crowd.sample(&mut served)?;
     let sent = datagrams_sent() - sent;
     let empty = served.empty.clone();
     served.end()?;
@@ -241,7 +241,7 @@ pub(super) fn syscalls(
     let table = keys.file().with_file_name("strace");
     let seconds = effort.play.1.as_secs().clamp(1, 3);
     // Not while strace looks: a server that is stopped at each call answers late.
-    let before = served.sample()?;
+    let before = crowd.sample(&mut served)?;
     let mut strace = Command::new("timeout")
         .args([
             "-s",
@@ -260,7 +260,7 @@ pub(super) fn syscalls(
     while strace.try_wait()?.is_none() {
         crowd.play(Duration::from_millis(20))?;
     }
-    let after = served.sample()?;
+    let after = crowd.sample(&mut served)?;
     served.end()?;
     let counted = calls(&std::fs::read_to_string(&table)?);
     if counted.is_empty() {
