@@ -92,6 +92,8 @@
 //!
 //! Journals with a number are compressed soon after: `match-7.1.journal.gz`, to a tenth, say. `powderkeg replay` and `powderkeg
 //! journal check` read them as they are, and so does [`read_journal`](crate::host::read_journal); `gunzip` makes them plain again.
+//! `powderkeg journal export` ([`export_journal`](crate::host::export_journal)) writes one as lines of JSON, for programs of your own: who
+//! came and went, what each player held and ordered at each tick, what was answered.
 //! Which are kept says [`KeepJournals`](crate::host::KeepJournals): by age, by bytes of all, and by what is to stay free on the
 //! disk. The oldest go first; that of a match that can go on never goes, nor does a file with another name. If nothing is said,
 //! all are kept.
@@ -101,6 +103,22 @@
 //!
 //! Give the server a [file of safe serials](crate::host::HostConfig::serials_file) (`powderkeg serve` does): it knows which tickets
 //! are out of date also of matches that do not run. Without one the server remembers that for 65,536 identities, while it lives.
+//!
+//! # How large a machine
+//!
+//! Measured with a state of 64 bytes, matches of 4 at 60 Hz, controls that change all the time, on one core of a quiet virtual machine
+//! (`bench/REPORT.md`; the journal is Powderkeg's, of four bots). Add what your step takes, times 60, for each match: `check` of
+//! `twinstep-testing` measures it, and `twinstep_step_seconds` while it is played.
+//!
+//! | what | for each player | 1,000 players, one core |
+//! |---|--:|--:|
+//! | processor | 8 µs a tick | 47 % of the core; ticks are late by 1.8 ms at p99.9 |
+//! | memory | 80 KB at first, 130 KB once the history of half a minute is full | 130 MB, and what is kept of your states: [more than one of each](super::costs#a-cheap-state) |
+//! | network, both ways, with all headers | 5.1 KB/s while controls are held, 13.0 while they change at every tick; 18 to 47 MB an hour | 41 to 104 Mbit/s |
+//! | disk, if there is a journal | 2.1 MB an hour in Powderkeg; a third of that once it is compressed | 2.1 GB an hour |
+//!
+//! Leave half of a core free: a process says "full" by lateness, and what else runs on a machine makes ticks late too. Few players
+//! cost more each (12 of them 23 µs), because threads that sleep and wake are most of it.
 //!
 //! # When there is too much to do
 //!
@@ -113,14 +131,14 @@
 //! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
 //! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
 //!
-//! A process holds some 0.9 MB for each match of 4 with a small state: the history that a match goes back to fills within its first
-//! 30 s. Memory that matches have given back stays with the process for the next ones. glibc keeps it in several arenas, and does
-//! not give back what lies below something that is still there, so by default a process goes on growing for long:
-//! `twinstep-bench many`, 200 matches of 4, of which one is left and made anew with each 4 joins, grew from 147 to 237 MB in 3,900
-//! joins. With `MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536` in its environment it levels off: 145 MB after 100 joins, 177 after
-//! 2,500, 178 after 3,700, on average 2 KB a join in the second half, and ticks were as late as without (99 of 100 by at most 2.4 ms). The systemd
-//! unit and the Dockerfile set both. Another allocator does as well (mimalloc, preloaded: 170 MB after 2,100 joins, 171 after 2,900).
-//! Nothing leaks: when all had left, 7 MB were in use.
+//! A process holds some 0.5 MB for each match of 4 with a small state, and what its journal and its history of half a minute grow to.
+//! Memory that matches have given back stays with the process for the next ones. glibc keeps it in several arenas, and does
+//! not give back what lies below something that is still there, so by default a process goes on growing for long. With
+//! `MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536` in its environment it levels off: `twinstep-bench many`, 200 matches of 4, of
+//! which one is left and made anew with each 4 joins, took 99 MB after 100 joins, 104 after 1,000, 109 after 3,000 and 110 after
+//! 4,000 (1.6 KB a join from the 1,000th on, 0.9 in the last thousand), while 99 of 100 ticks were late by at most 2 ms. The systemd
+//! unit and the Dockerfile set both. Nothing leaks: what is in use does not grow with the joins, and when all had left, the process
+//! had 13 descriptors, as at its start.
 //!
 //! The steps, in an order that players feel last:
 //!
