@@ -20,6 +20,10 @@ use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
 /// Datagrams, and packets, that may wait.
 const QUEUE_MAX: usize = 1_024;
 
+/// A client that was not [advanced](ClientEndpoint::advance) for longer has not listened for longer: the server is as silent as
+/// that at most. What came meanwhile waits in the socket.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
+
 /// What happened to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientEvent<'a> {
@@ -114,12 +118,14 @@ impl ClientEndpoint {
         self.settle();
     }
 
-    /// Moves time on: requests, keep-alives, time-outs. Call it at least every 50 ms.
+    /// Moves time on: requests, keep-alives, time-outs. Call it at least every 50 ms; of a longer time half a second counts as
+    /// the server's silence.
     pub fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;
         if !self.is_closed() {
-            self.guest.advance(elapsed, &mut self.outbox);
+            self.guest
+                .advance(elapsed.min(SILENCE_MAX), &mut self.outbox);
             self.settle();
         }
     }

@@ -144,9 +144,11 @@ fn the_largest_datagram_stays_below_1200_bytes() {
 fn silence_ends_a_session_at_both_sides() {
     let (mut world, session) = World::with_a_player();
     let mut player = world.players.remove(0);
-    world.run(6 * SECOND);
+    for _ in 0..12 {
+        world.run(SECOND / 2);
+        player.endpoint.advance(world.now);
+    }
     assert_eq!(world.left, [(session, LeaveReason::TimedOut)]);
-    player.endpoint.advance(world.now);
     let mut last = None;
     while let Some(event) = player.endpoint.poll_event() {
         if let ClientEvent::Closed { reason } = event {
@@ -308,4 +310,86 @@ fn a_server_that_stood_still_hears_what_came_before_it_times_anybody_out() {
     world.take_server_events();
     assert_eq!(world.left, []);
     assert_eq!(world.packets, [(session, b"still here".to_vec())]);
+}
+
+/// A client whose process had stood still for longer than its ticket's time-out gave up, though the answer lay in its socket.
+#[test]
+fn a_client_that_stood_still_hears_what_came_before_it_gives_up() {
+    for connects_first in [false, true] {
+        let mut world = World::new();
+        let ticket = world.ticket();
+        world.join(0, &ticket);
+        world.run(match connects_first {
+            false => STEP,
+            true => SECOND,
+        });
+        let mut player = world.players.remove(0);
+        assert_eq!(player.connected, connects_first);
+        world.now += 4 * SECOND;
+        world.step();
+        // It hears nothing until then.
+        world.now += 4 * SECOND;
+        player.endpoint.advance(world.now);
+        assert_eq!(player.closed, None);
+        world.players.push(player);
+        world.run(SECOND);
+        assert_eq!(world.players[0].closed, None, "{connects_first}");
+        assert!(connects_first || world.players[0].connected);
+    }
+}
+
+/// A process that was killed left its port to the next one, which gave up after five seconds without an answer: its knocks
+/// were taken for late ones of the session that was still there.
+#[test]
+fn who_dials_from_the_port_of_a_dead_process_is_let_in_after_a_second() {
+    let (mut world, dead) = World::with_a_player();
+    world.players.clear();
+    let ticket = world.ticket();
+    let next = world.join(0, &ticket);
+    world.run(SECOND * 3 / 4);
+    assert!(!world.players[next].connected, "the other one may live");
+    world.run(SECOND * 3 / 4);
+    assert!(world.players[next].connected);
+    assert_eq!(world.left, [(dead, LeaveReason::Replaced)]);
+    assert_eq!(world.server.sessions(), 1);
+    world.players[next].endpoint.send(b"hello").unwrap();
+    world.run(10 * SECOND);
+    let session = world.connected[1].0;
+    assert_eq!(world.packets, [(session, b"hello".to_vec())]);
+    assert_eq!(world.players[next].closed, None);
+}
+
+#[test]
+fn a_copy_of_a_knock_ends_no_session_that_speaks_and_no_silent_one_by_its_own_knock() {
+    let mut world = World::new();
+    world.sent = Some(Vec::new());
+    let ticket = world.ticket();
+    world.join(0, &ticket);
+    world.run(SECOND);
+    let own = world.sent.take().unwrap().remove(0).2;
+    // Another ticket's, from an address that somebody forges.
+    let other = world.ticket();
+    world.sent = Some(Vec::new());
+    world.join(1, &other);
+    world.run(STEP);
+    let others = world.sent.take().unwrap().remove(0).2;
+    world.players.truncate(1);
+    for _ in 0..100 {
+        world.run(5 * STEP);
+        for knock in [&own, &others] {
+            world.server.handle(world.now, player_address(0), knock);
+        }
+    }
+    assert_eq!(world.left, [], "it speaks");
+    world.players.clear();
+    world.run(2 * SECOND);
+    world.server.handle(world.now, player_address(0), &own);
+    assert_eq!(world.server.sessions(), 1, "its own knock, again");
+    world.server.handle(world.now, player_address(0), &others);
+    world.run(STEP);
+    assert_eq!(
+        world.left,
+        [(world.connected[0].0, LeaveReason::Replaced)],
+        "of a silent session the address is free"
+    );
 }
