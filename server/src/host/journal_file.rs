@@ -7,7 +7,7 @@
 //! ```
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,6 +163,8 @@ pub struct Journal {
     durability: Durability,
     on_failure: OnJournalFailure,
     wait_for_disk: WaitForDisk,
+    /// Where what was appended ends, of a regular file.
+    end: Option<u64>,
     /// Something was appended since the disk was last waited for.
     unsettled: bool,
     /// Something was appended and settled.
@@ -199,8 +201,10 @@ impl Journal {
     }
 
     fn over(path: PathBuf, file: File, is_new: bool) -> Journal {
+        let about = file.metadata().ok().filter(Metadata::is_file);
         Journal {
             path,
+            end: about.map(|about| about.len()),
             file,
             is_new,
             durability: Durability::default(),
@@ -248,6 +252,7 @@ impl Journal {
         if let Err(source) = journal.file.set_len(keep_bytes) {
             return Err(journal.unwritable(source));
         }
+        journal.end = journal.end.map(|_| keep_bytes);
         tracing::info!(
             path = %journal.path.display(),
             tick = game.world().tick().0,
@@ -330,12 +335,20 @@ impl Journal {
     /// Hands bytes to the operating system: they survive this process.
     ///
     /// # Errors
-    /// They cannot be written; a beginning of them may stand in the file then.
+    /// They cannot be written. None of them is in the file then, unless that cannot be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
         self.unsettled = true;
-        self.file
-            .write_all(bytes)
-            .map_err(|source| self.unwritable(source))
+        if let Err(source) = self.file.write_all(bytes) {
+            // A disk that runs full takes the beginning. Nobody saw what it belongs to.
+            if let Some(end) = self.end
+                && let Err(error) = self.file.set_len(end)
+            {
+                tracing::error!(path = %self.path.display(), %error, "the journal ends within a record");
+            }
+            return Err(self.unwritable(source));
+        }
+        self.end = self.end.map(|end| end + bytes.len() as u64);
+        Ok(())
     }
 
     /// After this, what was appended survives what it is to survive.
