@@ -23,6 +23,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -208,39 +209,59 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
 
 /// All that the simulation is told for one tick, as a step sees it.
 pub struct Frame<'a, S: Simulation> {
-    data: &'a FrameData<S>,
-    answered: &'a [OpenQuery<S::Query>],
-    refused: &'a [OpenQuery<S::Query>],
-    rules: &'a S::Rules,
-    perspective: Perspective<'a>,
+    pub(crate) data: &'a FrameData<S>,
+    /// `answered[i]` is the query of `data.outcomes[i]`.
+    pub(crate) answered: &'a [OpenQuery<S::Query>],
+    /// These were over the caps: they get `None`.
+    pub(crate) refused: &'a [OpenQuery<S::Query>],
+    pub(crate) rules: &'a S::Rules,
+    pub(crate) perspective: Perspective<'a>,
+    pub(crate) tick_ns: u32,
 }
 
 impl<'a, S: Simulation> Frame<'a, S> {
-    /// `answered[i]` is the query of `data.outcomes[i]`; `refused` were over the caps: they get `None`.
-    pub(crate) fn new(
-        data: &'a FrameData<S>,
-        answered: &'a [OpenQuery<S::Query>],
-        refused: &'a [OpenQuery<S::Query>],
-        rules: &'a S::Rules,
-        perspective: Perspective<'a>,
-    ) -> Self {
-        debug_assert_eq!(answered.len(), data.outcomes.len());
-        Frame {
-            data,
-            answered,
-            refused,
-            rules,
-            perspective,
-        }
-    }
-
     /// The tick being stepped.
     ///
-    /// How long a tick takes is not told: a match may slow all ticks for a machine that cannot keep up, and the same match
-    /// is replayed at any speed. Count in ticks; what depends on seconds takes the tick's length from the rules.
+    /// The first is that of the match's configuration; numbers have no gaps.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.data.tick
+    }
+
+    /// The time that this step stands for, 1 ms to 1 s: the match's configured tick, whatever rate its server chose. It is the
+    /// same at each step of a match, on every machine and in replays.
+    ///
+    /// It is game time. A match may let its ticks take longer for a machine that cannot keep up, local play and replays run at any
+    /// speed, and a server may change its rate in play; none of these is seen here, so nothing moves further by it.
+    ///
+    /// ```
+    /// # use twinstep_core::{Effects, Frame, Never, Simulation};
+    /// # #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+    /// # struct Ball { x: f32 }
+    /// # impl Simulation for Ball {
+    /// #     const NAME: &'static str = "ball";
+    /// #     const VERSION: u32 = 1;
+    /// #     type Rules = ();
+    /// #     type Input = i8;
+    /// #     type Command = Never;
+    /// #     type Query = Never;
+    /// #     type Outcome = Never;
+    /// #     type Cue = Never;
+    /// fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+    ///     let seconds = frame.tick_length().as_secs_f32();
+    ///     for (_, held) in frame.inputs() {
+    ///         self.x += 4.0 * f32::from(*held) * seconds;
+    ///     }
+    /// }
+    /// # }
+    /// # use twinstep_core::{PlayerId, testing::Solo};
+    /// # let mut game = Solo::new(Ball::default(), ());
+    /// # game.join(PlayerId(0)).hold(PlayerId(0), 1).run(60);
+    /// # assert!((game.sim().x - 4.0).abs() < 0.001);
+    /// ```
+    #[must_use]
+    pub fn tick_length(&self) -> Duration {
+        Duration::from_nanos(self.tick_ns.into())
     }
 
     /// The game's read-only content.

@@ -11,8 +11,10 @@
 //! ```
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::frame::{Answer, FrameData, Learned, Order, Perspective, PlayerSet, RosterChange};
+use crate::turn::Cadence;
 use crate::world::{Stepper, World};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
@@ -41,6 +43,20 @@ impl<S: Simulation> Solo<S> {
             stepper: Stepper::default(),
             screen: None,
         }
+    }
+
+    /// Steps stand for so long; 1/60 s if nothing is said.
+    ///
+    /// # Panics
+    /// If that is less than a millisecond or more than a second.
+    #[must_use]
+    pub fn tick_length(mut self, length: Duration) -> Self {
+        let tick_ns = u32::try_from(length.as_nanos()).unwrap_or(u32::MAX);
+        self.world = self.world.clocked(Cadence {
+            tick_ns,
+            ..Cadence::DEFAULT
+        });
+        self
     }
 
     /// From now on steps are a client's prediction: `locals` sit at it, `confirmed` is its authority's

@@ -9,7 +9,8 @@
 //!
 //! The cadence travels in frames, so snapshot, journal, replay, join and crash repair have it without
 //! further work. It changes how fast a match is played, never what happens in it:
-//! it is outside equality and digest, and a step does not see it.
+//! it is outside equality and digest, and a step does not see it: [`Frame::tick_length`](crate::Frame::tick_length) is what the
+//! match began with.
 
 use core::time::Duration;
 

@@ -9,7 +9,7 @@ use twinstep_core::packet::UpKind;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Role};
+use twinstep_rig::rig::{Rig, RigConfig, Role, Starts};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{TickLength, TurnLength};
 
@@ -64,6 +64,42 @@ fn who_slows_the_match_is_named_and_takes_its_slowness_along() {
     rig.run(SECOND * 2);
     assert_eq!(rig.game.world().turn().cadence.tick(), MS(50));
     assert!(rig.game.slowing().is_empty());
+    rig.converge();
+}
+
+/// A step of one copy would otherwise move things further than that of another.
+#[test]
+fn a_step_stands_for_the_same_time_however_long_ticks_take() {
+    let tick = MS(40);
+    let mut config = RigConfig::strategy(12, LinkProfile::LAN);
+    config.policies.tick = tick;
+    config.policies.tick_length = TickLength::Adaptive { max: MS(200) };
+    config.starts = Starts::Known;
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    rig.clients[3].step_cost = MS(70);
+    rig.run(SECOND * 20);
+    assert!(rig.game.world().turn().cadence.tick() > MS(60));
+    let check = |rig: &Rig<History>, what: &str| {
+        assert_eq!(rig.game.world().tick_length(), tick, "{what}");
+        for client in &rig.clients {
+            let world = client.session.authority().expect(what);
+            assert_eq!(world.tick_length(), tick, "{what}: {}", client.identity);
+        }
+    };
+    check(&rig, "slowed");
+    let late = rig.join("late");
+    rig.until_it_plays(late);
+    check(&rig, "joined");
+    rig.flip(1);
+    rig.run(SECOND * 2);
+    assert_eq!(rig.stats(1).heals, 1);
+    check(&rig, "healed");
+    rig.crash(MS(200));
+    rig.restart_clients();
+    rig.run(SECOND * 5);
+    check(&rig, "taken up again");
+    rig.clients[3].step_cost = Duration::ZERO;
     rig.converge();
 }
 

@@ -10,7 +10,7 @@ use twinstep_core::packet::DownKind;
 use twinstep_core::packet::head::KIND_FREE;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::turn::Turn;
+use twinstep_core::turn::{Cadence, Turn};
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Mwc, PlayerId, Presence, Tick, World};
 use twinstep_rig::history::{Command, History};
@@ -168,6 +168,7 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
         nothing,
         counts,
         turn,
+        Cadence::DEFAULT.tick_ns,
     );
     codec::append(&parts, &mut bytes).unwrap();
     let world = codec::decode_whole::<World<Counter>>(&bytes).expect("all parts of a world");

@@ -7,7 +7,7 @@ use crate::varint;
 use crate::words::{PlayerId, Tick};
 
 /// The version of this format; a reader refuses any other.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;

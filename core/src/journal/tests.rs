@@ -86,16 +86,16 @@ fn the_bytes_of_each_record_do_not_drift() {
 
 /// head · check · payload · check, of a start and of `ONE_OF_EACH`.
 const GOLDEN: &str = "\
-81500554774a0a0203efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d646576a91c003a
-820c8900776f726c645fb32976
-830ccc6672616d6573a2f35dfb
-0495
-8514ba1032547698badcfeac02e5201c64
-861a7f4d0000000000000000616e6e61932e3b07
-870ad302616e6e613f3424c7
-880e6c647261696e65643889e8fd
-891453ace4cfaa06312e322e34c69a18fe
-c80b676c617465720e9e4f72
+81500554774a0a0303efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d646576e126956f
+820cf200776f726c649bb9c8a1
+830c566672616d6573a7021a17
+0471
+8514f81032547698badcfeac02961316c0
+861a884d0000000000000000616e6e61e45eec3c
+870a9302616e6e61c9fd53d0
+880ef1647261696e656410e9b4db
+8914a9ace4cfaa06312e322e340e1a983c
+c80bef6c6174657237a3c72a
 ";
 
 #[test]
@@ -267,7 +267,7 @@ fn a_file_of_another_kind_or_version_is_refused() {
     );
     let damage = Damage::Payload { kind: 1 };
     check(
-        &forged(1, b"TwJ\n\x02"),
+        &forged(1, b"TwJ\n\x03"),
         JournalError::Corrupt { offset: 0, damage },
     );
 }

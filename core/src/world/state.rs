@@ -3,10 +3,14 @@
 //! Invariant: once it began, only the [`Stepper`](super::Stepper) beside it changes it (but for a planted desync).
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
+use crate::bounds::{
+    ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX, TICK_MAX,
+    TICK_MIN,
+};
 use crate::digest::{self, NanError, Weighed};
 use crate::entries::OpenQuery;
 use crate::players::PlayerSet;
@@ -40,6 +44,9 @@ pub struct World<S: Simulation> {
     pub(super) ages: [u32; PLAYERS_MAX],
     /// The turn of the next tick: how the match is clocked, outside the digest.
     pub(super) turn: Turn,
+    /// What a step stands for, in nanoseconds: the tick's length when the match began. The same for as long as it is played, so
+    /// outside the digest: what a step makes of it is in there.
+    pub(super) tick_ns: u32,
 }
 
 impl<S: Simulation> World<S> {
@@ -59,10 +66,11 @@ impl<S: Simulation> World<S> {
                 began: tick,
                 ..Turn::default()
             },
+            tick_ns: Cadence::DEFAULT.tick_ns,
         }
     }
 
-    /// The same world, clocked by `cadence` from its next tick on.
+    /// The same world, as a match begins with it that is clocked by `cadence`.
     ///
     /// # Panics
     /// If the cadence is out of its range.
@@ -70,7 +78,14 @@ impl<S: Simulation> World<S> {
     pub fn clocked(mut self, cadence: Cadence) -> Self {
         assert!(cadence.is_sound(), "{cadence:?} is out of its range");
         self.turn.cadence = cadence;
+        self.tick_ns = cadence.tick_ns;
         self
+    }
+
+    /// What a step stands for: see [`Frame::tick_length`](crate::Frame::tick_length).
+    #[must_use]
+    pub fn tick_length(&self) -> Duration {
+        Duration::from_nanos(self.tick_ns.into())
     }
 
     /// The turn that the next tick belongs to.
@@ -200,6 +215,7 @@ impl<S: Simulation> World<S> {
             && self.ages.iter().all(|age| *age <= COUNT_MAX)
             && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
             && self.turn.cadence.is_sound()
+            && (TICK_MIN..=TICK_MAX).contains(&self.tick_length())
             && self.turn.began <= self.tick
             && self.tick < self.turn.end()
     }
@@ -239,6 +255,7 @@ impl<S: Simulation> Clone for World<S> {
             next_seq: self.next_seq,
             ages: self.ages,
             turn: self.turn,
+            tick_ns: self.tick_ns,
         };
         copy.make_room();
         copy
@@ -255,5 +272,6 @@ impl<S: Simulation> Clone for World<S> {
         self.next_seq = other.next_seq;
         self.ages = other.ages;
         self.turn = other.turn;
+        self.tick_ns = other.tick_ns;
     }
 }

@@ -102,10 +102,15 @@ impl<S: Simulation> Stepper<S> {
             world.change_roster(player, change);
         }
         self.fx.reset(perspective.phase(), claimants);
-        world.sim.step(
-            &Frame::new(frame, &self.answered, &self.refused, rules, perspective),
-            &mut self.fx,
-        );
+        let told = Frame {
+            data: frame,
+            answered: &self.answered,
+            refused: &self.refused,
+            rules,
+            perspective,
+            tick_ns: world.tick_ns,
+        };
+        world.sim.step(&told, &mut self.fx);
         world.note_inputs(frame);
         for order in &frame.commands {
             world.next_seq[order.player.index()] = order.seq + 1;

@@ -20,8 +20,9 @@
 //! | `#[serde(skip)]` on a field of the state | who joins late gets the state without it | let it travel; or compute it anew in each step |
 //! | keys and ids from a shared counter | a wrong guess of one player shifts everybody's | [`Key::player`](twinstep_core::Key::player) and other keys made from causes |
 //!
-//! How long a tick takes is no input of a step: a match may slow its ticks, and is replayed at any speed. Count in ticks;
-//! what depends on seconds takes the tick's length from the rules. A countdown in each entity costs a write in every tick; a
+//! How long a tick takes is no input of a step: a match may slow its ticks, and is replayed at any speed. What a step stands for
+//! is: [`Frame::tick_length`](twinstep_core::Frame::tick_length) is the configured tick, the same at each step of a match, so that one
+//! simulation serves matches of 30 and of 60 Hz. A game of one rate only may as well count in ticks. A countdown in each entity costs a write in every tick; a
 //! [`Schedule`](twinstep_core::Schedule) wakes who is due, and entities that sleep cost nothing.
 //!
 //! ```

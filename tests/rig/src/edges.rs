@@ -5,6 +5,7 @@
 //! client: a prediction withholds it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,7 +35,7 @@ pub struct Load {
     pub outcome_bytes: u16,
     /// Bytes of a claim.
     pub claim_bytes: u8,
-    /// Ticks a second, so that rates are rates.
+    /// Ticks a second, so that the rates of what players give are rates.
     pub hertz: u16,
     /// Commands of each player in ten seconds.
     pub commands_in_10_s: u16,
@@ -260,6 +261,12 @@ impl Simulation for Edges {
     }
 }
 
+/// Steps a second.
+fn hertz(frame: &Frame<'_, Edges>) -> u32 {
+    let hertz = Duration::from_secs(1).as_nanos() / frame.tick_length().as_nanos();
+    (hertz as u32).max(1)
+}
+
 /// Mixes bytes into a fold.
 fn mix<T: Serialize>(fold: u64, value: &T) -> u64 {
     let mut bytes = Vec::with_capacity(64);
@@ -378,7 +385,7 @@ impl Edges {
                 fx.ask(Key::player(player, number), Query { number, about });
             }
         }
-        let every = u64::from(load.hertz) * 10 / u64::from(load.claims_in_10_s.max(1));
+        let every = u64::from(hertz(frame)) * 10 / u64::from(load.claims_in_10_s.max(1));
         let due = (tally.fold >> 7).is_multiple_of(every.max(1));
         if load.claims_in_10_s > 0 && due && frame.is_local(player) {
             let bytes = usize::from(load.claim_bytes).saturating_sub(1);
@@ -394,7 +401,7 @@ impl Edges {
         let load = frame.rules();
         let bytes = self.ballast.bytes();
         if load.growth_bytes > 0
-            && frame.tick().0.is_multiple_of(u32::from(load.hertz))
+            && frame.tick().0.is_multiple_of(hertz(frame))
             && bytes < load.world_bytes_max as usize
         {
             let list = Arc::make_mut(&mut self.ballast.0);

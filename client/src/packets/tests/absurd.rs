@@ -33,6 +33,7 @@ struct RawWorld {
     next_seq: [u32; 16],
     ages: [u32; 16],
     turn: Turn,
+    tick_ns: u32,
 }
 
 /// A world of players 0 and 1.
@@ -53,6 +54,7 @@ fn world() -> RawWorld {
             number: 1,
             ..Turn::default()
         },
+        tick_ns: Cadence::DEFAULT.tick_ns,
     }
 }
 
@@ -201,7 +203,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
 /// Finding K13: so were numbers of a world.
 #[test]
 fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
-    let spoils: [fn(&mut RawWorld, u32) -> bool; 7] = [
+    let spoils: [fn(&mut RawWorld, u32) -> bool; 8] = [
         |world, number| {
             world.next_seq = [number; 16];
             number <= COUNT_MAX
@@ -232,6 +234,10 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
         |world, number| {
             world.turn.cadence.turn_ticks = number as u8;
             number as u8 == 1
+        },
+        |world, number| {
+            world.tick_ns = number;
+            false
         },
     ];
     for (n, spoil) in spoils.into_iter().enumerate() {

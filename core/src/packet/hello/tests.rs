@@ -18,7 +18,10 @@ fn a_mismatch_is_named() {
         "the build is only told"
     );
     assert_eq!(
-        ours.refusal(&Hello { wire: 9, ..hello() }),
+        ours.refusal(&Hello {
+            wire: WIRE_VERSION + 1,
+            ..hello()
+        }),
         Some(CloseCode::WrongWire)
     );
     assert_eq!(
