@@ -17,7 +17,7 @@
 //! assert_eq!(game.sim().total, 3);
 //! ```
 //!
-//! The page of `twinstep-testing` is the chapter on the other two: scripts, what each run finds, a table of 33 planted bugs
+//! The page of `twinstep-testing` is the chapter on the other two: scripts, what each run finds, a table of 34 planted bugs
 //! and the words in which each is found.
 //!
 //! ```text

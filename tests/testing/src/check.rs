@@ -29,7 +29,7 @@ use crate::cause;
 use crate::fault::{Fault, Found, Kind};
 use crate::line::Line;
 use crate::measure;
-use crate::process::{self, Trace};
+use crate::process::{self, Second, Trace};
 use crate::report::{Report, Size, Tried};
 use crate::script::Script;
 use crate::steps::Steps;
@@ -148,9 +148,15 @@ fn whole<S: Simulation>(
         return Err(found);
     }
     let waited = Instant::now();
-    let skipped = match apart {
-        Apart::No(why) => Some(why.to_owned()),
-        Apart::Settled => None,
+    let second = match apart {
+        Apart::No(why) => Second {
+            skipped: Some(why.to_owned()),
+            same_clock: None,
+        },
+        Apart::Settled => Second {
+            skipped: None,
+            same_clock: None,
+        },
         Apart::Yes(name) => process::first(name, &trace, |tick| {
             fold(rules, &first, frames.get(..=tick.0 as usize)?)
         })?,
@@ -188,7 +194,8 @@ fn whole<S: Simulation>(
         tried,
         sizes,
         costs: measure::costs(&mut line.steps, &largest.1, &largest.2),
-        skipped,
+        skipped: second.skipped,
+        same_clock: second.same_clock,
         took,
     })
 }

@@ -133,6 +133,7 @@
 //! | at once | statics that tell the first match of a process from the next |
 //! | 1.1 s later | clocks of whole seconds |
 //! | in a second process, in another time zone and language | hash orders, addresses, local time, whatever is drawn once for each process |
+//! | there with a clock that is a year ahead, where libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
 //!
 //! Players come, drop, return and leave; inputs, answers and claims are late or refused; each input, command and outcome is
 //! measured, written and read back, and compared with others. The second process is this very test, run alone, so
@@ -154,6 +155,7 @@
 //! | a static that is set by the first match | at once again | the step counts outside the state: a static, an atomic, or a cell in the rules |
 //! | `Instant` | once more | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
+//! | the day of the week | a second process, with another clock | the step reads a clock |
 //! | a random generator of the system | once more | the step draws from a random generator outside the state |
 //! | a thread-local counter | once more, on fresh threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |

@@ -6,16 +6,18 @@
 //! ```
 //!
 //! The test harness names each test's thread, so the second process runs that test alone. At the same `check` it compares
-//! instead, says so, and ends.
+//! instead, says so, and ends. Where libfaketime is installed its clock is a year ahead; it tells its time, so that is seen.
 //!
-//! Invariant: where there can be no second process, the report says why.
+//! Invariant: where there can be no second process, or none with another clock, the report says why.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env;
 use std::io::{Read, Write};
 use std::panic::Location;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use twinstep_core::codec;
 use twinstep_core::world::World;
@@ -34,6 +36,10 @@ const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
 /// What of a child's own words is told, in bytes.
 const WORDS_MAX: usize = 600;
+/// How far the second process's clock is ahead, for libfaketime: another year, month, day, weekday and hour.
+const AHEAD: &str = "+401.3d";
+/// By less than that no clock was shifted.
+const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Which check of a test this is: its place in the source, and which of those that are there.
 pub(crate) fn name(place: &Location<'_>) -> String {
@@ -70,8 +76,17 @@ pub(crate) fn second<S: Simulation>(start: S, rules: &S::Rules, script: Script<S
     let answer = compare(start, rules, script);
     let mut out = std::io::stdout();
     // Whoever does not hear it says so.
-    let _ = write!(out, "\n{MARK}{answer}\n").and_then(|()| out.flush());
+    let _ = write!(out, "\n{MARK}{} {answer}\n", unix_now().as_secs()).and_then(|()| out.flush());
     exit(0)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whether the second process's clock was shifted"
+)]
+fn unix_now() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
 }
 
 fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> String {
@@ -114,31 +129,109 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
     "equal".to_owned()
 }
 
-/// The first process: lets the second one run, and judges its answer. `Ok(Some(why))`: there was none, because of that.
-/// `world_at` is the first process's world after a tick.
+/// What came of the second process, where nothing was found.
+pub(crate) struct Second {
+    /// Why there was none.
+    pub(crate) skipped: Option<String>,
+    /// Why its clock was the same.
+    pub(crate) same_clock: Option<&'static str>,
+}
+
+/// The first process: lets the second one run, and judges its answer. `world_at` is the first process's world after a tick.
 pub(crate) fn first<S: Simulation>(
     check: &str,
     trace: &Trace,
-    world_at: impl FnOnce(Tick) -> Option<World<S>>,
-) -> Result<Option<String>, Found> {
+    world_at: impl Fn(Tick) -> Option<World<S>>,
+) -> Result<Second, Found> {
     let Some(test) = test_name() else {
-        return Ok(Some("this thread has not the name of a test".to_owned()));
+        let why = "this thread has not the name of a test".to_owned();
+        return Ok(Second {
+            skipped: Some(why),
+            same_clock: None,
+        });
     };
-    let (answer, words) = match ask(check, &test, trace) {
-        Ok(answer) => answer,
-        Err(error) => return Ok(Some(format!("it could not be run: {error}"))),
-    };
-    let Some(answer) = answer else {
-        return Ok(Some(format!(
+    let judged = |library: Option<&Path>| match ask(check, &test, trace, library) {
+        Ok(Answer { said: None, words }) => Ok(Judged::LeftOut(format!(
             "the test `{test}`, run alone, did not come to this check: {words}"
-        )));
+        ))),
+        Ok(answer) => judge(&answer, &world_at),
+        Err(error) => Ok(Judged::LeftOut(format!("it could not be run: {error}"))),
     };
-    let (word, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
+    let mut same_clock = "libfaketime is not installed (Debian: apt-get install libfaketime)";
+    if let Some(library) = clock_library() {
+        match judged(Some(&library)) {
+            Ok(Judged::Agreed { is_shifted: true }) => {
+                return Ok(Second {
+                    skipped: None,
+                    same_clock: None,
+                });
+            }
+            // Does it differ by its clock alone?
+            Err(found) => {
+                return Err(match judged(None) {
+                    Ok(_) => found.by_clock(),
+                    Err(found) => found,
+                });
+            }
+            Ok(_) => same_clock = "libfaketime does not reach this program",
+        }
+    }
+    Ok(match judged(None)? {
+        Judged::Agreed { .. } => Second {
+            skipped: None,
+            same_clock: Some(same_clock),
+        },
+        Judged::LeftOut(why) => Second {
+            skipped: Some(why),
+            same_clock: None,
+        },
+    })
+}
+
+impl Found {
+    /// The second process agrees where its clock is the same.
+    fn by_clock(mut self) -> Found {
+        if matches!(self.kind, Kind::Process | Kind::HashOrder | Kind::Address) {
+            self.kind = Kind::Clock;
+        }
+        self.what.push_str(", whose clock is a year ahead");
+        self
+    }
+}
+
+/// A library that shifts a program's clock, where it is installed.
+fn clock_library() -> Option<PathBuf> {
+    let name = "faketime/libfaketime.so.1";
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten();
+    let folders = folders.filter_map(|entry| Some(entry.ok()?.path()));
+    let folders = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// How the second process's answer is to be taken.
+enum Judged {
+    Agreed { is_shifted: bool },
+    LeftOut(String),
+}
+
+fn judge<S: Simulation>(
+    answer: &Answer,
+    world_at: impl Fn(Tick) -> Option<World<S>>,
+) -> Result<Judged, Found> {
+    let said = answer.said.as_deref().unwrap_or_default();
+    let (unix, said) = said.split_once(' ').unwrap_or((said, ""));
+    let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
     let (tick, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let tick = Tick(tick.parse().unwrap_or_default());
     let here_and_there = "this process != a second one";
     Err(match word {
-        "equal" => return Ok(None),
+        "equal" => {
+            let theirs = Duration::from_secs(unix.parse().unwrap_or_default());
+            let is_shifted = theirs.saturating_sub(unix_now()) > SHIFTED;
+            return Ok(Judged::Agreed { is_shifted });
+        }
         "rules" => Found::new(Kind::RulesDiffer, tick, here_and_there),
         "script" => Found::new(Kind::Script, tick, here_and_there),
         "failed" => {
@@ -166,13 +259,32 @@ pub(crate) fn first<S: Simulation>(
             fields.truncate(FIELDS_MAX);
             Found::new(kind, tick, here_and_there).at(fields)
         }
-        _ => return Ok(Some(format!("it said `{word}`: {words}"))),
+        _ => {
+            let why = format!("it said `{said}`: {}", answer.words);
+            return Ok(Judged::LeftOut(why));
+        }
     })
 }
 
-/// Runs the test in a process of its own; its answer, if it gave one, and its last words.
-fn ask(check: &str, test: &str, trace: &Trace) -> std::io::Result<(Option<String>, String)> {
-    let mut child = Command::new(env::current_exe()?)
+/// What a second process said.
+struct Answer {
+    /// Its time and its answer, if it came to the check.
+    said: Option<String>,
+    /// Its last words.
+    words: String,
+}
+
+/// Runs the test in a process of its own, with another clock by this library.
+fn ask(check: &str, test: &str, trace: &Trace, library: Option<&Path>) -> std::io::Result<Answer> {
+    let mut command = Command::new(env::current_exe()?);
+    if let Some(library) = library {
+        command
+            .env("LD_PRELOAD", library)
+            .env("FAKETIME", AHEAD)
+            // What waits for a while waits as long.
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+    let mut child = command
         .args([
             test,
             "--exact",
@@ -209,7 +321,10 @@ fn ask(check: &str, test: &str, trace: &Trace) -> std::io::Result<(Option<String
     let from = words.len().saturating_sub(WORDS_MAX);
     let from = (from..words.len()).find(|at| words.is_char_boundary(*at));
     words.drain(..from.unwrap_or(0));
-    Ok((answer.map(str::to_owned), words))
+    Ok(Answer {
+        said: answer.map(str::to_owned),
+        words,
+    })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -102,6 +102,8 @@ pub struct Report {
     pub costs: Costs,
     /// Why there was no second process; `None`: there was one, and it agreed.
     pub skipped: Option<String>,
+    /// Why the second process had the same clock as the first, so that a date in a step shows nowhere; `None`: it had another.
+    pub same_clock: Option<&'static str>,
     /// What the game has and the script never reached: of that nothing is known.
     pub untried: Vec<&'static str>,
     /// How long all of it took, but for a pause of about a second in which nothing is done.
@@ -173,9 +175,13 @@ impl fmt::Display for Report {
             )?;
         }
         self.tell_tried(f)?;
-        match &self.skipped {
-            None => write!(f, "  a second process agreed"),
-            Some(why) => write!(f, "  a second process was left out: {why}"),
+        match (&self.skipped, self.same_clock) {
+            (None, None) => write!(f, "  a second process agreed, whose clock was a year ahead"),
+            (None, Some(why)) => write!(
+                f,
+                "  a second process agreed; its clock was the same, so dates were not tried: {why}"
+            ),
+            (Some(why), _) => write!(f, "  a second process was left out: {why}"),
         }
     }
 }

@@ -105,6 +105,32 @@ fn a_clock_of_whole_seconds() {
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
+struct Weekdays {
+    weekday: u8,
+}
+game!(Weekdays, frame, _fx, me => {
+    if sum(frame) > 3 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        me.weekday = (now.expect("after 1970").as_secs() / 86_400 % 7) as u8;
+    }
+});
+
+/// Found where the second process can have another clock; elsewhere the report says that it had none.
+#[test]
+fn a_day_of_the_week() {
+    match check(Weekdays::default(), (), presses()) {
+        Ok(report) => {
+            let why = report.same_clock.expect("another clock finds it");
+            println!("dates were not tried here: {why}");
+            assert!(report.to_string().contains("dates were not tried"));
+        }
+        found => {
+            expect(found, Kind::Clock, "sim.weekday");
+        }
+    }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Rolls {
     face: u32,
 }
