@@ -75,6 +75,8 @@ pub struct Picture<K, P> {
     entities: Vec<Shown<K, P>>,
     /// The entities before, while the next ones are made.
     before: Vec<Shown<K, P>>,
+    /// Which entities were not there before and come from a muzzle.
+    fired: Vec<usize>,
     moved: Errors,
     shown: Errors,
 }
@@ -88,6 +90,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             smooths: true,
             entities: Vec::new(),
             before: Vec::new(),
+            fired: Vec::new(),
             moved: Errors::new(),
             shown: Errors::new(),
         }
@@ -103,10 +106,14 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         poses.order();
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
+        self.fired.clear();
         let mut before = self.before.iter().peekable();
         for put in &poses.puts {
             while before.next_if(|shown| shown.key < put.key).is_some() {}
             let was = before.next_if(|shown| shown.key == put.key);
+            if was.is_none() && put.muzzle.is_some() {
+                self.fired.push(self.entities.len());
+            }
             let correction = was
                 .and_then(|was| was.correction)
                 .filter(|correction| !correction.is_over(now));
@@ -146,6 +153,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         let teleport = self.smoothing.teleport;
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
+        self.fired.clear();
         let mut before = self.before.iter().peekable();
         let mut earlier = previous.puts.iter().peekable();
         for put in &newest.puts {
@@ -170,6 +178,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                     let smooth = self.moved.note(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
                 }
+            } else if put.muzzle.is_some() {
+                self.fired.push(self.entities.len());
             }
             self.entities.push(shown);
         }
@@ -225,11 +235,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             teleport,
             muzzle: over,
         } = self.smoothing;
-        let mut before = self.before.iter().peekable();
-        for (i, put) in poses.puts.iter().enumerate() {
-            while before.next_if(|shown| shown.key < put.key).is_some() {}
-            let is_new = before.peek().is_none_or(|shown| shown.key != put.key);
-            let Some(muzzle) = put.muzzle.filter(|_| is_new) else {
+        for i in 0..self.fired.len() {
+            let i = self.fired[i];
+            let Some(muzzle) = &poses.puts[i].muzzle else {
                 continue;
             };
             let at = match (

@@ -31,7 +31,7 @@ const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
 /// For how long ticks are measured before anything goes wrong, and from then on: a journal on a full disk is found out at its
 /// next world, within 10 s.
-const BEFORE: Duration = Duration::from_secs(5);
+const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
 /// A fault may make other matches late by so much, once: a worker that is lost counts for 20 ms, and somebody looks each 10.
 const LATE_MAX: Duration = Duration::from_millis(50);

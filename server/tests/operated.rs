@@ -325,14 +325,17 @@ fn main() -> ExitCode {
     if std::env::args().any(|word| word == "--list") {
         return ExitCode::SUCCESS;
     }
-    words_are_said_and_nothing_is_served();
-    what_will_not_do_is_said_and_exits_with_2();
-    a_match_that_ends_by_a_fault_is_a_failure();
-    #[cfg(unix)]
-    {
-        reach::reaches();
-        asked::a_server_that_is_asked_to_end_exits_with_0();
-        asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well();
-    }
+    // They wait for processes: all at once. One that panics ends the program with 101.
+    std::thread::scope(|scope| {
+        scope.spawn(words_are_said_and_nothing_is_served);
+        scope.spawn(what_will_not_do_is_said_and_exits_with_2);
+        scope.spawn(a_match_that_ends_by_a_fault_is_a_failure);
+        #[cfg(unix)]
+        {
+            scope.spawn(reach::reaches);
+            scope.spawn(asked::a_server_that_is_asked_to_end_exits_with_0);
+            scope.spawn(asked::a_server_that_is_asked_twice_does_not_say_that_all_went_well);
+        }
+    });
     ExitCode::SUCCESS
 }

@@ -47,6 +47,7 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
 /// Row 72: four bots over a bad line play the campaign; the rig compares every kept prediction and all worlds, and
 /// at the end all have the same round, score and lives. Nothing that the server should decide was left undecided.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_campaign_is_one_and_the_same_on_all_screens() {
     let mut rig = campaign(80, LinkProfile::BAD);
     rig.run(SECOND * 100);
@@ -102,6 +103,7 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
 
 /// A player drops into a wave, and who leaves in the lobby is not waited for.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn players_come_and_go_in_the_middle_of_a_round() {
     let mut rig = campaign(81, LinkProfile::WAN);
     rig.run(SECOND * 12);

@@ -9,11 +9,14 @@
 
 mod budget;
 mod campaign;
+mod crash;
 mod crowds;
 mod decided;
+mod fates;
 mod hostile;
 mod large_worlds;
 mod lines;
+mod policy_table;
 mod rates;
 
 use std::any::Any;

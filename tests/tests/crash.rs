@@ -96,6 +96,7 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
     let mut all = Vec::new();
     for seed in 0..8 {
@@ -111,6 +112,7 @@ fn a_killed_server_goes_on_where_it_was_and_resolves_nothing_twice() {
 /// A claim that was sealed when the server died, and of which its owner had not heard, is said again: it must
 /// not count twice.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn claims_are_not_admitted_twice_over_a_crash() {
     let mut all = 0;
     for seed in 20..26 {
@@ -144,6 +146,7 @@ fn claims_are_not_admitted_twice_over_a_crash() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn powderkeg_survives_kills_too() {
     for seed in 0..3 {
         let back = [Back::GoingOn, Back::Anew][seed as usize % 2];

@@ -34,6 +34,7 @@ fn hello(rules: &Rules) -> Hello {
 /// Rows 50 and 52: what a blast throws is decided once, by the server, and every copy and every replay plays the
 /// same paths; the guesses of clients differ and are corrected.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn tosses_are_decided_once_and_played_back_everywhere() {
     let mut config = RigConfig::new(50, LinkProfile::BAD);
     config.crowd = CAMPAIGN;
@@ -79,6 +80,7 @@ struct Hunt {
 /// Rows 51 and 52: where owners answer, the client of who lit a barrel says whom it hits and where things fly, and
 /// the referee believes what is possible; forged answers are refused, and the server decides.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn owners_may_answer_for_their_blasts_and_tosses_and_cheats_are_overruled() {
     for forge in [false, true] {
         let mut config = RigConfig::new(51, LinkProfile::WAN);
@@ -277,6 +279,7 @@ fn never_claim(every: u32) {
 
 /// The referee refuses no honest claim, however bad the link is.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn honest_claims_are_admitted_on_a_bad_link() {
     let mut config = RigConfig::new(63, LinkProfile::BAD);
     config.crowd = 120;

@@ -99,6 +99,7 @@ fn a_client_of_a_large_world_comes_back_by_frames() {
 
 /// Digests are where they were; whatever the server kept of its worlds, its journal leads there.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
     let mut rig = large(2, MatchConfig::action());
     rig.crash(SECOND / 2);
