@@ -195,6 +195,11 @@ impl ClientEndpoint {
         self.guest.server()
     }
 
+    /// For how long nothing came that the server sealed for this session.
+    pub(crate) fn silence(&self) -> Duration {
+        self.guest.silence()
+    }
+
     /// What was dropped so far, and why.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {

@@ -31,9 +31,14 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
+/// A dial is challenged at so many addresses: its holder may move on to another port, and a copy may be there before it.
+const ADDRESSES_MAX: usize = 4;
+
 /// A dial that counts.
 struct Dialled {
     session: u64,
+    /// Where it was challenged.
+    from: Vec<SocketAddr>,
     at: Duration,
     /// Of its ticket.
     serial: u64,
@@ -91,12 +96,25 @@ impl Door {
         safe.is_some_and(|safe| ticket.serial < *safe || *safe == SERIAL_END)
     }
 
-    /// Whether this ticket's holder may be challenged for another dial now; the same one again is none. Where there is no
-    /// room, a newer ticket takes the place of an older one: a copy of what is out of date keeps nobody out.
-    pub(crate) fn may_dial(&mut self, now: Duration, ticket: &TicketClaims, dial: &Dial) -> bool {
+    /// Whether this ticket's holder may be challenged for this dial at this address now. Where there is no room for another dial,
+    /// a newer ticket takes the place of an older one: a copy of what is out of date keeps nobody out.
+    pub(crate) fn may_dial(
+        &mut self,
+        now: Duration,
+        from: SocketAddr,
+        ticket: &TicketClaims,
+        dial: &Dial,
+    ) -> bool {
         let dials = self.dials.entry(ticket.holder()).or_default();
-        if dials.iter().any(|dialled| dialled.session == dial.session) {
-            return true;
+        let is_it = |dialled: &&mut Dialled| dialled.session == dial.session;
+        if let Some(dialled) = dials.iter_mut().find(is_it) {
+            // Each address takes a place, which copies from forged ones must not use up.
+            let is_known = dialled.from.contains(&from);
+            let may = is_known || dialled.from.len() < ADDRESSES_MAX;
+            if may && !is_known {
+                dialled.from.push(from);
+            }
+            return may;
         }
         if dials.len() == DIALS_MAX {
             let oldest = (0..dials.len()).min_by_key(|at| dials[*at].serial);
@@ -107,6 +125,7 @@ impl Door {
         }
         dials.push(Dialled {
             session: dial.session,
+            from: vec![from],
             at: now,
             serial: ticket.serial,
         });

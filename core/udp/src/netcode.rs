@@ -145,7 +145,7 @@ impl Gate {
     }
 
     /// Challenges whoever dials from an address; `false`: it cannot be done now. The same dial again is the same
-    /// challenge; from another address it is none, while the gate's token for it lives.
+    /// challenge; from another address it is another one, and takes a place of its own among netcode's tokens.
     #[must_use]
     pub(crate) fn challenge(
         &mut self,
@@ -390,6 +390,11 @@ impl Guest {
     /// The address that is tried now, or that answered.
     pub(crate) fn server(&self) -> SocketAddr {
         self.netcode.server_addr()
+    }
+
+    /// For how long nothing true came from there.
+    pub(crate) fn silence(&self) -> Duration {
+        self.netcode.time_since_last_received_packet()
     }
 
     /// Takes a sane datagram that came from [`server`](Guest::server); answers a payload, if it is one.

@@ -11,7 +11,7 @@
 //! [`Disconnected`](ServerEvent::Disconnected).
 //!
 //! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
-//! no other. Until a session is admitted no packet passes in either direction. A knock ends no session that speaks. A stranger's datagram costs a look-up,
+//! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
 //! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
 //! at most an answer that is shorter than itself and of use to nobody but the ticket's holder. It costs more time, each
 //! time: the derivation of the keys, and netcode's token, which is sealed, opened again and looked for among all that are
@@ -45,8 +45,6 @@ const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// Keys that are alive, or that somebody still plays by.
 const GATES_MAX: usize = 8;
-/// After so long without a word a session's address can go to whoever dials from there. A client speaks ten times a second.
-const SILENT_AFTER: Duration = Duration::from_secs(1);
 /// Addresses of sessions that ended lately.
 const GONE_MAX: usize = SESSIONS_MAX;
 
@@ -132,8 +130,6 @@ struct Session {
     slot: usize,
     address: SocketAddr,
     bucket: Bucket,
-    /// When something true came from it last.
-    heard_at: Duration,
     /// Whether the client has shown that it knows that it is connected.
     is_confirmed: bool,
     /// Whether it may speak.
@@ -408,7 +404,6 @@ impl ServerEndpoint {
                     return;
                 };
                 session.is_confirmed = true;
-                session.heard_at = now;
                 let Some(link) = self.link.as_mut().filter(|_| session.is_admitted) else {
                     self.counters.unadmitted += 1;
                     return;
@@ -449,7 +444,6 @@ impl ServerEndpoint {
                     && let Some(session) = self.sessions.get_mut(id)
                 {
                     session.is_confirmed = true;
-                    session.heard_at = now;
                 }
             }
             Arrival::Nothing => {}
@@ -479,7 +473,6 @@ impl ServerEndpoint {
                 slot,
                 address: from,
                 bucket: Bucket::full(now),
-                heard_at: now,
                 is_confirmed: false,
                 is_admitted: false,
             },

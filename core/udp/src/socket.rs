@@ -10,6 +10,9 @@
 //! The conditioner works on sealed datagrams, keep-alives and handshake included, so a game played through it on
 //! one machine meets what it would meet on a bad line.
 //!
+//! A dial of which nothing is heard goes on from another port: the server knows this one for somebody else's where a process
+//! that died had it a moment ago, and hears no knock from there while it takes that session for alive.
+//!
 //! Invariant: no error of the socket ends a session. An ICMP "refused" may come from anyone on the path, and a
 //! full buffer or a network that changes is loss; what ends a session is the server's word or its silence.
 
@@ -25,6 +28,10 @@ use crate::tickets::Ticket;
 use crate::transport::Transport;
 use crate::words::{PACKET_MAX, SendError, TransportCounters};
 
+/// A dial goes on from another port when it was without any answer for so long, once: beyond a handshake's round trip
+/// over any line that can be played on.
+const DEAF_AFTER: Duration = Duration::from_millis(1_500);
+
 /// Datagrams taken from the socket at one [`advance`](Transport::advance); the rest waits for the next one.
 pub const RECEIVE_BUDGET: usize = 256;
 
@@ -34,6 +41,8 @@ pub struct UdpClient {
     socket: Socket,
     conditioner: Option<SimLink>,
     now: Duration,
+    /// Whether the dial went on from another port.
+    has_moved: bool,
     io_errors: u64,
 }
 
@@ -59,6 +68,7 @@ impl UdpClient {
             endpoint,
             conditioner: None,
             now,
+            has_moved: false,
             io_errors: 0,
         })
     }
@@ -74,6 +84,7 @@ impl UdpClient {
             socket: self.socket.try_clone()?,
             conditioner: self.conditioner.take(),
             now,
+            has_moved: false,
             io_errors: self.io_errors,
         })
     }
@@ -131,6 +142,19 @@ impl UdpClient {
         if let Some(link) = &mut self.conditioner {
             while let Some(datagram) = link.down.poll(now) {
                 self.endpoint.handle(now, server, datagram);
+            }
+        }
+    }
+
+    /// Takes another port, if nobody answers the dial at this one.
+    fn move_on(&mut self) {
+        let is_dialling = self.endpoint.state() == TransportState::Connecting;
+        if is_dialling && !self.has_moved && self.endpoint.silence() >= DEAF_AFTER {
+            self.has_moved = true;
+            // Without another socket it goes on by this one.
+            match Socket::open(self.endpoint.server()) {
+                Ok(socket) => self.socket = socket,
+                Err(_) => self.io_errors += 1,
             }
         }
     }
@@ -201,6 +225,7 @@ impl Transport for UdpClient {
     fn advance(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.receive(self.now);
+        self.move_on();
         self.endpoint.advance(self.now);
         self.transmit();
     }
@@ -233,5 +258,135 @@ impl Transport for UdpClient {
 
     fn state(&self) -> TransportState {
         self.endpoint.state()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::server::{ServerConfig, ServerEndpoint, ServerEvent};
+    use crate::tickets::TicketSpec;
+    use crate::{TicketKey, keys};
+
+    const UNIX: Duration = Duration::from_secs(1_700_000_000);
+
+    /// A server in this very thread.
+    struct Server {
+        socket: UdpSocket,
+        endpoint: ServerEndpoint,
+        key: TicketKey,
+        connected: usize,
+    }
+
+    impl Server {
+        fn new() -> Server {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let key = keys::TicketKey::generate();
+            let config = ServerConfig {
+                keys: std::slice::from_ref(&key),
+                public_addresses: &[socket.local_addr().unwrap()],
+                sessions_max: 8,
+                game: "test",
+                wire_version: 1,
+                now_unix: UNIX,
+            };
+            Server {
+                endpoint: ServerEndpoint::new(config, Duration::ZERO).unwrap(),
+                socket,
+                key,
+                connected: 0,
+            }
+        }
+
+        fn ticket(&self) -> Ticket {
+            let spec = TicketSpec {
+                game: "test",
+                wire_version: 1,
+                identity: "anna",
+                match_id: 1,
+                seats: 1,
+                servers: &[self.socket.local_addr().unwrap()],
+                life: Duration::from_secs(60),
+                timeout: Duration::from_secs(5),
+                now_unix: UNIX,
+            };
+            Ticket::issue(&self.key, &spec).unwrap()
+        }
+
+        fn serve(&mut self, now: Duration) {
+            let mut buffer = [0; DATAGRAM_MAX + 1];
+            while let Ok((bytes, from)) = self.socket.recv_from(&mut buffer) {
+                self.endpoint.handle(now, from, &buffer[..bytes]);
+            }
+            self.endpoint.advance(now, UNIX + now);
+            while let Some(event) = self.endpoint.poll_event() {
+                if let ServerEvent::Connected { session, .. } = event {
+                    self.connected += 1;
+                    self.endpoint.admit(session);
+                }
+            }
+            while let Some((to, bytes)) = self.endpoint.poll_transmit() {
+                let _ = self.socket.send_to(bytes, to);
+            }
+        }
+
+        /// Until the client is connected, or so much of virtual time has passed.
+        #[expect(clippy::disallowed_methods, reason = "datagrams need real time")]
+        fn lets_in(
+            &mut self,
+            client: &mut UdpClient,
+            now: &mut Duration,
+            within: Duration,
+        ) -> bool {
+            let end = *now + within;
+            while *now < end {
+                *now += Duration::from_millis(10);
+                client.advance(*now);
+                let until = Instant::now() + Duration::from_millis(1);
+                while Instant::now() < until {
+                    self.serve(*now);
+                }
+                if client.state() == TransportState::Connected {
+                    return true;
+                }
+            }
+            false
+        }
+    }
+
+    /// Its knocks were taken for late ones of the session that was still there, and it gave up after five seconds.
+    #[test]
+    fn who_gets_the_port_of_a_process_that_died_is_let_in_from_another_one() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let second = Duration::from_secs(1);
+        let ticket = server.ticket();
+        let mut dies = UdpClient::connect(&ticket, now).unwrap();
+        assert!(server.lets_in(&mut dies, &mut now, second));
+        let port = dies.socket.udp.local_addr().unwrap();
+        drop(dies);
+        let mut next = UdpClient::connect(&ticket, now).unwrap();
+        next.socket.udp = UdpSocket::bind(port).unwrap();
+        next.socket.udp.set_nonblocking(true).unwrap();
+        assert!(!server.lets_in(&mut next, &mut now, second), "it is taken");
+        assert!(server.lets_in(&mut next, &mut now, second));
+        assert_ne!(next.socket.udp.local_addr().unwrap(), port);
+        assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
+    }
+
+    #[test]
+    fn who_is_heard_keeps_its_port() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let ticket = server.ticket();
+        let mut client = UdpClient::connect(&ticket, now).unwrap();
+        let port = client.socket.udp.local_addr().unwrap();
+        assert!(server.lets_in(&mut client, &mut now, Duration::from_secs(1)));
+        for _ in 0..300 {
+            now += Duration::from_millis(10);
+            client.advance(now);
+        }
+        assert_eq!(client.socket.udp.local_addr().unwrap(), port);
     }
 }

@@ -47,9 +47,6 @@ pub enum LeaveReason {
     TimedOut,
     /// The client said goodbye.
     Left,
-    /// Nothing came from the client for a second, and somebody with a ticket dialled from its address: a process that was
-    /// killed leaves its port to the next one.
-    Replaced,
 }
 
 /// Why a packet was not sent.

@@ -12,21 +12,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Protocol, SILENT_AFTER, ServerEndpoint};
+use super::{Protocol, ServerEndpoint};
 use crate::claims::{Pass, TicketClaims};
 use crate::door::Challenge;
 use crate::knock::{Dial, Knock, RefusalReason};
-use crate::words::{LeaveReason, SessionId};
 
 impl ServerEndpoint {
     /// A datagram with the shape of a knock came.
     pub(super) fn handle_knock(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
-        let here = self.by_address.get(&from).copied();
-        let is_silent = |of: SessionId| {
-            let session = self.sessions.get(&of);
-            session.is_none_or(|session| now.saturating_sub(session.heard_at) >= SILENT_AFTER)
-        };
-        if here.is_some_and(|session| !is_silent(session)) {
+        if self.by_address.contains_key(&from) {
             // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
             self.counters.junk += 1;
             return;
@@ -64,16 +58,9 @@ impl ServerEndpoint {
         if let Some(reason) = self.refusal(&pass.claims).or_else(no_room) {
             return self.refuse(from, &dial, reason);
         }
-        if !self.door.may_dial(now, &pass.claims, &dial) {
+        if !self.door.may_dial(now, from, &pass.claims, &dial) {
             self.counters.rate_limited += 1;
             return;
-        }
-        if let Some(silent) = here {
-            // A process that is gone left its port to this one. If it is only slow, it dials again.
-            self.gates[self.sessions[&silent].gate]
-                .gate
-                .disconnect(silent.0, &mut self.outbox);
-            self.end(silent, LeaveReason::Replaced);
         }
         if let Some(old) = self.door.take_other(from, &dial) {
             self.gates[old.gate].gate.forget(from, &old.dial);

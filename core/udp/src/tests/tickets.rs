@@ -104,6 +104,30 @@ fn who_dials_without_end_keeps_nobody_else_out() {
     assert!(world.players[0].connected);
 }
 
+/// Each address made another challenge, until netcode had room for no more, and others were told that the server is full.
+#[test]
+fn copies_of_one_dial_from_everywhere_keep_nobody_else_out() {
+    let mut world = World::new();
+    let ticket = world.ticket();
+    let mut one = ClientEndpoint::new(&ticket, world.now);
+    one.advance(world.now + STEP);
+    let knock = one.poll_transmit().expect("it dials").1.to_vec();
+    for n in 0..5_000 {
+        let forged = player_address(n);
+        world.server.handle(world.now, forged, &knock);
+    }
+    assert!(world.server.counters().rate_limited >= 4_990);
+    let spec = TicketSpec {
+        identity: "bob",
+        servers: &[server_address()],
+        ..spec_at(EPOCH)
+    };
+    let ticket = Ticket::issue(&world.key, &spec).unwrap();
+    world.join(9_999, &ticket);
+    world.run(SECOND);
+    assert!(world.players[0].connected);
+}
+
 /// Finding O1: whoever had a copy of any old ticket of an identity could keep out who had its newest one, by dialling.
 #[test]
 fn copies_of_an_old_ticket_do_not_keep_out_who_has_a_newer_one() {
