@@ -58,13 +58,22 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
                 path: out.to_owned(),
                 source,
             })?;
-            write(&journal, file)
+            let written = write(&journal, file);
+            if written.is_err() {
+                // It would be in the way of the next try.
+                let _ = std::fs::remove_file(out);
+            }
+            written
         }
     };
     let exported = match exported {
         // Whoever reads it has seen enough.
         Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
+        }
+        Err(source @ ExportError::Write(_)) if out.is_some() => {
+            let path = out.unwrap_or(path).to_owned();
+            return Err(Failure::Export { path, source });
         }
         exported => exported.map_err(failed)?,
     };

@@ -169,7 +169,8 @@ async fn a_match_that_goes_on_without_a_journal_has_one_again_when_it_begins_ane
     process.server.host.shutdown(CloseCode::Draining).await;
     let path = journals.join("match-7.journal");
     assert_eq!(Checkup::of::<Fragile>(&path).unwrap().harm, None);
-    assert!(lost.exists(), "what there was is kept");
+    let kept = Checkup::of::<Fragile>(&lost).unwrap();
+    assert_eq!(kept.harm, None, "what there was is kept, and whole");
 }
 
 /// A disk that takes nothing until it is told to.

@@ -116,7 +116,7 @@ impl Checkup {
             path: path.to_owned(),
             source,
         };
-        let file = OpenOptions::new().read(true).append(true).open(path);
+        let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(failed)?;
         if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
             return Err(JournalFileError::InUse {

@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,7 +180,7 @@ impl Journal {
     /// A file that is there, or a folder that cannot be written.
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
-        let opened = OpenOptions::new().append(true).create_new(true).open(&path);
+        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
         match opened {
             Ok(file) => {
                 let journal = Journal::over(path, file, true);
@@ -194,7 +194,8 @@ impl Journal {
         }
     }
 
-    /// A new journal in a file that is already open; it is appended to.
+    /// A new journal in a file that is already open and empty, or something else that takes bytes; it is written on from where
+    /// it stands.
     #[must_use]
     pub fn from_file(path: impl Into<PathBuf>, file: File) -> Journal {
         Journal::over(path.into(), file, true)
@@ -231,7 +232,7 @@ impl Journal {
         resolver: impl Resolver<S>,
     ) -> Result<(Match<S>, Journal), JournalFileError> {
         let path = path.into();
-        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
             Err(source) => return Err(JournalFileError::Unreadable { path, source }),
         };
@@ -249,10 +250,10 @@ impl Journal {
             source,
         })?;
         let torn_bytes = bytes.len() as u64 - keep_bytes;
-        if let Err(source) = journal.file.set_len(keep_bytes) {
+        journal.end = journal.end.map(|_| keep_bytes);
+        if let Err(source) = journal.cut() {
             return Err(journal.unwritable(source));
         }
-        journal.end = journal.end.map(|_| keep_bytes);
         tracing::info!(
             path = %journal.path.display(),
             tick = game.world().tick().0,
@@ -340,15 +341,22 @@ impl Journal {
         self.unsettled = true;
         if let Err(source) = self.file.write_all(bytes) {
             // A disk that runs full takes the beginning. Nobody saw what it belongs to.
-            if let Some(end) = self.end
-                && let Err(error) = self.file.set_len(end)
-            {
+            if let Err(error) = self.cut() {
                 tracing::error!(path = %self.path.display(), %error, "the journal ends within a record");
             }
             return Err(self.unwritable(source));
         }
         self.end = self.end.map(|end| end + bytes.len() as u64);
         Ok(())
+    }
+
+    /// Cuts off what is behind the end. Not opened for appending: where that is done, Windows lets nobody cut.
+    fn cut(&mut self) -> io::Result<()> {
+        let Some(end) = self.end else {
+            return Ok(());
+        };
+        self.file.set_len(end)?;
+        self.file.seek(SeekFrom::Start(end)).map(drop)
     }
 
     /// After this, what was appended survives what it is to survive.

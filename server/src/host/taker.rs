@@ -217,7 +217,7 @@ pub(super) fn take_over_by(
 
 /// As it will be opened; the other process has the lock.
 pub(super) fn can_be_opened(journal: PathBuf) -> Result<(), AdminError> {
-    let opened = OpenOptions::new().read(true).append(true).open(&journal);
+    let opened = OpenOptions::new().read(true).write(true).open(&journal);
     opened.map(drop).map_err(|source| AdminError::Journal {
         path: journal,
         source,

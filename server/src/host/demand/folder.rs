@@ -90,7 +90,7 @@ fn compressed(path: &Path) -> PathBuf {
 
 /// Whether another process writes a file.
 fn is_locked(path: &Path) -> io::Result<bool> {
-    let file: File = OpenOptions::new().append(true).open(path)?;
+    let file: File = OpenOptions::new().write(true).open(path)?;
     Ok(matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
