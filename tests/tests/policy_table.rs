@@ -1,6 +1,6 @@
 //! The golden table of policies: what each makes of one player's link that gets bad at 20 s and heals at 40 s.
 //!
-//! `UPDATE_GOLDEN=1` writes the table anew.
+//! `UPDATE_GOLDEN=1` writes the table anew, in release: a debug build takes too long for it.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -151,7 +151,7 @@ fn whole<S: Simulation>(
     let second = match apart {
         Apart::No(why) => Second {
             skipped: Some(why.to_owned()),
-            same_clock: None,
+            same_clock: Some(why.to_owned()),
         },
         Apart::Settled => Second {
             skipped: None,

@@ -38,6 +38,7 @@ const MARK: &str = "twinstep-testing: ";
 const WORDS_MAX: usize = 600;
 /// How far the second process's clock is ahead, for libfaketime: another year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
+const AHEAD_TEXT: &str = "this process != a second one, whose clock is a year ahead";
 /// By less than that no clock was shifted.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -134,7 +135,7 @@ pub(crate) struct Second {
     /// Why there was none.
     pub(crate) skipped: Option<String>,
     /// Why its clock was the same.
-    pub(crate) same_clock: Option<&'static str>,
+    pub(crate) same_clock: Option<String>,
 }
 
 /// The first process: lets the second one run, and judges its answer. `world_at` is the first process's world after a tick.
@@ -146,8 +147,8 @@ pub(crate) fn first<S: Simulation>(
     let Some(test) = test_name() else {
         let why = "this thread has not the name of a test".to_owned();
         return Ok(Second {
+            same_clock: Some(why.clone()),
             skipped: Some(why),
-            same_clock: None,
         });
     };
     let judged = |library: Option<&Path>| match ask(check, &test, trace, library) {
@@ -157,7 +158,8 @@ pub(crate) fn first<S: Simulation>(
         Ok(answer) => judge(&answer, &world_at),
         Err(error) => Ok(Judged::LeftOut(format!("it could not be run: {error}"))),
     };
-    let mut same_clock = "libfaketime is not installed (Debian: apt-get install libfaketime)";
+    let mut same_clock =
+        "libfaketime is not installed (Debian: apt-get install libfaketime)".to_owned();
     if let Some(library) = clock_library() {
         match judged(Some(&library)) {
             Ok(Judged::Agreed { is_shifted: true }) => {
@@ -166,14 +168,18 @@ pub(crate) fn first<S: Simulation>(
                     same_clock: None,
                 });
             }
-            // Does it differ by its clock alone?
+            Ok(Judged::Agreed { is_shifted: false }) => {
+                same_clock = "libfaketime does not reach this program".to_owned();
+            }
+            Ok(Judged::LeftOut(why)) => same_clock = format!("with libfaketime, {why}"),
             Err(found) => {
+                // Does it differ by its clock alone?
                 return Err(match judged(None) {
-                    Ok(_) => found.by_clock(),
+                    Ok(Judged::Agreed { is_shifted: false }) => found.by_clock(),
+                    Ok(_) => found,
                     Err(found) => found,
                 });
             }
-            Ok(_) => same_clock = "libfaketime does not reach this program",
         }
     }
     Ok(match judged(None)? {
@@ -183,18 +189,18 @@ pub(crate) fn first<S: Simulation>(
         },
         Judged::LeftOut(why) => Second {
             skipped: Some(why),
-            same_clock: None,
+            same_clock: Some(same_clock),
         },
     })
 }
 
 impl Found {
-    /// The second process agrees where its clock is the same.
+    /// The second process agrees where its clock is the same. What is in the order of a hash may agree by chance.
     fn by_clock(mut self) -> Found {
-        if matches!(self.kind, Kind::Process | Kind::HashOrder | Kind::Address) {
+        let may_be = matches!(self.kind, Kind::Process | Kind::Address);
+        if may_be && self.what == AHEAD_TEXT {
             self.kind = Kind::Clock;
         }
-        self.what.push_str(", whose clock is a year ahead");
         self
     }
 }
@@ -225,13 +231,14 @@ fn judge<S: Simulation>(
     let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
     let (tick, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let tick = Tick(tick.parse().unwrap_or_default());
-    let here_and_there = "this process != a second one";
+    let theirs = Duration::from_secs(unix.parse().unwrap_or_default());
+    let is_shifted = theirs.saturating_sub(unix_now()) > SHIFTED;
+    let here_and_there = match is_shifted {
+        true => AHEAD_TEXT,
+        false => "this process != a second one",
+    };
     Err(match word {
-        "equal" => {
-            let theirs = Duration::from_secs(unix.parse().unwrap_or_default());
-            let is_shifted = theirs.saturating_sub(unix_now()) > SHIFTED;
-            return Ok(Judged::Agreed { is_shifted });
-        }
+        "equal" => return Ok(Judged::Agreed { is_shifted }),
         "rules" => Found::new(Kind::RulesDiffer, tick, here_and_there),
         "script" => Found::new(Kind::Script, tick, here_and_there),
         "failed" => {

@@ -102,8 +102,8 @@ pub struct Report {
     pub costs: Costs,
     /// Why there was no second process; `None`: there was one, and it agreed.
     pub skipped: Option<String>,
-    /// Why the second process had the same clock as the first, so that a date in a step shows nowhere; `None`: it had another.
-    pub same_clock: Option<&'static str>,
+    /// Why no second process had another clock than the first, so that a date in a step shows nowhere; `None`: one had.
+    pub same_clock: Option<String>,
     /// What the game has and the script never reached: of that nothing is known.
     pub untried: Vec<&'static str>,
     /// How long all of it took, but for a pause of about a second in which nothing is done.
@@ -175,7 +175,7 @@ impl fmt::Display for Report {
             )?;
         }
         self.tell_tried(f)?;
-        match (&self.skipped, self.same_clock) {
+        match (&self.skipped, &self.same_clock) {
             (None, None) => write!(f, "  a second process agreed, whose clock was a year ahead"),
             (None, Some(why)) => write!(
                 f,

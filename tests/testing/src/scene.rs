@@ -53,8 +53,12 @@ pub struct Recorded {
 
 impl Place {
     /// A place whose client draws every `frame` from `now` on, in a phase by its number: no two neighbours draw at once.
+    ///
+    /// # Panics
+    /// If a frame takes no time.
     #[must_use]
     pub fn new(peer: PeerId, line: SimLink, frame: Duration, now: Duration) -> Self {
+        assert!(!frame.is_zero(), "a frame takes time");
         Place {
             peer,
             line,
@@ -70,7 +74,7 @@ impl Place {
     pub fn draws(&mut self, now: Duration) -> bool {
         let is_due = now >= self.next_frame;
         while self.next_frame <= now {
-            self.next_frame += self.frame;
+            self.next_frame += self.frame.max(Duration::from_nanos(1));
         }
         is_due
     }
@@ -269,10 +273,13 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
             if self.now >= self.stalled_until {
                 self.serve()?;
             }
-            for client in 0..self.clients.len() {
+            let mut client = 0;
+            // Whoever leaves in its part makes them fewer.
+            while client < self.clients.len() {
                 if self.now >= self.clients[client].place().frozen_until {
                     self.step_client(client)?;
                 }
+                client += 1;
             }
             watch(self);
         }
