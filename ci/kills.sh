@@ -3,8 +3,8 @@
 # desyncs, lost or doubled orders, lock-outs, the time from restart to play. Then clients at any moment within 3 s of
 # joining or returning, over 200 ms with 2 % loss; and the server 0.05 s after each return.
 #
-#   bash ci/kills.sh            50 kills in 10 minutes, 100 of clients, 30 right after a return
-#   bash ci/kills.sh 10 120     10 kills in 120 seconds, 100, 30
+#   bash ci/kills.sh            50 kills in 10 minutes, 100 of clients, 50 as they get a ticket, 30 right after a return
+#   bash ci/kills.sh 10 120     10 kills in 120 seconds, 100, 50, 30
 #   bash ci/kills.sh 10 120 20 5
 set -euo pipefail
 cd "$(dirname "$0")/.."
