@@ -205,11 +205,25 @@ pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// A round trip that steers a policy is clipped to this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
+/// A time in nanoseconds, at most 584 years of them. The 128 bits of [`Duration::as_nanos`] take a function call to divide.
+#[must_use]
+#[inline]
+pub const fn nanos(time: Duration) -> u64 {
+    let nanos = time.as_nanos();
+    if nanos > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        nanos as u64
+    }
+}
+
 /// A time in ticks of this length, to the nearest.
 #[must_use]
+#[inline]
 pub const fn ticks_in(time: Duration, tick: Duration) -> u32 {
-    let ticks = (time.as_nanos() + tick.as_nanos() / 2) / tick.as_nanos();
-    if ticks > u32::MAX as u128 {
+    let tick = nanos(tick);
+    let ticks = nanos(time).saturating_add(tick / 2) / tick;
+    if ticks > u32::MAX as u64 {
         u32::MAX
     } else {
         ticks as u32
@@ -228,12 +242,14 @@ const fn within(ticks: u32, min: u32, max: u32) -> u32 {
 
 /// How far the prediction may run ahead at this length of ticks: [`LEAD_TIME`], within [`LEAD_MIN`]..=[`LEAD_MAX`] ticks.
 #[must_use]
+#[inline]
 pub const fn lead_max(tick: Duration) -> u32 {
     within(ticks_in(LEAD_TIME, tick), LEAD_MIN, LEAD_MAX)
 }
 
 /// How far inputs may run ahead at this length of ticks: what the prediction may, and the largest input delay.
 #[must_use]
+#[inline]
 pub const fn input_window(tick: Duration) -> u32 {
     lead_max(tick) + DELAY_MAX
 }

@@ -24,7 +24,7 @@ use crate::tree;
 mod hasher;
 mod scan;
 
-use hasher::Hasher;
+use hasher::{Gathered, Hasher};
 use scan::NanScan;
 
 /// The canonical xxh3-64 digest of `value`.
@@ -66,7 +66,8 @@ pub struct Weighed {
 ///
 /// As [`digest`].
 pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
-    let mut hasher = Hasher::new();
+    let mut gathered = Gathered::new();
+    let mut hasher = Hasher::new(&mut gathered);
     match value.serialize(&mut hasher) {
         Ok(()) if !hasher.saw_nan() => {
             let (digest, bytes) = hasher.finish();

@@ -44,12 +44,14 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Writes from the beginning of `out`.
+    #[inline]
     pub fn new(out: &'a mut [u8]) -> Self {
         Writer { out, at: 0 }
     }
 
     /// Bytes written so far.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.at
     }
@@ -62,6 +64,7 @@ impl<'a> Writer<'a> {
 
     /// Bytes that still fit.
     #[must_use]
+    #[inline]
     pub fn room(&self) -> usize {
         self.out.len() - self.at
     }
@@ -73,6 +76,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Takes back all but the first `len` bytes.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.at = self.at.min(len);
     }
@@ -81,6 +85,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Panics
     /// If nothing was written there.
+    #[inline]
     pub fn patch(&mut self, at: usize, byte: u8) {
         assert!(at < self.at, "patching a byte that was not written");
         self.out[at] = byte;
@@ -104,6 +109,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`WireError::Full`], here and in all that follow.
+    #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let room = self
             .out
@@ -118,6 +124,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`WireError::Full`].
+    #[inline]
     pub fn u8(&mut self, value: u8) -> Result<(), WireError> {
         self.bytes(&[value])
     }
@@ -126,6 +133,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`WireError::Full`].
+    #[inline]
     pub fn u16(&mut self, value: u16) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
     }
@@ -134,6 +142,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`WireError::Full`].
+    #[inline]
     pub fn u32(&mut self, value: u32) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
     }
@@ -142,14 +151,19 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`WireError::Full`].
+    #[inline]
     pub fn varint(&mut self, value: u32) -> Result<(), WireError> {
-        self.bytes(&varint::encode(u64::from(value)))
+        match u8::try_from(value) {
+            Ok(byte @ ..0x80) => self.u8(byte),
+            _ => self.bytes(&varint::encode(u64::from(value))),
+        }
     }
 
     /// A tick's low 16 bits.
     ///
     /// # Errors
     /// [`WireError::Full`].
+    #[inline]
     pub fn tick16(&mut self, tick: Tick) -> Result<(), WireError> {
         self.u16(tick.0 as u16)
     }
@@ -177,12 +191,14 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads `bytes`.
     #[must_use]
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { rest: bytes }
     }
 
     /// What is not read yet.
     #[must_use]
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -205,6 +221,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (bytes, rest) = self
             .rest
@@ -218,6 +235,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`].
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, WireError> {
         self.array::<1>().map(|b| b[0])
     }
@@ -226,6 +244,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`].
+    #[inline]
     pub fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_le_bytes)
     }
@@ -234,6 +253,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`].
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_le_bytes)
     }
@@ -242,7 +262,12 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// A number that ends too early, is spelled too long, or exceeds 32 bits.
+    #[inline]
     pub fn varint(&mut self) -> Result<u32, WireError> {
+        if let Some((&byte @ ..0x80, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return Ok(u32::from(byte));
+        }
         varint::take_u32(&mut self.rest).map_err(|_| WireError::Malformed("a number"))
     }
 
@@ -250,6 +275,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`].
+    #[inline]
     pub fn tick16(&mut self, near: Tick) -> Result<Tick, WireError> {
         self.u16().map(|low| Tick(near16(low, near.0)))
     }
@@ -268,6 +294,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError::Malformed`] if something is.
+    #[inline]
     pub fn end(&self) -> Result<(), WireError> {
         if self.rest.is_empty() {
             Ok(())

@@ -6,6 +6,7 @@
 use core::time::Duration;
 
 use twinstep_core::Tick;
+use twinstep_core::bounds::nanos;
 
 /// Frames that take longer than this are not sampled after the fact: the input tick skips them.
 pub(super) const FREEZE: Duration = Duration::from_millis(250);
@@ -79,7 +80,7 @@ impl PaceClock {
 
     /// A time in ticks.
     pub(super) fn ticks(&self, time: Duration) -> f64 {
-        time.as_nanos() as f64 / self.tick_nanos() as f64
+        nanos(time) as f64 / self.tick_nanos() as f64
     }
 
     /// Up to when it ran.
@@ -94,17 +95,18 @@ impl PaceClock {
         let held = self.hold.min(passed);
         self.hold -= held;
         self.offset -= self.ticks(held);
-        let passed = passed - held;
+        let is_frozen = passed - held > FREEZE;
+        let passed = nanos(passed - held);
         // After a freeze the server is just as much further: the clock goes on as if it had run.
-        let nanos = if rate == 1.0 || passed > FREEZE {
-            passed.as_nanos() as u64
+        let run = if rate == 1.0 || is_frozen {
+            passed
         } else {
-            (passed.as_nanos() as f64 * rate) as u64
+            (passed as f64 * rate) as u64
         };
-        self.offset += (nanos as f64 - passed.as_nanos() as f64) / self.tick_nanos() as f64;
-        let nanos = self.nanos.saturating_add(nanos);
-        self.whole += u32::try_from(nanos / self.tick_nanos()).unwrap_or(u32::MAX);
-        self.nanos = nanos % self.tick_nanos();
+        self.offset += (run as f64 - passed as f64) / self.tick_nanos() as f64;
+        let reached = self.nanos.saturating_add(run);
+        self.whole += u32::try_from(reached / self.tick_nanos()).unwrap_or(u32::MAX);
+        self.nanos = reached % self.tick_nanos();
     }
 
     /// Stands still for so long, in addition.
@@ -136,6 +138,6 @@ impl PaceClock {
     }
 
     fn tick_nanos(&self) -> u64 {
-        self.tick.as_nanos() as u64
+        nanos(self.tick)
     }
 }

@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use twinstep_core::Tick;
+use twinstep_core::bounds::nanos;
 use twinstep_core::link::LinkState;
 use twinstep_core::repeats::Repeats;
 
@@ -95,7 +96,7 @@ impl Again {
         };
         let way = rtt.saturating_sub(2 * link.jitter());
         let passed = now.saturating_sub(heard) + way;
-        let ticks = passed.as_nanos() / tick.as_nanos().max(1);
+        let ticks = nanos(passed) / nanos(tick).max(1);
         let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
         (next + ticks.saturating_sub(LATE_TICKS)).max(next)
     }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use twinstep_core::bounds::nanos;
+
 /// Authority steps at one instant at most: catching up goes in bursts.
 pub(super) const BURST_TICKS: u32 = 64;
 
@@ -40,7 +42,7 @@ impl StepAllowance {
 
     /// Steps that cost nothing of a budget, for ticks of this length.
     pub(super) fn free(&self, tick: Duration) -> u32 {
-        let passed = (self.passed.as_nanos() / tick.as_nanos()).min(u128::from(BURST_TICKS));
+        let passed = (nanos(self.passed) / nanos(tick)).min(u64::from(BURST_TICKS));
         passed as u32 + 1
     }
 

@@ -4,6 +4,8 @@
 //! writer made well within the same limit; and it makes room for a text before a byte of it is there. Here a length is
 //! believed as far as there are bytes for it. Its numbers are still read by bincode: one format.
 //!
+//! What runs for each number is marked to be inlined: a result that goes back by memory costs three times the reading itself.
+//!
 //! Invariant: time and memory are linear in the number of bytes, whatever they say. So elements that take no byte are
 //! counted ([`EMPTY_MAX`]), and values nest only so deep ([`NESTING_MAX`]).
 
@@ -26,21 +28,25 @@ const NESTING_MAX: usize = 128;
 struct Rest<'de>(&'de [u8]);
 
 impl Reader for Rest<'_> {
+    #[inline]
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), DecodeError> {
         bytes.copy_from_slice(self.take_bytes(bytes.len())?);
         Ok(())
     }
 
+    #[inline]
     fn peek_read(&mut self, n: usize) -> Option<&[u8]> {
         self.0.get(..n)
     }
 
+    #[inline]
     fn consume(&mut self, n: usize) {
         self.0 = self.0.get(n..).unwrap_or_default();
     }
 }
 
 impl<'de> BorrowReader<'de> for Rest<'de> {
+    #[inline]
     fn take_bytes(&mut self, length: usize) -> Result<&'de [u8], DecodeError> {
         let (taken, rest) = self
             .0
@@ -69,15 +75,18 @@ impl<'de> Decoding<'de> {
     }
 
     /// Bytes that are not read yet.
+    #[inline]
     pub(super) fn left(&mut self) -> usize {
         self.from.reader().0.len()
     }
 
+    #[inline]
     fn number<T: Decode<()>>(&mut self) -> Result<T, DecodeError> {
         T::decode(&mut self.from)
     }
 
     /// A number of elements, if there may be so many.
+    #[inline]
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length: usize = self.number()?;
         let left = self.left();
@@ -90,6 +99,7 @@ impl<'de> Decoding<'de> {
     }
 
     /// Reads a value within the one that is being read.
+    #[inline]
     fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
@@ -104,6 +114,7 @@ impl<'de> Decoding<'de> {
     }
 
     /// Reads an element of a list; one that takes no byte is counted.
+    #[inline]
     fn element<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
@@ -122,6 +133,7 @@ impl<'de> Decoding<'de> {
 
 macro_rules! numbers {
     ($($deserialize:ident $visit:ident),* $(,)?) => {$(
+        #[inline]
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
             visitor.$visit(self.number()?)
         }
@@ -176,6 +188,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         self.deserialize_bytes(visitor)
     }
 
+    #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.number::<u8>()? {
             0 => visitor.visit_none(),
@@ -196,6 +209,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         visitor.visit_unit()
     }
 
+    #[inline]
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -214,6 +228,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         self.nested(|of| visitor.visit_map(Elements::new(of, elements)))
     }
 
+    #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(
         self,
         fields: usize,
@@ -222,6 +237,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         self.nested(|of| visitor.visit_seq(Fields { of, left: fields }))
     }
 
+    #[inline]
     fn deserialize_tuple_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -231,6 +247,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
         self.deserialize_tuple(fields, visitor)
     }
 
+    #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -263,6 +280,7 @@ struct Elements<'a, 'de> {
 }
 
 impl<'a, 'de> Elements<'a, 'de> {
+    #[inline]
     fn new(of: &'a mut Decoding<'de>, left: usize) -> Self {
         let room = left.min(of.left());
         Elements { of, left, room }
@@ -272,6 +290,7 @@ impl<'a, 'de> Elements<'a, 'de> {
 impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
     type Error = DecodeError;
 
+    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
@@ -319,6 +338,7 @@ struct Fields<'a, 'de> {
 impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
     type Error = DecodeError;
 
+    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,

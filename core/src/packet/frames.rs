@@ -196,6 +196,9 @@ fn pack(among: PlayerSet, set: PlayerSet) -> u32 {
 }
 
 fn unpack(among: PlayerSet, bits: u32) -> PlayerSet {
+    if bits == 0 {
+        return PlayerSet::default();
+    }
     among
         .iter()
         .enumerate()

@@ -130,10 +130,8 @@ impl<S: Simulation> World<S> {
     }
 
     fn with(&self, is: impl Fn(Presence) -> bool) -> PlayerSet {
-        (0..PLAYERS_MAX as u8)
-            .map(PlayerId)
-            .filter(|p| is(self.roster[p.index()]))
-            .collect()
+        let bit = |(i, presence): (usize, &Presence)| u16::from(is(*presence)) << i;
+        PlayerSet(self.roster.iter().enumerate().map(bit).sum())
     }
 
     /// Questions without an answer yet, by (tick asked, key).
