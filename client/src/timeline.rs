@@ -26,7 +26,7 @@ use crate::hooks::{Guess, Speculate};
 use crate::orders::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
 use away::Away;
-use check::{CHECK_TICKS, Fault, StepCheck};
+use check::{Fault, StepCheck};
 use grounds::{Game, Grounds};
 use line::Line;
 
@@ -208,7 +208,7 @@ impl<S: Simulation> Timeline<S> {
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: then the game's `step` differed by phase
-    /// without calling `withhold`, or is not pure. In others one tick of 64 is stepped twice, and what is wrong is told
+    /// without calling `withhold`, or is not pure. In others one tick of 64 (of a large world, of up to 1,024) is stepped twice, and what is wrong is told
     /// by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
@@ -225,7 +225,8 @@ impl<S: Simulation> Timeline<S> {
         if assumed && (self.drafting || !self.stale) {
             self.verify_kept(tick);
         }
-        let checked = !self.lockstep && (self.game.verify || tick.0.is_multiple_of(CHECK_TICKS));
+        let is_due = !self.lockstep && self.check.is_due(tick);
+        let checked = !self.lockstep && (self.game.verify || is_due);
         if checked {
             self.check.remember(&self.authority, frame);
         }
@@ -277,7 +278,7 @@ impl<S: Simulation> Timeline<S> {
             self.stale = true;
             self.drafting = false;
         }
-        if checked && tick.0.is_multiple_of(CHECK_TICKS) {
+        if is_due {
             self.note_fault();
         }
         self.grounds.orders.executed(frame);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::PLAYERS_MAX;
+use crate::players::PlayerSet;
 use crate::words::{Key, PlayerId, Tick};
 
 /// A change of who plays. The roster is the framework's; a step only hears of it.
@@ -76,6 +77,14 @@ impl<I> Inputs<I> {
             .iter()
             .enumerate()
             .filter_map(|(i, input)| Some((PlayerId(i as u8), input.as_ref()?)))
+    }
+
+    /// Who has an input here.
+    #[must_use]
+    #[inline]
+    pub fn players(&self) -> PlayerSet {
+        let bit = |(i, input): (usize, &Option<I>)| u16::from(input.is_some()) << i;
+        PlayerSet(self.0.iter().enumerate().map(bit).sum())
     }
 
     /// Removes all inputs.

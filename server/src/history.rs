@@ -188,7 +188,7 @@ impl<S: Simulation> History<S> {
             digest,
             turn_began,
             cadence: frame.cadence,
-            present: frame.inputs.iter().map(|(player, _)| player).collect(),
+            present: frame.inputs.players(),
             filled: frame.filled,
             lists,
         });

@@ -37,7 +37,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     /// Since when, in seconds since 1970, the match is recorded; `None`: it is not.
     pub recorded_since: Option<u64>,
     /// Whether each kept prediction is checked against the truth (costs a copy and two digests of the world per tick),
-    /// and a wrong one panics with its fields: for debug builds and tests. Without it one tick of 64 is checked, by a
+    /// and a wrong one panics with its fields: for debug builds and tests. Without it one tick of 64 (of a large world, of up to 1,024) is checked, by a
     /// copy and a second step, and told by [`Event::StepFault`](crate::Event::StepFault).
     pub verify: bool,
 }

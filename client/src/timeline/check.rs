@@ -10,13 +10,17 @@
 
 use std::fmt::Write;
 
-use twinstep_core::digest::NanError;
+use twinstep_core::digest::{NanError, Weighed};
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick, diff};
 
-/// Of so many confirmed ticks one is checked in every build: about one a second.
-pub(super) const CHECK_TICKS: u32 = 64;
+/// Of so many confirmed ticks one is checked in every build: about one a second...
+const CHECK_TICKS: u32 = 64;
+/// ...while the world has so many bytes. Of a world of twice as many one in twice as many ticks is checked...
+const CHECK_BYTES: u64 = 16 << 10;
+/// ...and so on, up to this: about every 17 s. A check takes a copy and two digests of the world.
+const CHECK_TICKS_MAX: u32 = 1_024;
 /// Fields that are named at most.
 const FIELDS_MAX: usize = 8;
 
@@ -34,6 +38,8 @@ pub(super) struct StepCheck<S: Simulation> {
     again: World<S>,
     frame: FrameData<S>,
     stepper: Stepper<S>,
+    /// Of so many ticks one is checked.
+    every: u32,
 }
 
 impl<S: Simulation> StepCheck<S> {
@@ -43,7 +49,13 @@ impl<S: Simulation> StepCheck<S> {
             again: world.clone(),
             frame: FrameData::roomy(Tick(0)),
             stepper: Stepper::default(),
+            every: CHECK_TICKS,
         }
+    }
+
+    /// Whether this tick is one of those that are checked in every build.
+    pub(super) fn is_due(&self, tick: Tick) -> bool {
+        tick.0.is_multiple_of(self.every)
     }
 
     /// Remembers a tick that is about to be stepped: the world before it, and its frame.
@@ -67,10 +79,14 @@ impl<S: Simulation> StepCheck<S> {
             return None; // It went on from another world.
         }
         let nan = |nan: NanError| Some(Fault::Nan(format!("the step of {tick}: {nan}")));
-        let ours = match after.digest() {
-            Ok(ours) => ours,
+        let Weighed {
+            digest: ours,
+            bytes,
+        } = match after.weighed() {
+            Ok(weighed) => weighed,
             Err(error) => return nan(error),
         };
+        self.every = every(bytes);
         let predicted = Perspective::prediction(tick.back(lead), locals, learned);
         if self.step_again(rules, predicted)? {
             return None;
@@ -111,5 +127,31 @@ impl<S: Simulation> StepCheck<S> {
             let _ = write!(text, "\n{difference}");
         }
         text
+    }
+}
+
+/// Of how many ticks one is checked, of a world of so many bytes: a power of two, so that the ticks of a large world are
+/// among those of a smaller one.
+fn every(bytes: u64) -> u32 {
+    let doublings = (bytes / CHECK_BYTES).max(1).ilog2();
+    CHECK_TICKS_MAX.min(CHECK_TICKS << doublings.min(CHECK_TICKS_MAX.ilog2()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_worlds_are_checked_less_often_but_are_checked() {
+        let expected = [
+            (0, 64),
+            (16 << 10, 64),
+            ((32 << 10) - 1, 64),
+            (32 << 10, 128),
+            (65 << 10, 256),
+            (1 << 20, 1_024),
+            (u64::MAX, 1_024),
+        ];
+        assert_eq!(expected.map(|(bytes, _)| (bytes, every(bytes))), expected);
     }
 }

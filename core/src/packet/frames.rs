@@ -50,7 +50,7 @@ pub fn begin<S: Simulation>(
     out.tick16(first.tick)?;
     let count_at = out.len();
     out.u8(0)?;
-    out.varint(u32::from(present(&first.inputs).0))?;
+    out.varint(u32::from(first.inputs.players().0))?;
     Ok(RunStart { count_at })
 }
 
@@ -61,10 +61,6 @@ pub fn begin<S: Simulation>(
 pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
     assert!(frames <= RUN_MAX, "a run of {frames} frames");
     out.patch(run.count_at, frames as u8);
-}
-
-fn present<I>(inputs: &Inputs<I>) -> PlayerSet {
-    inputs.iter().map(|(player, _)| player).collect()
 }
 
 /// Writes one frame of a run. `previous`: its predecessor in the run, if it has one. `as_sent` says for
@@ -98,8 +94,8 @@ fn write_frame<S: Simulation>(
     as_sent: PlayerSet,
     bytes: &mut ByteCounts,
 ) -> Result<(), WireError> {
-    let here = present(&frame.inputs);
-    let before = previous.map_or(here, |p| present(&p.inputs));
+    let here = frame.inputs.players();
+    let before = previous.map_or(here, |p| p.inputs.players());
     let neutral = S::Input::default();
     let mut changes = PlayerSet::default();
     for (player, input) in frame.inputs.iter() {
@@ -346,7 +342,7 @@ impl<S: Simulation> RunReader<S> {
         if more & FILLED != 0 {
             frame.filled = read_set(packet)?;
         }
-        let here = present(&frame.inputs);
+        let here = frame.inputs.players();
         let changes = unpack(here, head >> 1);
         for player in here.iter() {
             if changes.contains(player) {
@@ -376,7 +372,7 @@ impl<S: Simulation> RunReader<S> {
         if ticks > ANNOUNCE_TICKS {
             return Err(WireError::Malformed("announcements beyond their horizon"));
         }
-        let others = PlayerSet(present(&self.frame.inputs).0 & !own.0);
+        let others = PlayerSet(self.frame.inputs.players().0 & !own.0);
         for _ in 0..ticks {
             let tick = self.frame.tick;
             let mut head = packet.varint()?;
@@ -442,7 +438,7 @@ fn write_announced<'s, S: Simulation>(
     input: &impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
     commands: &impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
 ) -> Result<(), WireError> {
-    let others = PlayerSet(present(&last.inputs).0 & !own.0);
+    let others = PlayerSet(last.inputs.players().0 & !own.0);
     let mut held: [Option<&S::Input>; PLAYERS_MAX] =
         core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;

@@ -200,8 +200,7 @@ impl<S: Simulation> Recorder<S> {
         let previous = (!self.fresh).then_some(&self.previous);
         let written = (|| {
             if self.fresh {
-                let here: PlayerSet = frame.inputs.iter().map(|(player, _)| player).collect();
-                out.varint(u32::from(here.0))?;
+                out.varint(u32::from(frame.inputs.players().0))?;
             }
             let nobody = PlayerSet::default();
             let mut spent = ByteCounts::default();

@@ -29,6 +29,12 @@ pub enum Presence {
     Dropped,
 }
 
+/// Those of whom it is so.
+pub(super) fn those(roster: &[Presence; PLAYERS_MAX], is: impl Fn(Presence) -> bool) -> PlayerSet {
+    let bit = |(i, presence): (usize, &Presence)| u16::from(is(*presence)) << i;
+    PlayerSet(roster.iter().enumerate().map(bit).sum())
+}
+
 /// The simulation, with all that a copy of it needs to go on.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "", deserialize = ""))]
@@ -120,18 +126,13 @@ impl<S: Simulation> World<S> {
     /// The players whose inputs are in each frame.
     #[must_use]
     pub fn present(&self) -> PlayerSet {
-        self.with(|p| p == Presence::Present)
+        those(&self.roster, |p| p == Presence::Present)
     }
 
     /// All players with a seat, dropped ones included.
     #[must_use]
     pub fn seated(&self) -> PlayerSet {
-        self.with(|p| p != Presence::Absent)
-    }
-
-    fn with(&self, is: impl Fn(Presence) -> bool) -> PlayerSet {
-        let bit = |(i, presence): (usize, &Presence)| u16::from(is(*presence)) << i;
-        PlayerSet(self.roster.iter().enumerate().map(bit).sum())
+        those(&self.roster, |p| p != Presence::Absent)
     }
 
     /// Questions without an answer yet, by (tick asked, key).

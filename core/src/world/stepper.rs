@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::state::{Presence, World};
+use super::state::{Presence, World, those};
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
 use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
@@ -244,11 +244,10 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
         }
         *seat = presence_after(change);
     }
-    for (i, presence) in roster.iter().enumerate() {
-        let player = PlayerId(i as u8);
-        if frame.inputs.get(player).is_some() != (*presence == Presence::Present) {
-            return Err(FrameError::Roster { tick, player });
-        }
+    let present = those(&roster, |p| p == Presence::Present);
+    let either = PlayerSet(frame.inputs.players().0 ^ present.0);
+    if let Some(player) = either.iter().next() {
+        return Err(FrameError::Roster { tick, player });
     }
     let seated = |player: PlayerId| {
         roster

@@ -143,7 +143,7 @@ impl<'r, S: Simulation> Line<'r, S> {
     fn predict(&mut self) -> Result<(), Found> {
         let tick = self.frame.tick;
         self.predicted = self.before.clone();
-        let locals = self.frame.inputs.iter().map(|(player, _)| player).collect();
+        let locals = self.frame.inputs.players();
         let view = Perspective::prediction(tick.back(LEAD_TICKS), locals, &self.learned);
         let (frame, rules) = (&self.frame, self.steps.rules);
         let fx = match self.steps.step(&mut self.predicted, frame, view, locals) {
