@@ -114,7 +114,7 @@ fn whole<S: Simulation>(
 ) -> Result<Report, Found> {
     let began = Instant::now();
     let (seed, players, ticks) = (script.seed, script.players, script.ticks);
-    let first = World::new(start.clone(), Tick(0));
+    let first = script.world(start.clone());
     let mut line = Line::new(start, rules, script)?;
     let mut trace = Trace {
         rules: line.rules_digest(),

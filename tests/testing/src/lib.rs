@@ -29,7 +29,7 @@
 //! Without a fault `check` returns a [`Report`]. "Nothing found" says only what so many ticks (600, ten seconds, unless you
 //! say otherwise) of your script reached. So print it once and read it: it names what your game has and the script never
 //! did, and you can hold it to that, `assert!(report.untried.is_empty(), "{report}")`. If something happens once a minute,
-//! take `.ticks(6_000)` or start from a state close to it. The report also says how many bytes each type takes of its bound,
+//! take `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz says `.tick_length(..)`. The report also says how many bytes each type takes of its bound,
 //! and what a step, a copy and a digest cost.
 //! For allocations, install [`Counting`].
 //!

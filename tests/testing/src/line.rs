@@ -51,7 +51,7 @@ pub(crate) struct Line<'r, S: Simulation> {
 
 impl<'r, S: Simulation> Line<'r, S> {
     pub(crate) fn new(start: S, rules: &'r S::Rules, script: Script<S>) -> Result<Self, Found> {
-        let world = World::new(start, Tick(0));
+        let world = script.world(start);
         let nan = |what: &str, error: NanError| {
             Found::new(Kind::Nan, Tick(0), format!("{what}: {error}"))
         };

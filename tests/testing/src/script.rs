@@ -9,7 +9,11 @@
 //! Invariant: everything follows from the seed and from what the author's closures make of it. A closure that draws from
 //! elsewhere is found out ([`Kind::Script`](crate::Kind)).
 
-use twinstep_core::bounds::PLAYERS_MAX;
+use core::time::Duration;
+
+use twinstep_core::bounds::{PLAYERS_MAX, nanos};
+use twinstep_core::turn::Cadence;
+use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
 
 /// What a script sees when it decides for one player.
@@ -60,6 +64,7 @@ pub(crate) type Judge<S> =
 pub struct Script<S: Simulation> {
     pub(crate) players: usize,
     pub(crate) ticks: u32,
+    cadence: Cadence,
     pub(crate) seed: u64,
     pub(crate) steady: bool,
     pub(crate) apart: bool,
@@ -107,6 +112,7 @@ impl<S: Simulation> Script<S> {
         Script {
             players: 4,
             ticks: 600,
+            cadence: Cadence::DEFAULT,
             seed: 1,
             steady: false,
             apart: true,
@@ -171,6 +177,21 @@ impl<S: Simulation> Script<S> {
         self
     }
 
+    /// What each step stands for ([`Frame::tick_length`](twinstep_core::Frame::tick_length)): 1/60 s, unless this says otherwise.
+    /// A check takes no longer or shorter by it.
+    ///
+    /// # Panics
+    /// If that is less than a millisecond or more than a second.
+    #[must_use]
+    pub fn tick_length(mut self, length: Duration) -> Script<S> {
+        self.cadence.tick_ns = u32::try_from(nanos(length)).unwrap_or(u32::MAX);
+        assert!(
+            self.cadence.is_sound(),
+            "expected a tick of 1 ms to 1 s, got {length:?}"
+        );
+        self
+    }
+
     /// From where everything is drawn: 1, unless this says otherwise. `TWINSTEP_SEED` says it for all.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Script<S> {
@@ -201,6 +222,11 @@ impl<S: Simulation> Script<S> {
         self.luck = (0..PLAYERS_MAX as u32)
             .map(|player| root.fork(Key::new(1, player)))
             .collect();
+    }
+
+    /// The world that the check begins with.
+    pub(crate) fn world(&self, start: S) -> World<S> {
+        World::new(start, Tick(0)).clocked(self.cadence)
     }
 
     pub(crate) fn drive(&mut self, seen: &Seen<'_, S>) -> (S::Input, Option<S::Command>) {

@@ -1,5 +1,7 @@
 //! Games without a bug, of which nothing must be said; and what is said of them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table, Tick};
@@ -127,6 +129,36 @@ fn a_steady_script_changes_nothing_after_its_first_tick() {
         .find(|size| size.what == "world")
         .unwrap();
     assert!(world.bytes > 200 && world.bytes < 1_000, "{report}");
+}
+
+/// How long what steps did lasted, in milliseconds.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Lasted {
+    ms: u32,
+    overrun: bool,
+}
+game!(Lasted, frame, _fx, me => {
+    me.ms += frame.tick_length().as_millis() as u32;
+    // Written for 20 Hz, and wrong elsewhere: so a check at another rate would say so.
+    me.overrun |= me.ms % 50 != 0;
+    assert!(!me.overrun, "{} ms", me.ms);
+});
+
+/// A game that is played at 20 Hz is checked at 20 Hz, in the second process too.
+#[test]
+fn a_check_steps_at_the_rate_that_its_script_says() {
+    let script = || Script::inputs([0_u8, 1]).ticks(100);
+    let at = script().tick_length(Duration::from_millis(50));
+    let report = check(Lasted::default(), (), at).unwrap();
+    assert_eq!((report.tried.ticks, report.skipped), (100, None));
+    let fault = check(Lasted::default(), (), script()).unwrap_err();
+    assert!(fault.what.contains("16 ms"), "{fault}");
+}
+
+#[test]
+#[should_panic(expected = "expected a tick of 1 ms to 1 s, got 2s")]
+fn a_rate_that_no_match_has_is_refused() {
+    let _ = Script::<Lasted>::inputs([0_u8]).tick_length(Duration::from_secs(2));
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
