@@ -213,6 +213,27 @@ fn a_journal_is_told_verified_and_refused(folder: &Folder, journal: &str) {
         &["replay", &folder.file("text")],
         &["another kind of file", "write journals"],
     );
+    a_journal_is_exported_whole_or_not_at_all(folder, journal);
+}
+
+/// As lines of JSON; a file is never written over, and none stays that holds nothing of use.
+fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
+    let (out, text) = (folder.file("out.jsonl"), folder.file("text"));
+    let export = |journal: &str| run(&["journal", "export", journal, "--out", &out]);
+    refused(
+        &["journal", "export", &text, "--out", &out],
+        &["another kind of file"],
+    );
+    assert!(
+        !fs::exists(&out).unwrap(),
+        "it would be in the way of the next try"
+    );
+    assert!(export(journal).status.success());
+    let told = fs::read_to_string(&out).unwrap();
+    assert!(told.starts_with("{\"start\":{\"game\":\"powderkeg\""));
+    assert!(told.trim_end().ends_with('}') && told.lines().count() > 100);
+    assert!(!export(journal).status.success(), "the file is there");
+    assert_eq!(fs::read_to_string(&out).unwrap(), told);
 }
 
 /// Finding O10: whoever reads has gone away before the first word. That is no fault, and nobody is told of a panic.
