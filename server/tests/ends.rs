@@ -124,7 +124,27 @@ fn a_server_says_whether_its_match_was_over_before_it_was_asked_to_end() {
     let stopped = running.run_until_stopped().unwrap();
     assert_eq!(stopped, Stopped::Over(CloseCode::Fault));
     let running = server().listen("127.0.0.1:0").unwrap();
+    let mut anna = Player::<Counter>::join(&running.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(10)).unwrap();
+    anna.client.leave();
     assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
+}
+
+/// A server that gave its tickets away waits for whoever comes by them; it was gone before they could.
+#[test]
+fn a_server_that_nobody_has_joined_yet_is_not_deserted() {
+    let running = server().listen("127.0.0.1:0").unwrap();
+    let ticket = running.ticket("anna").unwrap();
+    std::thread::scope(|scope| {
+        let runs_on = scope.spawn(|| running.run_until_deserted());
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(!runs_on.is_finished());
+        let mut anna = Player::<Counter>::join(&ticket);
+        anna.play_until(|anna| anna.tick() > Tick(10)).unwrap();
+        assert!(!runs_on.is_finished());
+        anna.client.leave();
+        assert_eq!(runs_on.join().unwrap().unwrap(), Stopped::InOrder);
+    });
 }
 
 /// Finding A7: whether the look that closes a match is answered was a matter of luck.

@@ -109,6 +109,11 @@ impl<S: Simulation> Match<S> {
         self.people.peers.is_empty() && self.people.identities.is_empty()
     }
 
+    /// Whether anybody ever had a seat: who has left counts too.
+    pub(crate) fn was_joined(&self) -> bool {
+        self.people.lately.iter().any(Option::is_some)
+    }
+
     /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
     pub fn set_open(&mut self, open: bool) {
         self.config.open = open;

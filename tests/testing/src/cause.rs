@@ -24,8 +24,8 @@ use crate::steps::{Steps, differences};
 const LOOKED_AT: usize = 64;
 /// Tries to catch a step that disagrees with itself now and then.
 const TRIES: usize = 24;
-/// Runs at once, and then after a pause each.
-const RUNS: usize = 6;
+/// Runs at once, and then after a pause each. So many that what has two results by chance shows both, and goes up and down.
+const RUNS: usize = 24;
 const PAUSED_RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(3);
 /// For clocks of whole seconds.

@@ -17,7 +17,8 @@ pub(crate) const FIELDS_MAX: usize = 8;
 pub enum Kind {
     /// The step reads a clock.
     Clock,
-    /// The step draws from a generator that is no part of the state.
+    /// The step is left to chance: it goes by the order of a `HashMap` or `HashSet`, in another way than by making a list of it, or
+    /// draws from a generator that is no part of the state. No run tells the two apart: both are drawn anew each time.
     Chance,
     /// The step counts in a static, an atomic, or a cell in the rules.
     Static,
@@ -25,7 +26,7 @@ pub enum Kind {
     Thread,
     /// The state holds a memory address, or something made of one.
     Address,
-    /// Something is in the order of a hash: a `HashMap` or `HashSet`.
+    /// Something is in the order of a hash: a list that was made of a `HashMap` or `HashSet`.
     HashOrder,
     /// The step gives other results in another process: an address, a hash, a variable of the environment.
     Process,
@@ -75,7 +76,9 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Clock => "the step reads a clock",
-            Kind::Chance => "the step draws from a random generator outside the state",
+            Kind::Chance => {
+                "the step is left to chance: a HashMap or HashSet, or a random generator"
+            }
             Kind::Static => {
                 "the step counts outside the state: a static, an atomic, or a cell in the rules"
             }
@@ -110,7 +113,9 @@ impl Kind {
         match self {
             Kind::Clock => "count ticks: `frame.tick()` is the only time that all machines share",
             Kind::Chance => {
-                "keep a generator in the state (`Mwc`, forked by `Key`), or ask the server: `fx.ask`"
+                "look for `HashMap` and `HashSet` first (the lints name the line), where the first one wins or all are gone through: \
+                 use `Table` or `BTreeMap`; then for a generator outside the state: keep one in it (`Mwc`, forked by `Key`), or \
+                 ask the server: `fx.ask`"
             }
             Kind::Static => "move the counter into the state; the rules are read-only",
             Kind::Thread => {

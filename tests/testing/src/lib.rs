@@ -28,7 +28,9 @@
 //!
 //! Without a fault `check` returns a [`Report`]. "Nothing found" says only what so many ticks (600, ten seconds, unless you
 //! say otherwise) of your script reached. So print it once and read it: it names what your game has and the script never
-//! did, and you can hold it to that, `assert!(report.untried.is_empty(), "{report}")`. If something happens once a minute,
+//! did, and you can hold it to that, `assert!(report.untried.is_empty(), "{report}")`. A game that asks seldom lets the script answer
+//! `None` now and then. It names types and not situations: write a second script that is nasty, where twelve players drive into
+//! one corner, since some bugs show only where three things meet. If something happens once a minute,
 //! take `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz says `.tick_length(..)`. The report also says how many bytes each type takes of its bound,
 //! and what a step, a copy and a digest cost.
 //! For allocations, install [`Counting`].
@@ -149,14 +151,16 @@
 //! | a float serialised as a shorter one | serde | a field of the state is serialised with less than it holds |
 //! | an untagged enum in the state | serde | the state cannot be read back from its bytes |
 //! | a `HashMap` in the state | serde | something is in the order of a hash: a HashMap or HashSet |
-//! | a `HashMap` within the step | once more | something is in the order of a hash: a HashMap or HashSet |
+//! | a list made of a `HashMap` within the step | once more | something is in the order of a hash: a HashMap or HashSet |
+//! | the first of equals in a `HashMap` | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
+//! | pushes in the order of a `HashMap` | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
 //! | a static counter | once more | the step counts outside the state: a static, an atomic, or a cell in the rules |
 //! | an atomic in the rules, hidden from serde | once more | the step counts outside the state: a static, an atomic, or a cell in the rules |
 //! | a static that is set by the first match | at once again | the step counts outside the state: a static, an atomic, or a cell in the rules |
 //! | `Instant` | once more | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
 //! | the day of the week | a second process, with another clock | the step reads a clock |
-//! | a random generator of the system | once more | the step draws from a random generator outside the state |
+//! | a random generator of the system | once more | the step is left to chance: a HashMap or HashSet, or a random generator |
 //! | a thread-local counter | once more, on fresh threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |
 //! | where a list lies in memory | once more | the state holds a memory address |

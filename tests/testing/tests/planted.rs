@@ -51,6 +51,47 @@ fn a_hash_map_in_the_step() {
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
+struct Leads {
+    leader: Option<u8>,
+}
+game!(Leads, frame, _fx, me => {
+    let held: HashMap<u8, u8> = frame.inputs().map(|(p, held)| (p.0, *held)).collect();
+    // Of equals the last one: which that is, the map decides.
+    me.leader = held.iter().max_by_key(|(_, held)| **held).map(|(player, _)| *player);
+});
+
+#[test]
+fn the_first_of_equals_in_a_hash_map() {
+    let found = expect(
+        check(Leads::default(), (), presses()),
+        Kind::Chance,
+        "sim.leader",
+    );
+    assert!(found.kind.advice().contains("`HashMap`"), "{found}");
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Pushes {
+    at: [i32; 4],
+}
+game!(Pushes, frame, _fx, me => {
+    let karts: HashMap<usize, i32> = frame.inputs().map(|(p, held)| (p.index(), i32::from(*held))).collect();
+    for (kart, push) in karts {
+        // Whoever was pushed before pushes harder.
+        me.at[(kart + 1) % 4] += push + me.at[kart % 4] % 7;
+    }
+});
+
+#[test]
+fn pushes_in_the_order_of_a_hash_map() {
+    expect(
+        check(Pushes::default(), (), presses()),
+        Kind::Chance,
+        "sim.at",
+    );
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Counts {
     next: u32,
 }

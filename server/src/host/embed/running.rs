@@ -140,13 +140,13 @@ impl<S: Simulation> Running<S> {
         self.run_until(|_| false)
     }
 
-    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left: for a server within a
-    /// player's process that outlives that player's own game.
+    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left who came: for a server within a
+    /// player's process that outlives that player's own game. While nobody has come yet, it waits.
     ///
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
-        self.run_until(|game| game.is_deserted())
+        self.run_until(|game| game.was_joined() && game.is_deserted())
     }
 
     fn run_until(
