@@ -6,17 +6,35 @@ use twinstep_core::{Controls, Key, PlayerId, Simulation};
 ///
 /// Guesses are asked for lazily, one frame at a time, and see the simulation at that very tick. They depend on nothing
 /// else: with [`Reconcile::Background`](crate::Reconcile) two threads ask, and both must be told the same.
+///
+/// Only a guess that is equal to what the player gave saves a rebuild: one that is nearly right costs one. So it pays where inputs
+/// have few values, and whether it does is measured: by cause in
+/// [`TimelineStats::by_input`](crate::stats::TimelineStats::by_input).
 pub trait Guess<S: Simulation>: Send + Sync + 'static {
     /// What `who` holds, `age_ticks` after its last known input `last`.
-    fn guess(&self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input;
+    fn guess(
+        &self,
+        sim: &S,
+        rules: &S::Rules,
+        who: PlayerId,
+        last: &S::Input,
+        age_ticks: u32,
+    ) -> S::Input;
 }
 
 impl<S: Simulation, F> Guess<S> for F
 where
-    F: Fn(&S, PlayerId, &S::Input, u32) -> S::Input + Send + Sync + 'static,
+    F: Fn(&S, &S::Rules, PlayerId, &S::Input, u32) -> S::Input + Send + Sync + 'static,
 {
-    fn guess(&self, sim: &S, who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
-        self(sim, who, last, age_ticks)
+    fn guess(
+        &self,
+        sim: &S,
+        rules: &S::Rules,
+        who: PlayerId,
+        last: &S::Input,
+        age_ticks: u32,
+    ) -> S::Input {
+        self(sim, rules, who, last, age_ticks)
     }
 }
 
@@ -25,7 +43,7 @@ where
 pub struct Repeat;
 
 impl<S: Simulation> Guess<S> for Repeat {
-    fn guess(&self, _sim: &S, _who: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
+    fn guess(&self, _: &S, _: &S::Rules, _: PlayerId, last: &S::Input, age_ticks: u32) -> S::Input {
         last.repeat(age_ticks)
     }
 }

@@ -114,7 +114,8 @@ impl<S: Simulation> Assume<'_, S> {
             let input = known.cloned().unwrap_or_else(|| {
                 data.filled.set(player, true);
                 let (last, age) = last_known(self.grounds, world, player, self.tick);
-                self.game.guess.guess(world.sim(), player, last, age)
+                let Game { guess, rules, .. } = self.game;
+                guess.guess(world.sim(), rules, player, last, age)
             });
             data.inputs.set(player, Some(input));
         }

@@ -313,7 +313,7 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
 /// A panic of the author's in a rebuild ends no process: it is told, and tried again when there is something new.
 #[test]
 fn a_panic_in_a_rebuild_is_told_and_what_was_shown_stays() {
-    let moody = |_: &Mix, _: PlayerId, last: &Stick, _: u32| {
+    let moody = |_: &Mix, _: &_, _: PlayerId, last: &Stick, _: u32| {
         assert!(last.0 != 2, "I cannot guess that");
         *last
     };

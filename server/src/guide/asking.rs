@@ -73,7 +73,8 @@
 //! question. So make it from what caused it, never from a counter that players share: in a wrong guess the counter has
 //! another value, and the answer meets the wrong question. A thing that everybody moves, such as a ball, keeps a count for
 //! each kind of its events and is a cause itself: `Key::new(GOAL, goals)`; a hit is named by who hit,
-//! `Key::player(player, hits)`. An answer may come late: match it against what the query says.
+//! `Key::player(player, hits)`. Several kinds of events of one player are children: `Key::player(player, throws).child(THROW)`. Who
+//! gets the number of a player who left may begin to count anew: a key must be unlike only those of the last seconds. An answer may come late: match it against what the query says.
 //!
 //! | the resolver returns | when |
 //! |---|---|

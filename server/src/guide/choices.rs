@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | co-op shooter, twin-stick, platformer | [`action`](crate::MatchConfig::action) | announcements ahead (the default), claims for deaths |
 //! | fighting game, 2 players | `action` | an input delay of 2 or 3 ticks: most ticks are then known when they are played, and guesses are rare; turns of 1 tick; [`Announce::Ahead`](crate::config::Announce) only among friends |
-//! | racing | `action` | a guess that steers on: cars accelerate slowly, so a wrong guess moves them little |
+//! | racing | `action` | steering in few steps: a guess counts only if it is the very value. What is held is guessed to be held on; cars accelerate slowly, so a wrong guess moves them little. A [guess](twinstep_client::SessionConfig::guess) of your own (`session(..).guess(..)` in an arena) may cost more rebuilds than it saves: look at `by_input` |
 //! | party game, many at one screen | `action` | tickets with up to 4 seats |
 //! | real-time strategy, automation | [`strategy`](crate::MatchConfig::strategy) | longer turns on bad lines: [`TurnLength::Adaptive`](crate::config::TurnLength) |
 //! | turn-based, card game | `strategy` | ticks of 100 ms to 1 s; nearly nothing is sent while nobody moves |

@@ -127,6 +127,15 @@
 //! # }
 //! ```
 //!
+//! The closure cannot look at the client, which is borrowed. What depends on the state (a bot, a mouse that aims) looks first, and
+//! orders are given beside it:
+//!
+//! ```text
+//! let pad = client.session.prediction().map_or(0, |world| aim(world.sim(), client.session.seats()[0], mouse));
+//! client.session.command(0, Throw { at })?;
+//! client.advance(|_seat| pad)?;
+//! ```
+//!
 //! | question | answer |
 //! |---|---|
 //! | which port? | one UDP port for all matches and players; open it in the firewall, and forward it in a home router |
@@ -136,6 +145,6 @@
 //! | two players at one screen? | [`ticket_for(name, 2)`](crate::host::Running::ticket_for): up to 4 seats; `advance` asks for the input of each |
 //! | which match is a ticket for? | a [`Server`](crate::host::Server) has one match, number 1. A [`Host`](crate::host::Host) has many, and whoever makes tickets numbers them in [`TicketSpec::match_id`](twinstep_udp::TicketSpec) |
 //! | where are the logs? | server and client speak through `tracing`: install any subscriber, `tracing_subscriber::fmt::init()` for one; without one nothing is printed |
-//! | why does nobody get in? | the client's error says what came (another version, another game, other rules, a full match, an old ticket); if it says that nothing came, the port or the address is wrong |
+//! | why does nobody get in? | the client's error says what came (another version, another game, other rules, a full match, an old ticket); if it says that nothing came, the port or the address is wrong. Print it by `{error}`: a `main` that returns it shows its name alone |
 //!
 //! Next: [what is drawn, and how shots are](super::shooting).

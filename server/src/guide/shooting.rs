@@ -152,6 +152,8 @@
 //!
 //! [`Effects::cue`](twinstep_core::Effects::cue) takes a key, made from the cause. Whatever is rebuilt, a cue is started
 //! once, then confirmed, or cancelled if it did not happen: a sound may play at once, a fanfare waits for `Confirmed`
-//! ([`cue_when_confirmed`](twinstep_core::Effects::cue_when_confirmed)).
+//! ([`cue_when_confirmed`](twinstep_core::Effects::cue_when_confirmed)). The value counts as well as the key: a cue that comes with
+//! another value after a rebuild is another cue, so the first one is cancelled. Put into it who and what, and take the place from
+//! what is [shown](twinstep_client::Session::shown).
 //!
 //! Next: [what the simulation may not decide itself](super::asking).

@@ -281,13 +281,13 @@ impl fmt::Display for Played {
         } = self;
         writeln!(
             f,
-            "{game}: {seconds} s of a bad network from seed {seed}; {} queries, {} of them unanswered",
+            "{game}: {seconds} s of network from seed {seed}, then a good one; {} queries, {} of them unanswered",
             server.queries, server.unanswered
         )?;
         for (name, stats) in clients {
             writeln!(
                 f,
-                "  {name}: {} ticks, lead {:.1}; {} rebuilds of {} ticks; {} commands, {} refused; {} cues, {} cancelled",
+                "  {name}: confirmed up to t{}, lead {:.1}; {} rebuilds of {} ticks; {} commands, {} refused; {} cues, {} cancelled",
                 stats.authority_tick,
                 stats.lead_ticks_mean,
                 stats.timeline.rebuilds,
