@@ -33,7 +33,7 @@ use scan::NanScan;
 /// left out by `#[serde(skip_serializing_if)]` counts by its name (the codec cannot read such types back: do
 /// not use it in a simulation); what `#[serde(skip)]` hides is no part of the digest.
 ///
-/// Costs about 1 ns a field (measured: 10,000 entities of 10 numbers in 0.1 ms) and allocates nothing, unless it
+/// Costs about half a nanosecond a field (measured: 48,000 entities of 6 numbers in 0.14 ms) and allocates nothing, unless it
 /// fails.
 ///
 /// # Errors

@@ -109,8 +109,10 @@ impl<S: Simulation> Match<S> {
         self.people.peers.is_empty() && self.people.identities.is_empty()
     }
 
-    /// Whether anybody ever had a seat: who has left counts too.
-    pub(crate) fn was_joined(&self) -> bool {
+    /// Whether anybody ever had a seat: who has left counts too. A match that is [deserted](Match::is_deserted) and was not joined
+    /// still waits for its first player.
+    #[must_use]
+    pub fn was_joined(&self) -> bool {
         self.people.lately.iter().any(Option::is_some)
     }
 
