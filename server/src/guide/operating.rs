@@ -120,6 +120,25 @@
 //! Leave half of a core free: a process says "full" by lateness, and what else runs on a machine makes ticks late too. Few players
 //! cost more each (12 of them 23 µs), because threads that sleep and wake are most of it.
 //!
+//! # How to build a server that ships
+//!
+//! Two settings of cargo make a server cheaper. A library cannot set them, so they belong into your game's own files:
+//!
+//! ```toml
+//! # Cargo.toml: a client's frame takes 10 to 15 % less, a match 6 to 8 %.
+//! [profile.release]
+//! codegen-units = 1
+//!
+//! # .cargo/config.toml: a server of 400 players takes 10.0 us of processor for each player and tick instead of 13.6.
+//! [target.'cfg(target_arch = "x86_64")']
+//! rustflags = ["--cfg", "poly1305_force_soft"]
+//! ```
+//!
+//! The second one chooses the portable code of the crate `poly1305`, which is part of the cipher. Without it that crate takes its AVX2
+//! code wherever the processor has AVX2. rustc 1.95 does not inline that code: sealing a packet of 80 bytes takes 1.68 us with it,
+//! and 0.44 us with the portable code; up to 1,000 bytes the portable code was faster. The bytes on the wire are the same. A
+//! variable `RUSTFLAGS` replaces what the file says; the Dockerfile sets it.
+//!
 //! # When there is too much to do
 //!
 //! Once a second a process looks at how it is, and says "full" before players feel it. Its limits are
