@@ -15,6 +15,7 @@ mod goals;
 mod memory;
 mod page;
 mod plot;
+mod sleeper;
 mod sockets;
 
 use std::path::Path;
@@ -44,7 +45,9 @@ pub(crate) fn run(is_short: bool, folder: &Path, date: Option<&str>) -> Result<(
         page.beside_renet(&sockets::beside_renet(&effort, *players, &keys));
     }
     say("more and more players on one core");
-    page.capacity(&sockets::capacity(&effort, &keys));
+    let steps = sockets::capacity(&effort, &keys);
+    say("how late a thread is that only sleeps");
+    page.capacity(&steps, sleeper::lateness(effort.sleep));
     say("matches in which nobody speaks");
     page.idle(sockets::idle(&effort, &keys));
     say("calls of the kernel");

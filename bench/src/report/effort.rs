@@ -14,6 +14,8 @@ pub(super) struct Effort {
     pub(super) steps: &'static [usize],
     /// Until clocks have settled, and how long is measured.
     pub(super) play: (Duration, Duration),
+    /// For how long a thread sleeps that does nothing else.
+    pub(super) sleep: Duration,
     pub(super) idle_matches: usize,
     pub(super) silence: Duration,
     /// A Powderkeg world's virtual time.
@@ -31,6 +33,7 @@ impl Effort {
         together: &[100, 400],
         steps: &[12, 48, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000],
         play: (Duration::from_secs(2), Duration::from_secs(4)),
+        sleep: Duration::from_secs(20),
         idle_matches: 50,
         silence: Duration::from_millis(4_500),
         world: Duration::from_secs(300),
@@ -45,6 +48,7 @@ impl Effort {
         together: &[8],
         steps: &[4, 8],
         play: (Duration::from_secs(1), Duration::from_secs(1)),
+        sleep: Duration::from_secs(1),
         idle_matches: 2,
         silence: Duration::from_millis(2_500),
         world: Duration::from_secs(5),

@@ -106,26 +106,27 @@
 //!
 //! # How large a machine
 //!
-//! Measured with a state of 64 bytes, matches of 4 at 60 Hz, controls that change all the time, on one core of a quiet virtual machine
+//! Measured with a state of 64 bytes, matches of 4 at 60 Hz, controls that change all the time, on one core of a virtual machine
 //! (`bench/REPORT.md`; the journal is Powderkeg's, of four bots). Add what your step takes, times 60, for each match: `check` of
 //! `twinstep-testing` measures it, and `twinstep_step_seconds` while it is played.
 //!
 //! | what | for each player | 1,000 players, one core |
 //! |---|--:|--:|
-//! | processor | 8 µs a tick | 47 % of the core; ticks are late by 1.8 ms at p99.9 |
+//! | processor | 11 µs a tick; 8 on a quieter machine | 66 % of the core; 47 % on the quieter one, with ticks late by 1.8 ms at p99.9 |
 //! | memory | 80 KB at first, 130 KB once the history of half a minute is full | 130 MB, and what is kept of your states: [more than one of each](super::costs#a-cheap-state) |
 //! | network, both ways, with all headers | 5.1 KB/s while controls are held, 13.0 while they change at every tick; 18 to 47 MB an hour | 41 to 104 Mbit/s |
 //! | disk, if there is a journal | 2.1 MB an hour in Powderkeg; a third of that once it is compressed | 2.1 GB an hour |
 //!
 //! Leave half of a core free: a process says "full" by lateness, and what else runs on a machine makes ticks late too. Few players
-//! cost more each (12 of them 23 µs), because threads that sleep and wake are most of it.
+//! cost more each (12 of them 50 µs, 23 on the quieter machine), because threads that sleep and wake are most of it. On the machine of the
+//! report ticks were late by less than 2 ms at p99.9 up to 500 players; a thread that only slept was late by 1.8 ms there by itself.
 //!
 //! # How to build a server that ships
 //!
 //! Two settings of cargo make a server cheaper. A library cannot set them, so they belong into your game's own files:
 //!
 //! ```toml
-//! # Cargo.toml: a client's frame takes 10 to 15 % less, a match 6 to 8 %.
+//! # Cargo.toml: a client's frame takes 2 to 6 % less, a match 3 to 10 %.
 //! [profile.release]
 //! codegen-units = 1
 //!
@@ -134,10 +135,11 @@
 //! rustflags = ["--cfg", "poly1305_force_soft"]
 //! ```
 //!
-//! The second one chooses the portable code of the crate `poly1305`, which is part of the cipher. Without it that crate takes its AVX2
-//! code wherever the processor has AVX2. rustc 1.95 does not inline that code: sealing a packet of 80 bytes takes 1.68 us with it,
-//! and 0.44 us with the portable code; up to 1,000 bytes the portable code was faster. The bytes on the wire are the same. A
-//! variable `RUSTFLAGS` replaces what the file says; the Dockerfile sets it.
+//! The second setting chooses the portable code of the crate `poly1305` 0.8, a part of the cipher. Without it that crate takes its AVX2
+//! code wherever the processor has AVX2. rustc 1.95 does not inline that code. Sealing a packet of 80 bytes takes 1.68 us with AVX2
+//! and 0.44 us with the portable code, and 1,000 bytes take 2.5 us and 1.6 us. The bytes on the wire are the same, so a server with
+//! the setting serves players without it. The variable `RUSTFLAGS` replaces what the file says; the Dockerfile sets the variable.
+//! All numbers are of 2026-11-25 and in `bench/NOTES.md`.
 //!
 //! # When there is too much to do
 //!

@@ -6,11 +6,13 @@ use crate::process::Failed;
 use crate::report::goals;
 use crate::report::plot::{self, Line};
 use crate::report::sockets::Carried;
+use crate::served::Lateness;
 use crate::spread::{Spread, digits};
 use crate::table::Table;
 
 impl Page {
-    pub(in crate::report) fn capacity(&mut self, steps: &[Carried]) {
+    /// More and more players; and how late a thread is on the server's core that only sleeps.
+    pub(in crate::report) fn capacity(&mut self, steps: &[Carried], sleeper: Option<Lateness>) {
         let mut table = Table::new(
             "Players on one core",
             "ticks late: behind the earliest tick of their match; the players are on another core",
@@ -79,6 +81,13 @@ impl Page {
                     round.players_late * 100.0
                 ),
             };
+            let floor = sleeper.map(|late| {
+                format!(
+                    " A thread that only sleeps was late by {:.2} ms at p99.9 on the same core, without any load.",
+                    late.p999_us / 1e3
+                )
+            });
+            let why = why + &floor.unwrap_or_default();
             self.reached.limit(&goals::PLAYERS_A_CORE, why);
         }
         self.reached.limit(
@@ -98,6 +107,15 @@ impl Page {
             Some(2.0),
         );
         self.plot("lateness", "lateness of ticks by players", svg);
+        if let Some(late) = sleeper {
+            let [p50, p99, p999, worst] = [late.p50_us, late.p99_us, late.p999_us, late.worst_us]
+                .map(|us| format!("{:.2}", us / 1e3));
+            self.say(&format!(
+                "What the machine does by itself: a thread on the server's core that only sleeps, 2.08 ms at a time, {} times, when \
+                 nobody played, was late by {p50} ms at p50, {p99} at p99, {p999} at p99.9, {worst} at worst.",
+                late.seals
+            ));
+        }
         let [ours, renet, echo] = std::mem::take(&mut self.cpu);
         let svg = plot::lines(
             "A server's CPU per player and tick",
