@@ -197,6 +197,10 @@ fn foreign_engines_are_named_in_one_module_only() {
         (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
         (&["rapier2d::"], &["server/src/physics/"]),
+        (
+            &["use nix::", " nix::"],
+            &["server/src/host/socket/many.rs"],
+        ),
         (&["macroquad::"], &["demo/view/src/window/"]),
         (&["pulseaudio::"], &["demo/view/src/window/sound/output.rs"]),
         (&["ggrs::"], &["bench/src/"]),

@@ -1,7 +1,7 @@
 //! A bounded queue of byte strings that reuses their buffers.
 //!
 //! Invariant: at most `limit` strings wait, and in the steady state nothing is allocated: a string that was
-//! handed out gives its buffer back at the next [`Ring::pop`].
+//! handed out gives its buffer back at the next [`Ring::pop`], and one that was forgotten at once.
 
 use std::collections::VecDeque;
 
@@ -43,6 +43,21 @@ impl<T> Ring<T> {
             .push(std::mem::replace(&mut self.handed_out, buffer));
         Some((tag, &self.handed_out))
     }
+
+    /// All that wait, the oldest first.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (T, &[u8])> + Clone
+    where
+        T: Copy,
+    {
+        let waiting = self.waiting.iter();
+        waiting.map(|(tag, buffer)| (*tag, &buffer[..]))
+    }
+
+    /// Forgets the `count` oldest, or all if there are fewer.
+    pub(crate) fn drop_front(&mut self, count: usize) {
+        let gone = self.waiting.drain(..count.min(self.waiting.len()));
+        self.spare.extend(gone.map(|(_, buffer)| buffer));
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +75,24 @@ mod tests {
         assert_eq!(ring.pop(), Some((2, &b"two"[..])));
         assert_eq!(ring.pop(), Some((4, &b"four"[..])));
         assert_eq!(ring.pop(), None);
+    }
+
+    #[test]
+    fn a_ring_shows_what_waits_and_forgets_from_the_front() {
+        let mut ring = Ring::new(3);
+        for (tag, bytes) in [(1, &b"one"[..]), (2, b"two"), (3, b"three")] {
+            assert!(ring.push(tag, bytes));
+        }
+        assert!(
+            ring.iter()
+                .eq([(1, &b"one"[..]), (2, b"two"), (3, b"three")])
+        );
+        ring.drop_front(2);
+        assert!(ring.iter().eq([(3, &b"three"[..])]));
+        assert!(ring.push(4, b"four"), "there is room again");
+        assert_eq!(ring.pop(), Some((3, &b"three"[..])));
+        ring.drop_front(9);
+        assert_eq!((ring.iter().len(), ring.spare.len()), (0, 3));
     }
 
     #[test]

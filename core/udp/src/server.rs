@@ -349,6 +349,17 @@ impl ServerEndpoint {
         self.outbox.pop()
     }
 
+    /// All datagrams for the socket, the oldest first: for whoever sends several at once, and then
+    /// [drops](Self::drop_outgoing) them.
+    pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (SocketAddr, &[u8])> + Clone {
+        self.outbox.iter()
+    }
+
+    /// Forgets the oldest `count` datagrams for the socket, or all if there are fewer.
+    pub fn drop_outgoing(&mut self, count: usize) {
+        self.outbox.drop_front(count);
+    }
+
     /// The next event.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         let event = self.events.pop_front()?;

@@ -61,6 +61,7 @@ mod runner;
 mod secret;
 mod serials;
 mod signal;
+mod socket;
 mod strain;
 mod taker;
 mod udp_door;

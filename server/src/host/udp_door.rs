@@ -1,22 +1,17 @@
 //! [`UdpDoor`]: UDP with tickets, encrypted: one socket, and the state machine of all its sessions.
-//!
-//! As long as tokio knows the socket, each datagram that comes wakes its thread, whether or not anybody waits for it. So
-//! while there is much to do it does not know it.
 
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use socket2::SockRef;
 use twinstep_udp::{
-    DATAGRAM_MAX, SerialOf, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey,
+    SerialOf, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey,
     TransportCounters,
 };
 
 use super::door::Door;
 use super::knock::{Knock, OwnKnocks};
 use super::metrics::Traffic;
+use super::socket::Socket;
 
 /// See the [module](self).
 pub(super) struct UdpDoor {
@@ -27,30 +22,6 @@ pub(super) struct UdpDoor {
     /// What this server asks others, lest it answers itself.
     own_knocks: OwnKnocks,
     is_shut: bool,
-    buffer: Box<[u8; DATAGRAM_MAX + 1]>,
-}
-
-/// The socket, which never waits.
-enum Socket {
-    /// What comes wakes whoever asked.
-    Rousing(tokio::net::UdpSocket),
-    Quiet(std::net::UdpSocket),
-}
-
-impl Socket {
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        match self {
-            Socket::Rousing(socket) => socket.try_recv_from(buffer),
-            Socket::Quiet(socket) => socket.recv_from(buffer),
-        }
-    }
-
-    fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
-        match self {
-            Socket::Rousing(socket) => socket.try_send_to(datagram, to),
-            Socket::Quiet(socket) => socket.send_to(datagram, to),
-        }
-    }
 }
 
 impl UdpDoor {
@@ -61,69 +32,52 @@ impl UdpDoor {
         own_knocks: OwnKnocks,
     ) -> UdpDoor {
         UdpDoor {
-            socket: Socket::Rousing(socket),
+            socket: Socket::new(socket),
             endpoint,
             game,
             own_knocks,
             is_shut: false,
-            buffer: Box::new([0; DATAGRAM_MAX + 1]),
         }
     }
 }
 
 impl Door for UdpDoor {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match &self.socket {
-            // An error is met, and counted, by whoever receives.
-            Socket::Rousing(socket) => socket.poll_recv_ready(context).map(|_| ()),
-            Socket::Quiet(_) => Poll::Pending,
-        }
+        self.socket.poll_ready(context)
     }
 
     fn rouse(&mut self, rouses: bool) {
-        // A second name of the same socket; where there are no more, it stays as it is, which costs time and nothing else.
-        let changed = match &self.socket {
-            Socket::Rousing(socket) if !rouses => SockRef::from(socket)
-                .try_clone()
-                .map(|socket| Socket::Quiet(socket.into())),
-            Socket::Quiet(socket) if rouses => socket
-                .try_clone()
-                .and_then(tokio::net::UdpSocket::from_std)
-                .map(Socket::Rousing),
-            _ => return,
-        };
-        match changed {
-            Ok(socket) => self.socket = socket,
-            Err(error) => tracing::warn!(%error, rouses, "the socket stays as it is"),
-        }
+        self.socket.rouse(rouses);
     }
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
-        let buffer = &mut *self.buffer;
-        for count in 0..at_most {
-            let (bytes, from) = match self.socket.receive(buffer) {
-                Ok(came) => came,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return count,
-                // Windows reports here that an earlier datagram found nobody; larger ones fail there too.
-                Err(_) => {
-                    traffic.errors += 1;
-                    continue;
-                }
-            };
-            traffic.datagrams_in += 1;
-            traffic.bytes_in += bytes as u64;
-            let datagram = &buffer[..bytes];
-            match Knock::read(datagram, &self.game) {
-                // Who ends is there for nobody, and nobody is sent to where he is.
-                Some(knock) => {
-                    if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
-                        let _ = self.socket.send(&knock.answer(), from);
+        let mut count = 0;
+        while count < at_most {
+            let took = self.socket.receive(at_most - count);
+            for (datagram, from) in self.socket.came() {
+                count += 1;
+                traffic.datagrams_in += 1;
+                traffic.bytes_in += datagram.len() as u64;
+                match Knock::read(datagram, &self.game) {
+                    // Who ends is there for nobody, and nobody is sent to where he is.
+                    Some(knock) => {
+                        if !knock.is_one_of(&self.own_knocks) && !self.is_shut {
+                            let _ = self.socket.send(&knock.answer(), from);
+                        }
                     }
+                    None => self.endpoint.handle(now, from, datagram),
                 }
-                None => self.endpoint.handle(now, from, datagram),
+            }
+            match took {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => {
+                    count += 1;
+                    traffic.errors += 1;
+                }
             }
         }
-        at_most
+        count
     }
 
     fn event(&mut self) -> Option<ServerEvent> {
@@ -143,14 +97,21 @@ impl Door for UdpDoor {
     }
 
     fn transmit(&mut self, traffic: &mut Traffic) {
-        while let Some((to, datagram)) = self.endpoint.poll_transmit() {
-            match self.socket.send(datagram, to) {
-                Ok(bytes) => {
-                    traffic.datagrams_out += 1;
-                    traffic.bytes_out += bytes as u64;
+        while self.endpoint.outgoing().len() > 0 {
+            let gone = match self.socket.send_some(self.endpoint.outgoing()) {
+                Ok(sent) => {
+                    let bytes = self.endpoint.outgoing().take(sent).map(|one| one.1.len());
+                    traffic.datagrams_out += sent as u64;
+                    traffic.bytes_out += bytes.sum::<usize>() as u64;
+                    sent
                 }
-                Err(_) => traffic.unsent += 1,
-            }
+                // It is lost, as on any line.
+                Err(_) => {
+                    traffic.unsent += 1;
+                    1
+                }
+            };
+            self.endpoint.drop_outgoing(gone);
         }
     }
 
@@ -189,7 +150,7 @@ mod tests {
     use std::future::poll_fn;
     use std::net::SocketAddr;
 
-    use twinstep_udp::ServerConfig;
+    use twinstep_udp::{ClientEndpoint, ServerConfig, Ticket, TicketSpec};
 
     use super::*;
     use crate::host::knock::{Found, who_is};
@@ -197,10 +158,14 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     async fn door(game: &str, own_knocks: OwnKnocks) -> (UdpDoor, SocketAddr) {
+        door_of(&TicketKey::generate(), game, own_knocks).await
+    }
+
+    async fn door_of(key: &TicketKey, game: &str, own_knocks: OwnKnocks) -> (UdpDoor, SocketAddr) {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let config = ServerConfig {
-            keys: &[TicketKey::generate()],
+            keys: std::slice::from_ref(key),
             public_addresses: &[address],
             sessions_max: 4,
             game,
@@ -254,6 +219,54 @@ mod tests {
         assert_eq!(door.receive(Duration::ZERO, 3, &mut traffic), 0);
         assert_eq!((traffic.datagrams_in, traffic.bytes_in), (5, 20));
         assert_eq!((traffic.errors, door.counters().junk), (0, 5));
+    }
+
+    /// Fifty dial at once: each gets its challenge, once, and nobody another one's.
+    #[tokio::test]
+    async fn all_that_waits_is_sent_once_and_counted() {
+        let key = TicketKey::generate();
+        let (mut door, at) = door_of(&key, "a game", OwnKnocks::default()).await;
+        let dials = Vec::from_iter((0..50).map(|n| {
+            let spec = TicketSpec {
+                game: "a game",
+                wire_version: 1,
+                identity: &format!("player {n}"),
+                match_id: 1,
+                seats: 1,
+                servers: &[at],
+                life: Duration::from_secs(60),
+                timeout: Duration::from_secs(5),
+                now_unix: Duration::ZERO,
+            };
+            let ticket = Ticket::issue(&key, &spec).unwrap();
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let mut dial = ClientEndpoint::new(&ticket, Duration::ZERO);
+            dial.advance(Duration::from_millis(1));
+            let (to, knock) = dial.poll_transmit().expect("a knock");
+            socket.send_to(knock, to).unwrap();
+            (socket, dial)
+        }));
+        let mut traffic = Traffic::default();
+        while traffic.datagrams_in < 50 {
+            poll_fn(|context| door.poll_ready(context)).await;
+            door.receive(Duration::from_millis(2), 100, &mut traffic);
+        }
+        door.transmit(&mut traffic);
+        let mut bytes_out = 0;
+        for (socket, mut dial) in dials {
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut buffer = [0; 2_000];
+            let (bytes, from) = socket.recv_from(&mut buffer).unwrap();
+            bytes_out += bytes as u64;
+            dial.handle(Duration::from_millis(3), from, &buffer[..bytes]);
+            dial.advance(Duration::from_millis(4));
+            let response = dial.poll_transmit().map(|(_, bytes)| bytes.len());
+            assert!(response.is_some_and(|bytes| bytes < 400), "no knock again");
+            socket.set_nonblocking(true).unwrap();
+            assert!(socket.recv_from(&mut buffer).is_err(), "one is enough");
+        }
+        assert_eq!((traffic.datagrams_out, traffic.unsent), (50, 0));
+        assert_eq!(traffic.bytes_out, bytes_out);
     }
 
     /// While it rouses nobody, tokio does not know the socket: nothing that comes wakes its thread.

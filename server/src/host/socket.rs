@@ -1,0 +1,189 @@
+//! [`Socket`]: a UDP socket that never waits, and takes and gives datagrams by the batch: several at one call of the
+//! kernel where it can do that (`host/socket/many.rs`), elsewhere one by one.
+//!
+//! As long as tokio knows the socket, each datagram that comes wakes its thread, whether or not anybody waits for it. So
+//! while there is much to do it does not know it.
+//!
+//! Invariant: a batch that comes back not full has emptied the socket, and whoever waits is woken by what comes after it.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::task::{Context, Poll};
+
+use arrayvec::ArrayVec;
+use socket2::SockRef;
+use tokio::io::Interest;
+use twinstep_udp::DATAGRAM_MAX;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod many;
+#[cfg(test)]
+mod tests;
+
+/// Datagrams of one call, at most. From eight on a larger batch gains little (bench/NOTES.md).
+pub(super) const BATCH_MAX: usize = 32;
+
+/// Room for a datagram, and for one byte more, which tells that it is too large.
+type Buffer = [u8; DATAGRAM_MAX + 1];
+
+/// How long each datagram is that was taken, and where it came from.
+type Came = ArrayVec<(usize, SocketAddr), BATCH_MAX>;
+
+/// See the [module](self).
+pub(super) struct Socket {
+    inner: Inner,
+    /// Whether the kernel takes and gives several at once, as far as is known.
+    takes_many: bool,
+    buffers: Box<[Buffer; BATCH_MAX]>,
+    came: Came,
+}
+
+enum Inner {
+    /// What comes wakes whoever asked.
+    Rousing(tokio::net::UdpSocket),
+    Quiet(UdpSocket),
+}
+
+impl Socket {
+    pub(super) fn new(socket: tokio::net::UdpSocket) -> Socket {
+        Socket {
+            inner: Inner::Rousing(socket),
+            takes_many: true,
+            buffers: Box::new([[0; DATAGRAM_MAX + 1]; BATCH_MAX]),
+            came: Came::new(),
+        }
+    }
+
+    /// Until something may have come; never while it rouses nobody. An error is met by whoever receives.
+    pub(super) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.inner {
+            Inner::Rousing(socket) => socket.poll_recv_ready(context).map(|_| ()),
+            Inner::Quiet(_) => Poll::Pending,
+        }
+    }
+
+    /// Whether what comes wakes whoever asked.
+    pub(super) fn rouse(&mut self, rouses: bool) {
+        // A second name of the same socket; where there are no more, it stays as it is, which costs time and nothing else.
+        let changed = match &self.inner {
+            Inner::Rousing(socket) if !rouses => SockRef::from(socket)
+                .try_clone()
+                .map(|socket| Inner::Quiet(socket.into())),
+            Inner::Quiet(socket) if rouses => socket
+                .try_clone()
+                .and_then(tokio::net::UdpSocket::from_std)
+                .map(Inner::Rousing),
+            _ => return,
+        };
+        match changed {
+            Ok(inner) => self.inner = inner,
+            Err(error) => tracing::warn!(%error, rouses, "the socket stays as it is"),
+        }
+    }
+
+    /// Takes what waits, at most `at_most` and [`BATCH_MAX`], to be read by [`came`](Socket::came) until the next call;
+    /// whether nothing more waits.
+    ///
+    /// # Errors
+    /// The socket's, never [`ErrorKind::WouldBlock`]; more may wait, and something may have come before it. Windows reports
+    /// here that an earlier datagram found nobody; larger ones than there may be fail there too.
+    pub(super) fn receive(&mut self, at_most: usize) -> io::Result<bool> {
+        self.came.clear();
+        let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
+        let came = &mut self.came;
+        let took = match (&self.inner, self.takes_many) {
+            (Inner::Rousing(socket), true) => socket.try_io(Interest::READABLE, || {
+                many::receive(&SockRef::from(socket), room, came)
+            }),
+            (Inner::Quiet(socket), true) => many::receive(&SockRef::from(socket), room, came),
+            (Inner::Rousing(socket), false) => {
+                take_each(room, came, |buffer| socket.try_recv_from(buffer))
+            }
+            (Inner::Quiet(socket), false) => {
+                take_each(room, came, |buffer| socket.recv_from(buffer))
+            }
+        };
+        match took {
+            Ok(()) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
+            // The kernel does not do it, or a sandbox forbids it.
+            Err(error) if self.takes_many && is_refused(error.kind()) => {
+                self.takes_many = false;
+                self.receive(at_most)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What [`receive`](Socket::receive) took, in the order in which it came.
+    pub(super) fn came(&self) -> impl ExactSizeIterator<Item = (&[u8], SocketAddr)> {
+        let came = self.came.iter().zip(self.buffers.iter());
+        came.map(|((bytes, from), buffer)| (&buffer[..*bytes], *from))
+    }
+
+    /// Sends one datagram.
+    pub(super) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.bare().send_to(datagram, &to.into())
+    }
+
+    /// Sends the first of these datagrams, and as many more as one call takes; how many went. There must be one.
+    ///
+    /// # Errors
+    /// The first one's; then none went.
+    pub(super) fn send_some<'a>(
+        &mut self,
+        mut datagrams: impl ExactSizeIterator<Item = (SocketAddr, &'a [u8])> + Clone,
+    ) -> io::Result<usize> {
+        // What fails may be the call itself, where a sandbox forbids it. So the first is tried alone, and says why.
+        if self.takes_many
+            && datagrams.len() > 1
+            && let Ok(sent) = many::send(&self.bare(), datagrams.clone())
+        {
+            return Ok(sent);
+        }
+        let (to, datagram) = datagrams.next().expect("a datagram");
+        self.send(datagram, to).map(|_| 1)
+    }
+
+    /// The socket beneath, for sending: tokio lets nothing out of a socket of which it has not heard yet that it is writable,
+    /// as after each [`rouse`](Socket::rouse).
+    fn bare(&self) -> SockRef<'_> {
+        match &self.inner {
+            Inner::Rousing(socket) => SockRef::from(socket),
+            Inner::Quiet(socket) => SockRef::from(socket),
+        }
+    }
+}
+
+fn is_refused(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::Unsupported | ErrorKind::PermissionDenied)
+}
+
+/// Takes one datagram after the other, until there is no more room or an error.
+fn take_each(
+    room: &mut [Buffer],
+    came: &mut Came,
+    mut take: impl FnMut(&mut [u8]) -> io::Result<(usize, SocketAddr)>,
+) -> io::Result<()> {
+    for buffer in room {
+        came.push(take(buffer)?);
+    }
+    Ok(())
+}
+
+/// Where the kernel has no calls for several.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod many {
+    use super::{Buffer, Came, ErrorKind, SocketAddr, io};
+
+    pub(super) fn receive(_: &socket2::Socket, _: &mut [Buffer], _: &mut Came) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn send<'a>(
+        _: &socket2::Socket,
+        _: impl Iterator<Item = (SocketAddr, &'a [u8])>,
+    ) -> io::Result<usize> {
+        Err(ErrorKind::Unsupported.into())
+    }
+}

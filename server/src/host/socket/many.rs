@@ -1,0 +1,79 @@
+//! Several datagrams at one call: `recvmmsg` and `sendmmsg`. The only module that names nix.
+//!
+//! nix's headers for these calls cannot go from thread to thread, so each call makes them anew: two allocations for a batch.
+
+use std::array;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::AsRawFd;
+
+use arrayvec::ArrayVec;
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use socket2::Socket;
+
+use super::{BATCH_MAX, Buffer, Came};
+
+/// Takes what waits, as far as there is room.
+///
+/// # Errors
+/// [`ErrorKind::WouldBlock`]: nothing waits any more. [`ErrorKind::Unsupported`]: the kernel does not do this.
+pub(super) fn receive(socket: &Socket, room: &mut [Buffer], came: &mut Came) -> io::Result<()> {
+    let wanted = room.len().min(BATCH_MAX);
+    let mut buffers = room.iter_mut();
+    let mut slices: [_; BATCH_MAX] = array::from_fn(|_| match buffers.next() {
+        Some(buffer) => [IoSliceMut::new(buffer)],
+        None => [IoSliceMut::new(&mut [])],
+    });
+    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(wanted, None);
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let taken = recvmmsg(
+        socket.as_raw_fd(),
+        &mut headers,
+        &mut slices[..wanted],
+        flags,
+        None,
+    )?;
+    // The kernel names an address for each.
+    let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let each = taken.map(|one| (one.bytes, one.address.and_then(address).unwrap_or(nobody)));
+    came.extend(each);
+    match came.len() < wanted {
+        // It would say so if it were asked once more.
+        true => Err(ErrorKind::WouldBlock.into()),
+        false => Ok(()),
+    }
+}
+
+/// Sends the first [`BATCH_MAX`] of these; how many went.
+///
+/// # Errors
+/// The first one's. [`ErrorKind::Unsupported`]: the kernel does not do this.
+pub(super) fn send<'a>(
+    socket: &Socket,
+    datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
+) -> io::Result<usize> {
+    let mut slices = ArrayVec::<[IoSlice<'_>; 1], BATCH_MAX>::new();
+    let mut addresses = ArrayVec::<Option<SockaddrStorage>, BATCH_MAX>::new();
+    for (to, datagram) in datagrams.take(BATCH_MAX) {
+        slices.push([IoSlice::new(datagram)]);
+        addresses.push(Some(to.into()));
+    }
+    let mut headers = MultiHeaders::preallocate(slices.len(), None);
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let sent = sendmmsg(
+        socket.as_raw_fd(),
+        &mut headers,
+        &slices,
+        &addresses,
+        [],
+        flags,
+    )?;
+    Ok(sent.count())
+}
+
+fn address(storage: SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in().copied();
+    let v6 = storage.as_sockaddr_in6().copied();
+    v4.map(|v4| SocketAddrV4::from(v4).into())
+        .or(v6.map(|v6| SocketAddrV6::from(v6).into()))
+}
