@@ -65,10 +65,20 @@ impl<S: Simulation> Match<S> {
     /// Whether nobody hears of the match in time: nobody is there, or all who are have said nothing for a second.
     #[must_use]
     pub fn is_unheard(&self) -> bool {
-        let now = self.clock.now;
-        let speaks =
-            |peer: &Peer| !peer.stage.has_world() || peer.acks.stood_for(now) <= ACK_SLOW_AFTER;
-        self.people.callers.is_empty() && !self.people.peers.iter().any(speaks)
+        self.unheard_for() > ACK_SLOW_AFTER
+    }
+
+    /// For how long nobody has heard of the match in time: no time while somebody comes, and for ever where nobody is.
+    pub(crate) fn unheard_for(&self) -> Duration {
+        let silence = |peer: &Peer| match peer.stage.has_world() {
+            true => peer.acks.stood_for(self.clock.now),
+            false => Duration::ZERO,
+        };
+        match self.people.callers.is_empty() {
+            true => self.people.peers.iter().map(silence).min(),
+            false => Some(Duration::ZERO),
+        }
+        .unwrap_or(Duration::MAX)
     }
 
     /// The players that the match waits for now: whose batch is missing, or whose machine trails. Clients are told.

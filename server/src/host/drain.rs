@@ -99,7 +99,7 @@ pub(super) async fn drain(
             to: plan.to.clone(),
             done,
         });
-        if known.moves.try_send(order).is_ok() {
+        if known.moves.try_send(order) {
             moving.push((id, moved));
         }
     }

@@ -28,6 +28,7 @@ use super::line::{Ear, line};
 use super::metrics::Ledger;
 use super::minting::MintingKey;
 use super::phase::Phase;
+use super::post::post;
 use super::pulse::Pulse;
 use super::register::{Drains, ListedMatch, Register};
 use super::rejoin::RejoinTickets;
@@ -35,7 +36,7 @@ use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::taker::Taker;
-use super::workers::{SlotId, Workers};
+use super::workers::{Waker, Workers};
 use crate::game::Match;
 
 /// Errands that may wait for one match.
@@ -124,10 +125,12 @@ impl Floor {
         }
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
-        let heard = self.open_line(id, slot, serials_of(id, &game)).await?;
-        let (send, errands) = mpsc::channel(ERRANDS_MAX);
-        let (move_to, moves) = mpsc::channel(MOVES_MAX);
-        let (orders, wishes) = mpsc::channel(WISHES_MAX);
+        let waker = self.workers.waker(slot);
+        let safe = serials_of(id, &game);
+        let heard = self.open_line(id, waker.clone(), safe).await?;
+        let (send, errands) = post(waker.clone(), ERRANDS_MAX);
+        let (move_to, moves) = post(waker.clone(), MOVES_MAX);
+        let (orders, wishes) = post(waker, WISHES_MAX);
         let pulse = Arc::new(Pulse::default());
         let entry = self.ledger.enter();
         let config = game.config();
@@ -205,10 +208,10 @@ impl Floor {
     async fn open_line(
         &self,
         id: u64,
-        slot: SlotId,
+        waker: Waker,
         safe: Vec<(SerialOf, u64)>,
     ) -> Result<Ear, HostError> {
-        let (hear, heard) = line(self.workers.clone(), slot);
+        let (hear, heard) = line(waker);
         let opened = self.told.send(ToIo::Open(id, hear, safe)).await;
         opened.map_err(|_| HostError::Stopped)?;
         Ok(heard)

@@ -5,10 +5,11 @@ use std::future::ready;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
+use super::post::Post;
 use super::runner::Errand;
 use crate::game::Match;
 use crate::incident::Incident;
@@ -20,7 +21,7 @@ pub struct MatchEnded;
 
 /// Reaches a running match from anywhere.
 pub struct MatchHandle<S: Simulation> {
-    pub(super) errands: mpsc::Sender<Errand<S>>,
+    pub(super) errands: Post<Errand<S>>,
     pub(super) over: watch::Receiver<Option<CloseCode>>,
     pub(super) incidents: Arc<Mutex<VecDeque<Incident>>>,
 }

@@ -49,6 +49,11 @@ impl<O: Send + 'static> Jobs<O> {
         }
     }
 
+    /// Whether none runs or waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
     /// Starts a job, now or when there is room; its id comes back if there are too many.
     pub(super) fn start(&mut self, now: Duration, id: JobId, work: Work<O>) -> Option<JobId> {
         if self.running.len() < AT_ONCE {

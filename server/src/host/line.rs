@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::TicketClaims;
 
-use super::workers::{SlotId, Workers};
+use super::workers::Waker;
 use crate::peer::PeerId;
 
 /// Packets and news that may wait for one match.
@@ -34,8 +34,7 @@ pub(super) enum FromIo {
 pub(super) struct Line {
     send: Sender<FromIo>,
     listens: Arc<AtomicBool>,
-    workers: Workers,
-    slot: SlotId,
+    waker: Waker,
 }
 
 /// The match's end.
@@ -44,15 +43,14 @@ pub(super) struct Ear {
     listens: Arc<AtomicBool>,
 }
 
-/// A line to the match in this slot.
-pub(super) fn line(workers: Workers, slot: SlotId) -> (Line, Ear) {
+/// A line to the match that this wakes.
+pub(super) fn line(waker: Waker) -> (Line, Ear) {
     let (send, heard) = unbounded();
     let listens = Arc::<AtomicBool>::default();
     let line = Line {
         send,
         listens: listens.clone(),
-        workers,
-        slot,
+        waker,
     };
     (line, Ear { heard, listens })
 }
@@ -75,7 +73,7 @@ impl Line {
         // Either this is seen there, or that it listens is seen here.
         fence(Ordering::SeqCst);
         if self.listens.swap(false, Ordering::Relaxed) {
-            self.workers.wake(self.slot);
+            self.waker.wake();
         }
         true
     }
@@ -100,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::host::clock::HostClock;
-    use crate::host::workers::{Next, Play};
+    use crate::host::workers::{Next, Play, Workers};
 
     /// A match that is run again only when it is woken; how many rounds it has played.
     struct Sleeper {
@@ -123,7 +121,7 @@ mod tests {
         let workers = Workers::new("listens", 2, HostClock::start());
         for listens in [true, false] {
             let slot = workers.slot();
-            let (line, ear) = line(workers.clone(), slot);
+            let (line, ear) = line(workers.waker(slot));
             let rounds = Arc::<AtomicUsize>::default();
             let sleeper = Sleeper {
                 ear,
@@ -153,7 +151,7 @@ mod tests {
     #[test]
     fn what_came_before_a_match_listens_is_not_waited_for() {
         let workers = Workers::new("came", 1, HostClock::start());
-        let (line, ear) = line(workers.clone(), workers.slot());
+        let (line, ear) = line(workers.waker(workers.slot()));
         assert!(!ear.listen(true), "nothing is here");
         assert!(line.pass(FromIo::Gone(PeerId(1))));
         assert!(ear.listen(true) && !ear.listen(false));
@@ -163,7 +161,7 @@ mod tests {
     #[test]
     fn packets_leave_room_for_what_must_not_be_lost() {
         let workers = Workers::new("full", 1, HostClock::start());
-        let (line, ear) = line(workers.clone(), workers.slot());
+        let (line, ear) = line(workers.waker(workers.slot()));
         let gone = |n| FromIo::Gone(PeerId(n));
         let passed = (0..9_999).filter(|n| line.pass(gone(*n))).count();
         let told = (0..9_999).filter(|n| line.tell(gone(*n))).count();

@@ -306,6 +306,7 @@ impl Host {
         // Whoever comes now would spend a ticket for nothing, or hear that its match is not here.
         let _ = self.floor.told.send(ToIo::Shut).await;
         self.floor.closing.send_replace(Some(Ending::Told(code)));
+        self.floor.workers.wake_all();
         let matches = self.floor.with_matches(std::mem::take);
         let all_end = async {
             for hosted in matches.into_values() {

@@ -52,6 +52,7 @@ mod moves;
 mod orders;
 mod packets;
 mod phase;
+mod post;
 mod pulse;
 mod register;
 mod rejoin;

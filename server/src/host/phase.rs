@@ -12,12 +12,17 @@
 
 use std::time::Duration;
 
+use twinstep_core::bounds::SPARSE_EVERY;
+
 use super::workers::SlotId;
 
 /// Moments are at least so far apart.
 const APART: Duration = Duration::from_millis(2);
 /// A match that nobody hears is looked at so often: sooner than a match would take it for time in which its process stood.
 pub(super) const REST: Duration = Duration::from_millis(101);
+/// One whose clients all say nothing for so long that they are told everything at once and rarely is looked at for that
+/// alone, and plays what it slept through a [`REST`] at a time.
+pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +44,11 @@ impl Phase {
 
     /// When a match that is due then, and that nobody waits for, is looked at: at a moment of this phase that several ticks
     /// have in common.
-    pub(super) fn rest(self, due: Duration, tick: Duration) -> Duration {
-        let ticks = (REST.as_nanos() / tick.as_nanos()).max(1);
+    pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
+        let ticks = match is_deep {
+            true => deep_ticks(tick).into(),
+            false => (REST.as_nanos() / tick.as_nanos()).max(1),
+        };
         let rest = tick.as_nanos() * ticks;
         let beyond = (due.as_nanos() + rest - self.offset(tick)) % rest;
         match beyond {
@@ -60,6 +68,11 @@ pub(super) fn next_moment(due: Duration, tick: Duration) -> Duration {
     let beyond = due.as_nanos() % tick.as_nanos();
     let next = (beyond * moments(tick)).div_ceil(tick.as_nanos());
     due + nanos(moment(next, tick) - beyond)
+}
+
+/// Ticks of a [`DEEP_REST`].
+pub(super) fn deep_ticks(tick: Duration) -> u32 {
+    DEEP_REST.as_nanos().div_ceil(tick.as_nanos()) as u32
 }
 
 /// How many moments a tick has.
@@ -148,13 +161,39 @@ mod tests {
     }
 
     #[test]
+    fn who_rests_deeply_is_looked_at_when_its_clients_are_told_something() {
+        for tick in [TICKS[0], TICKS[1], TICKS[2], Duration::from_millis(40)] {
+            let phase = Phase(5);
+            let mut looks = vec![phase.last(Duration::from_secs(1), tick)];
+            for n in 0..6 {
+                looks.push(phase.rest(looks[n] + tick, tick, true));
+            }
+            // The first is where all of its phase are.
+            for pair in looks[1..].windows(2) {
+                let apart = pair[1] - pair[0];
+                assert!(
+                    apart > SPARSE_EVERY,
+                    "{tick:?}: {apart:?}, or every other one tells"
+                );
+                assert!(
+                    apart < SPARSE_EVERY + tick + Duration::from_millis(6),
+                    "{apart:?}"
+                );
+            }
+            let other = Phase(5 + moments(tick) as u64);
+            let mine = other.rest(looks[3] + tick, tick, true);
+            assert_eq!(mine, looks[4], "together with others of its phase");
+        }
+    }
+
+    #[test]
     fn who_rests_is_looked_at_every_100_ms_together_with_others_of_its_phase() {
         let tick = TICKS[0];
         let looked_at = |n| {
             let phase = Phase(n);
             let began = phase.last(Duration::from_secs(1), tick);
             let dues = (0..60).map(move |ticks| began + tick * ticks);
-            dues.map(move |due| phase.rest(due, tick))
+            dues.map(move |due| phase.rest(due, tick, false))
                 .collect::<BTreeSet<_>>()
         };
         let mine = looked_at(5);
@@ -164,6 +203,6 @@ mod tests {
         // Longer ticks than that are looked at each.
         let slow = Duration::from_millis(120);
         let due = Phase(4).last(Duration::from_secs(1), slow) + slow;
-        assert_eq!(Phase(4).rest(due, slow), due);
+        assert_eq!(Phase(4).rest(due, slow, false), due);
     }
 }

@@ -16,6 +16,7 @@ use super::knock::OwnKnocks;
 use super::metrics::{Gauges, IoCounts, Ledger};
 use super::moves::Move;
 use super::orders::Order;
+use super::post::Post;
 use super::pulse::{Beat, Pulse};
 use super::serials::SerialKeeper;
 use super::strain::{Full, Strain};
@@ -25,8 +26,8 @@ use super::taker::Taker;
 #[derive(Clone)]
 pub(super) struct ListedMatch {
     pub(super) pulse: Arc<Pulse>,
-    pub(super) moves: mpsc::Sender<Move>,
-    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) moves: Post<Move>,
+    pub(super) orders: Post<Order>,
     /// What another server must be able to run to take it over.
     pub(super) needs: Taker,
 }

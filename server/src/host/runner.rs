@@ -13,6 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::unbounded;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::watch;
+use twinstep_core::bounds::SPARSE_AFTER;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::text::line;
 use twinstep_core::{Simulation, Tick};
@@ -28,7 +29,7 @@ use super::line::{Ear, FromIo};
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
-use super::phase::{Phase, REST, next_moment};
+use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
@@ -56,6 +57,8 @@ const BATCH: usize = 256;
 const ERRANDS_MAX: usize = 16;
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
+/// What a match sleeps through is played within this, or it sleeps less.
+const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// A match looks for what came at least so often, also where its ticks are longer: who joins waits for it.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -114,6 +117,10 @@ pub(super) struct Runner<S: Simulation> {
     home: Vec<SocketAddr>,
     /// Nobody heard of it in time, so it was not looked at before.
     rested_until: Duration,
+    /// How long a tick took that it slept through, when it last rested.
+    tick_cost: Duration,
+    /// Whether it rests.
+    rests: bool,
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
@@ -160,6 +167,8 @@ impl<S: Simulation> Runner<S> {
             moving: None,
             home: Vec::new(),
             rested_until: Duration::ZERO,
+            tick_cost: Duration::MAX,
+            rests: false,
             stop_by: None,
             orders: Vec::new(),
             unknown: Vec::new(),
@@ -229,6 +238,33 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
+    /// Plays what was due while it rested, a little at a time, as if it had been looked at all along: what came meanwhile is
+    /// heard after that. A match to which much time passes at once takes it for time in which its process stood.
+    fn play_rest(&mut self, now: Duration) {
+        let until = now.min(self.rested_until);
+        while self.game.next_due() + REST < until && !self.game.is_closed() {
+            self.game.advance(self.game.next_due() + REST / 2);
+        }
+    }
+
+    /// How long the ticks took that were played since.
+    fn note_cost(&mut self, began: Duration, ticks: u64) {
+        let played = self.game.stats().ticks - ticks;
+        if played > 0 {
+            let took = self.ends.clock.now().saturating_sub(began);
+            self.tick_cost = took / played.try_into().unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Whether a match that rests is looked at but now and then: all are silent for long, nothing is on its way to it, and
+    /// what it sleeps through is played within [`CATCH_UP_MAX`].
+    fn rests_deeply(&self) -> bool {
+        self.game.unheard_for() > SPARSE_AFTER
+            && self.tick_cost <= CATCH_UP_MAX / deep_ticks(self.tick())
+            && self.jobs.is_empty()
+            && !self.folding
+    }
+
     /// Ticks that were due while it rested are not late: nobody hears of them.
     fn note_lateness(&self, now: Duration, due: Duration) {
         if due > self.rested_until {
@@ -258,13 +294,19 @@ impl<S: Simulation> Runner<S> {
         let goes = self.stop_by.is_some() || self.moving.is_some();
         let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
         let has_more = self.ends.heard.listen(waits || rests);
+        self.rests = false;
         if is_behind || has_more {
             return Duration::ZERO;
         }
         let (now, due, tick) = (self.ends.clock.now(), self.game.next_due(), self.tick());
+        self.rests = rests;
         if rests {
-            self.rested_until = self.ends.phase.rest(due, tick);
-            return self.rested_until.min(now + REST);
+            let is_deep = self.rests_deeply();
+            self.rested_until = self.ends.phase.rest(due, tick, is_deep);
+            return match is_deep {
+                true => self.rested_until,
+                false => self.rested_until.min(now + REST),
+            };
         }
         let due = match is_lockstep {
             true => due,
@@ -382,6 +424,11 @@ impl<S: Simulation> Play for Runner<S> {
             self.begin();
         }
         self.game.relieve(self.ends.strain.relief());
+        let looked_at = (self.ends.clock.now(), self.game.stats().ticks);
+        let rested = self.rests.then_some(looked_at);
+        if let Some((now, _)) = rested {
+            self.play_rest(now);
+        }
         let is_behind = self.hear_all();
         let ending = *self.ends.closing.borrow();
         match ending {
@@ -390,6 +437,9 @@ impl<S: Simulation> Play for Runner<S> {
             Some(Ending::Abandoned) => return Next::Over(None),
         }
         self.go_on();
+        if let Some((began, ticks)) = rested {
+            self.note_cost(began, ticks);
+        }
         // Each of these may have taken an author's code long.
         if self.is_condemned() {
             return CONDEMNED;

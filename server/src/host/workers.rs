@@ -73,6 +73,19 @@ impl SlotId {
 #[derive(Clone)]
 pub(super) struct Workers(Arc<Shared>);
 
+/// Has one match run now, wherever it is needed.
+#[derive(Clone)]
+pub(super) struct Waker {
+    workers: Workers,
+    slot: SlotId,
+}
+
+impl Waker {
+    pub(super) fn wake(&self) {
+        self.workers.wake(self.slot);
+    }
+}
+
 struct Shared {
     name: String,
     /// Workers that are not lost.
@@ -180,6 +193,20 @@ impl Workers {
         known.due = Duration::ZERO;
         state.note_due(Duration::ZERO, slot);
         self.0.work.notify_one();
+    }
+
+    /// Has every match run now.
+    pub(super) fn wake_all(&self) {
+        let slots: Vec<SlotId> = self.0.lock().slots.keys().copied().collect();
+        for slot in slots {
+            self.wake(slot);
+        }
+    }
+
+    /// What wakes the match in this slot.
+    pub(super) fn waker(&self, slot: SlotId) -> Waker {
+        let workers = self.clone();
+        Waker { workers, slot }
     }
 
     /// Waits until matches were run, and none is due any more.

@@ -26,6 +26,7 @@ use crate::host::journal_file::{Journal, JournalFileError};
 use crate::host::keeping::{self, TIDY_EVERY};
 use crate::host::matches::Host;
 use crate::host::orders::Order;
+use crate::host::post::Post;
 
 /// Whether matches are deserted is looked at so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
@@ -275,7 +276,7 @@ impl<S: Simulation> Maker<S> {
 }
 
 /// Has a match end if nobody is there; whether it does. Nobody is led there meanwhile.
-async fn rest(id: u64, orders: &mpsc::Sender<Order>, told: &mpsc::Sender<ToIo>) -> bool {
+async fn rest(id: u64, orders: &Post<Order>, told: &mpsc::Sender<ToIo>) -> bool {
     let (answer, nobody_there) = oneshot::channel();
     let asked = told.send(ToIo::Rest(id, answer)).await.is_ok();
     if !asked || !nobody_there.await.unwrap_or(false) {
@@ -372,11 +373,15 @@ impl<S: Simulation> Plan<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::clock::HostClock;
+    use crate::host::post::post;
+    use crate::host::workers::Workers;
 
     /// What the I/O task and a match answer, and what becomes of that: whether the match ends, and whether players are led
     /// there again.
     async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
-        let (orders, mut ordered) = mpsc::channel(4);
+        let workers = Workers::new("rests", 1, HostClock::start());
+        let (orders, mut ordered) = post(workers.waker(workers.slot()), 4);
         let (told, mut tells) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
             let Some(ToIo::Rest(7, answer)) = tells.recv().await else {

@@ -48,7 +48,7 @@ impl Rig {
         // It has no threads: nobody runs anything here.
         let workers = Workers::new("rig", 1, clock);
         let slot = workers.slot();
-        let (line, heard) = line(workers.clone(), slot);
+        let (line, heard) = line(workers.waker(slot));
         let (errand, errands) = mpsc::channel(4);
         let (told, hears) = mpsc::channel(RESERVED + 64);
         let (moves, asked) = mpsc::channel(4);
@@ -223,6 +223,59 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     let hears = || rig.line.tell(FromIo::Gone(PeerId(1)));
     assert!(hears());
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
+}
+
+/// Nobody hears of it until somebody is told, twice a second. It plays all that it slept through, as if it had not slept.
+#[test]
+fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    let began = rig.clock.now();
+    let mut rounds = 0;
+    let until = |game: &Match<Counter>| {
+        rounds += 1;
+        game.world().tick().0 >= 150
+    };
+    assert_eq!(rig.play(until), None);
+    let took = rig.clock.now() - began;
+    assert!(rounds <= 14, "{rounds} rounds for 150 ticks");
+    assert!(took > 2_400 * MS, "no tick is early: {took:?}");
+    assert!(rig.tick() < 150 + 31 + 8, "nor late: {}", rig.tick());
+    let slipped = rig.runner.game.stats().slipped;
+    assert_eq!(slipped, Duration::ZERO, "it did not stand still");
+}
+
+/// Whoever is woken in the middle of it hears what came after it has played what was due before that.
+#[test]
+fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    assert_eq!(rig.play(|game| game.world().tick().0 >= 60), None);
+    let due = rig.runner.next_round(false);
+    let sleeps = due.saturating_sub(rig.clock.now());
+    assert!(sleeps > 300 * MS, "{sleeps:?}");
+    std::thread::sleep(sleeps - 50 * MS);
+    assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    let before = rig.tick();
+    rig.round().unwrap();
+    assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
+    assert_eq!(rig.runner.game.stats().slipped, Duration::ZERO);
+}
+
+#[test]
+fn a_match_whose_ticks_are_dear_does_not_rest_deeply() {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
+    rig.round().unwrap();
+    let looks_in = |rig: &mut Rig, cost| {
+        rig.runner.tick_cost = cost;
+        rig.runner.next_round(false).saturating_sub(rig.clock.now())
+    };
+    let soon = looks_in(&mut rig, CATCH_UP_MAX / 20);
+    assert!(soon <= REST, "{soon:?}");
+    let late = looks_in(&mut rig, CATCH_UP_MAX / 40);
+    assert!(late > REST, "{late:?}");
+    // Nor one that is about to hear something from a thread.
+    rig.runner.folding = true;
+    let soon = looks_in(&mut rig, Duration::ZERO);
+    assert!(soon <= REST, "{soon:?}");
 }
 
 #[test]
