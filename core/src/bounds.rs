@@ -175,7 +175,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// first ones that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 /// Without progress of a client's acks for so long, it is sent that, and its lane, every [`SPARSE_EVERY`]: its seat counts as dropped for a
-/// while, and who speaks again is answered at once.
+/// while, and who speaks again is answered at once. If it says nothing at all, it is sent no frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// See [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);

@@ -121,21 +121,35 @@ impl Views {
     }
 }
 
+/// How much of what a session has not acknowledged it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// The first packet: its line seems to carry nothing.
+    First,
+    /// No frames: it has been so for long, and was sent the first of them often enough.
+    NoFrames,
+}
+
 impl<S: Simulation> Telling<'_, S> {
-    /// Sends what the session has not acknowledged, see the [module](self); `spare`: a line that seems to carry nothing is
-    /// spared all but the first packet.
-    pub(crate) fn tell(&mut self, peer: &mut Peer, spare: bool, out: &mut Outbox<S::Outcome>) {
+    /// Sends what the session has not acknowledged, see the [module](self).
+    pub(crate) fn tell(&mut self, peer: &mut Peer, extent: Extent, out: &mut Outbox<S::Outcome>) {
         peer.fates.forget_heard(&peer.link);
         let first = peer.acks.wanted().max(self.history.first());
         let from = self.begins_at(peer, first);
-        let head = self.packet(peer, (from, self.next), true, out);
-        if head > from && !spare {
+        let end = match extent {
+            Extent::NoFrames => from,
+            _ => self.next,
+        };
+        let head = self.packet(peer, (from, end), true, out);
+        let whole = extent == Extent::Whole;
+        if head > from && whole {
             match peer.reach.fits() {
                 true => self.tell_all(peer, head, out),
                 false => self.tell_in_turns(peer, first, head, out),
             }
         }
-        let whole = !spare && peer.reach.fits();
+        let whole = whole && peer.reach.fits();
         peer.reach.note_send(self.now, self.next, whole);
         peer.told_at = self.now;
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_client::SessionConfig;
+use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
-use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
 
 use crate::table::{SECOND, Table};
 
@@ -78,4 +79,64 @@ fn a_match_whose_players_are_silent_is_unheard_but_not_while_one_of_them_dials_a
     assert!(!game.is_unheard(), "she dials again");
     game.disconnect(PeerId(9));
     assert!(game.is_unheard());
+}
+
+/// The match goes on for so long while its player says nothing: how many packets she is sent in the second half of it, and
+/// the largest one's bytes.
+fn tell_a_silent_player(table: &mut Table<Counter>, time: Duration) -> (usize, usize) {
+    let (began, until) = (table.now, table.now + time);
+    let mut sizes = Vec::new();
+    while table.now < until {
+        table.now += table.frame;
+        table.game.advance(table.now);
+        while let Some(output) = table.game.poll() {
+            if let Output::Packet { bytes, .. } = output
+                && table.now > began + time / 2
+            {
+                sizes.push(bytes.len());
+            }
+        }
+    }
+    (sizes.len(), sizes.into_iter().max().unwrap_or(0))
+}
+
+#[test]
+fn who_is_silent_is_told_less_and_less_and_everything_when_she_speaks_again() {
+    let mut table = table();
+    table.gather();
+    let (packets, largest) = tell_a_silent_player(&mut table, 3 * SECOND);
+    assert!((13..=16).contains(&packets), "{packets} in 1.5 s");
+    assert!(largest > 100, "the first frames that she lacks: {largest}");
+    let (packets, largest) = tell_a_silent_player(&mut table, 6 * SECOND);
+    assert!((5..=7).contains(&packets), "{packets} in 3 s");
+    assert!(largest < 40, "no frames: {largest} bytes");
+    let lacked = table.game.world().tick();
+    table.run(SECOND);
+    let known = table.sessions[0].authority().unwrap().tick();
+    assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
+}
+
+/// Her line carried nothing down for so long that the match tells her little; but she speaks, so what she lacks is told.
+#[test]
+fn who_speaks_is_told_what_she_lacks_however_long_nothing_came_to_her() {
+    let mut table = table();
+    table.gather();
+    let until = table.now + 7 * SECOND;
+    let mut buffer = [0; PACKET_BYTES_MAX];
+    while table.now < until {
+        table.now += table.frame;
+        let session = &mut table.sessions[0];
+        session
+            .advance(table.now, 64, |_| Default::default())
+            .unwrap();
+        while let Some(len) = session.poll_transmit(table.now, &mut buffer) {
+            table.game.handle(table.now, PeerId(0), &buffer[..len]);
+        }
+        table.game.advance(table.now);
+        while table.game.poll().is_some() {}
+    }
+    let lacked = table.game.world().tick();
+    table.run(SECOND);
+    let known = table.sessions[0].authority().unwrap().tick();
+    assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
 }

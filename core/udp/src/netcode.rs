@@ -282,17 +282,18 @@ impl Gate {
         self.netcode.update(elapsed);
     }
 
-    /// Keeps a session alive; `false` when it timed out and is gone.
+    /// Looks after a session, and has it hear something if it `pings`; `false` when it timed out and is gone.
     #[must_use]
-    pub(crate) fn tend(&mut self, slot: usize, id: u64, out: &mut Outbox) -> bool {
+    pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut Outbox) -> bool {
         if let ServerResult::ClientDisconnected { addr, payload, .. } =
             self.netcode.update_client(slot, id)
         {
             say_goodbye(addr, payload.as_deref(), out);
             return false;
         }
-        if let ServerResult::PacketToSend { addr, payload, .. } =
-            self.netcode.generate_client_ping(slot, id)
+        if pings
+            && let ServerResult::PacketToSend { addr, payload, .. } =
+                self.netcode.generate_client_ping(slot, id)
         {
             let _ = out.push(addr, payload);
         }

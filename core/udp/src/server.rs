@@ -43,6 +43,12 @@ const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// What comes from an address so long after its session ended may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
+/// Whoever was heard and sent to within this needs no care; whom matches know is sent something twice a second, so that keep-alives
+/// are for others.
+const HEARD_LATELY: Duration = Duration::from_millis(500);
+const SENT_LATELY: Duration = Duration::from_millis(600);
+/// Whoever needs care gets it so often; whoever is just connecting gets it always.
+const TEND_EVERY: Duration = Duration::from_millis(100);
 /// Keys that are alive, or that somebody still plays by.
 const GATES_MAX: usize = 8;
 /// Addresses of sessions that ended lately.
@@ -134,6 +140,23 @@ struct Session {
     is_confirmed: bool,
     /// Whether it may speak.
     is_admitted: bool,
+    /// When it was last heard, when it was sent to, and when the cipher was last asked whether it is alive.
+    heard: Duration,
+    sent: Duration,
+    tended: Duration,
+}
+
+impl Session {
+    /// Whether the cipher has to look after it: it is just connecting, or has been silent or not been sent to for a while.
+    fn needs_care(&self, now: Duration) -> bool {
+        let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
+        !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
+    }
+
+    /// Whether nothing was sent to it for a while.
+    fn is_untold(&self, now: Duration) -> bool {
+        now.saturating_sub(self.sent) >= SENT_LATELY
+    }
 }
 
 fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
@@ -261,15 +284,20 @@ impl ServerEndpoint {
     }
 
     /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket
-    /// was [handled](Self::handle); cost: a microsecond a session. `now_unix` is the wall clock, read anew, since it may
+    /// was [handled](Self::handle); cost: a look at each session, and a microsecond for each that is silent. `now_unix` is the wall clock, read anew, since it may
     /// jump: tickets' lives are judged by it alone.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.now_unix = now_unix;
         let mut silent = Vec::new();
-        for (&id, session) in &self.sessions {
+        for (&id, session) in &mut self.sessions {
+            if !session.needs_care(self.now) {
+                continue;
+            }
+            session.tended = self.now;
             let gate = &mut self.gates[session.gate].gate;
-            if !gate.tend(session.slot, id.0, &mut self.outbox) {
+            let pings = !session.is_confirmed || session.is_untold(self.now);
+            if !gate.tend(session.slot, id.0, pings, &mut self.outbox) {
                 silent.push(id);
             }
         }
@@ -328,6 +356,7 @@ impl ServerEndpoint {
         let wrapped = link.wrap(self.now, packet);
         let gate = &mut self.gates[session.gate].gate;
         if gate.seal(session.slot, id, wrapped, &mut self.outbox) {
+            session.sent = self.now;
             Ok(())
         } else {
             Err(SendError::QueueFull)
@@ -415,6 +444,7 @@ impl ServerEndpoint {
                     return;
                 };
                 session.is_confirmed = true;
+                session.heard = now;
                 let Some(link) = self.link.as_mut().filter(|_| session.is_admitted) else {
                     self.counters.unadmitted += 1;
                     return;
@@ -455,6 +485,7 @@ impl ServerEndpoint {
                     && let Some(session) = self.sessions.get_mut(id)
                 {
                     session.is_confirmed = true;
+                    session.heard = now;
                 }
             }
             Arrival::Nothing => {}
@@ -486,6 +517,9 @@ impl ServerEndpoint {
                 bucket: Bucket::full(now),
                 is_confirmed: false,
                 is_admitted: false,
+                heard: now,
+                sent: now,
+                tended: now,
             },
         );
         self.events

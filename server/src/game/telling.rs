@@ -13,7 +13,7 @@ use twinstep_core::packet::message;
 use twinstep_core::text::is_plain;
 
 use super::Match;
-use crate::down::Telling;
+use crate::down::{Extent, Telling};
 use crate::peer::SessionStage;
 
 impl<S: Simulation> Match<S> {
@@ -49,6 +49,12 @@ impl<S: Simulation> Match<S> {
                 true => SPARSE_EVERY,
                 false => KEEP_ALIVE,
             };
+            // Whoever speaks may lack those first frames.
+            let extent = match slow {
+                true if peer.is_silent(now) => Extent::NoFrames,
+                true => Extent::First,
+                false => Extent::Whole,
+            };
             let silent = now.saturating_sub(peer.told_at) >= every;
             if delay == 0 || !peer.is_spectator() {
                 let quiet = slow || again && peer.acks.wanted() >= newest;
@@ -57,7 +63,7 @@ impl<S: Simulation> Match<S> {
                     telling.sealing = sealing;
                     telling.waiting = waiting;
                     telling.company = company;
-                    telling.tell(peer, slow, &mut self.outbox);
+                    telling.tell(peer, extent, &mut self.outbox);
                 }
             } else if silent {
                 telling.next = newest.back(delay).max(self.config.start);
@@ -65,7 +71,7 @@ impl<S: Simulation> Match<S> {
                 // Who is waited for now is no news of then.
                 telling.waiting = PlayerSet::default();
                 telling.company = self.company.block(telling.next);
-                telling.tell(peer, slow, &mut self.outbox);
+                telling.tell(peer, extent, &mut self.outbox);
             }
         }
     }

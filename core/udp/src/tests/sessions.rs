@@ -122,6 +122,21 @@ fn a_session_of_keep_alives_alone_lives_and_its_datagrams_stay_small() {
     assert!(sent.iter().all(|(_, _, bytes)| bytes.len() < 50));
 }
 
+/// A match tells its clients something at least twice a second.
+#[test]
+fn whoever_is_told_something_twice_a_second_gets_no_keep_alives() {
+    let (mut world, session) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    for _ in 0..40 {
+        world.server.send(session, b"something").unwrap();
+        world.run(SECOND / 2);
+    }
+    assert_eq!((world.left.len(), world.players[0].closed), (0, None));
+    let sent = world.sent.unwrap();
+    let down = sent.iter().filter(|(from, _, _)| *from == server_address());
+    assert_eq!(down.count(), 40);
+}
+
 #[test]
 fn the_largest_datagram_stays_below_1200_bytes() {
     let (mut world, session) = World::with_a_player();
@@ -144,11 +159,20 @@ fn the_largest_datagram_stays_below_1200_bytes() {
 fn silence_ends_a_session_at_both_sides() {
     let (mut world, session) = World::with_a_player();
     let mut player = world.players.remove(0);
-    for _ in 0..12 {
-        world.run(SECOND / 2);
+    let began = world.now;
+    let mut left_after = None;
+    for _ in 0..60 {
+        world.run(SECOND / 10);
         player.endpoint.advance(world.now);
+        if !world.left.is_empty() {
+            left_after.get_or_insert(world.now - began);
+        }
+        // Whatever it is told.
+        let _ = world.server.send(session, b"something");
     }
     assert_eq!(world.left, [(session, LeaveReason::TimedOut)]);
+    let after = left_after.unwrap();
+    assert!(after < 5 * SECOND + SECOND / 2, "a ticket's 5 s: {after:?}");
     let mut last = None;
     while let Some(event) = player.endpoint.poll_event() {
         if let ClientEvent::Closed { reason } = event {
