@@ -48,7 +48,7 @@ const GONE_LIFE: Duration = Duration::from_secs(2);
 const HEARD_LATELY: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// Whoever needs care gets it so often; whoever is just connecting gets it always.
-const TEND_EVERY: Duration = Duration::from_millis(100);
+const TEND_EVERY: Duration = Duration::from_millis(250);
 /// Keys that are alive, or that somebody still plays by.
 const GATES_MAX: usize = 8;
 /// Addresses of sessions that ended lately.

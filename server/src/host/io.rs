@@ -21,7 +21,6 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tokio::time::{Interval, MissedTickBehavior};
 use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
@@ -34,7 +33,7 @@ use super::clock::{HostClock, unix_now};
 use super::demand::Demand;
 use super::door::{Door, Doors};
 use super::line::{FromIo, Line};
-use super::load::{BEAT, Load, MOMENT};
+use super::load::{Load, MOMENT};
 use super::metrics::{IoCounts, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
@@ -51,7 +50,7 @@ pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
-/// The doors' time moves on, and sessions are looked at, at the first [`BEAT`] after this: a microsecond for each session.
+/// The doors' time moves on, and sessions are looked at, at the first beat after this: a microsecond for each session.
 /// A transport asks for it every 50 ms.
 const TEND_EVERY: Duration = Duration::from_millis(35);
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
@@ -152,12 +151,10 @@ pub(super) fn start(
 
 impl Io {
     async fn run(mut self, mut orders: Receiver<ToIo>) {
-        let mut beat = tokio::time::interval(BEAT);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut has_more = false;
         loop {
             if !has_more {
-                self.wait(&mut beat).await;
+                self.wait().await;
             }
             // In any order: who was let in by what is out of date is refused when it connects, or by its match.
             let Some(more) = self.obey_all(&mut orders) else {
@@ -186,16 +183,17 @@ impl Io {
 
     /// Until there may be something to do. Matches that were run have said what they had to say: to wake for each order of
     /// each of them costs more than all that they order. Whoever else orders something waits for the beat.
-    async fn wait(&mut self, beat: &mut Interval) {
+    async fn wait(&mut self) {
         let rested = self.around.workers.rested();
         if self.load.is_high() {
             let _ = tokio::time::timeout(MOMENT, rested).await;
             return;
         }
+        let beat = self.load.until_beat(self.clock.now());
         tokio::select! {
             () = poll_fn(|context| self.doors.poll_ready(context)) => {}
             () = rested => {}
-            _ = beat.tick() => {}
+            () = tokio::time::sleep(beat) => {}
         }
     }
 

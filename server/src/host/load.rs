@@ -9,6 +9,10 @@ use std::time::Duration;
 
 /// The workers are looked at and the load is judged anew about so often.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
+/// Where nothing has come for [`IDLE_AFTER`] it is less often: nobody is there for whom anything could be late. What comes
+/// wakes the task at once; what it is ordered waits for so long.
+pub(super) const IDLE_BEAT: Duration = Duration::from_millis(40);
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
 /// them.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
@@ -29,6 +33,8 @@ pub(super) struct Load {
     count: usize,
     /// For how many beats more it counts as high.
     high_for: u32,
+    /// When something came last, as far as is known.
+    came_at: Duration,
 }
 
 impl Load {
@@ -37,9 +43,20 @@ impl Load {
         self.high_for > 0
     }
 
+    /// When the next beat is, if nothing comes before.
+    pub(super) fn until_beat(&self, now: Duration) -> Duration {
+        match now.saturating_sub(self.came_at) < IDLE_AFTER {
+            true => BEAT.saturating_sub(now.saturating_sub(self.beaten)),
+            false => IDLE_BEAT,
+        }
+    }
+
     /// So much was done. Whether a beat is due.
     pub(super) fn note(&mut self, now: Duration, count: usize) -> bool {
         self.count += count;
+        if count > 0 {
+            self.came_at = now;
+        }
         let elapsed = now.saturating_sub(self.beaten);
         if elapsed < BEAT {
             return false;
@@ -93,6 +110,30 @@ mod tests {
         now += BEAT * 100;
         load.note(now, 200);
         assert!(!load.is_high());
+    }
+
+    #[test]
+    fn where_nothing_comes_there_are_fewer_beats_until_something_does() {
+        let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
+        let mut beats = |came: usize, wakes: usize| {
+            let waits = (0..wakes).map(|_| {
+                let wait = load.until_beat(now);
+                now += wait;
+                assert!(load.note(now, came), "after {wait:?}");
+                wait
+            });
+            Vec::from_iter(waits)
+        };
+        assert_eq!(beats(0, 3), [IDLE_BEAT; 3]);
+        // The one that it came in was waited for as before.
+        assert_eq!(beats(1, 3), [IDLE_BEAT, BEAT, BEAT]);
+        let slower = beats(0, 101);
+        assert_eq!(slower[..100], [BEAT; 100]);
+        assert_eq!(slower[100], IDLE_BEAT);
+        // A wait that was cut short goes on.
+        now += Duration::from_millis(1);
+        load.note(now, 1);
+        assert_eq!(load.until_beat(now), BEAT - Duration::from_millis(1));
     }
 
     #[test]
