@@ -230,7 +230,7 @@
 //! | `twinstep_relief_steps` | what matches [do without](#when-there-is-too-much-to-do) because ticks are late: 0 nothing, 1 spectators, 2 announcements, 3 newcomers, 4 short turns |
 //! | `twinstep_memory_bytes` | memory of this process (resident); 0 where it is not known |
 //! | `twinstep_journal_disk_free_bytes` | what is free on the fullest disk with a journal; 0 where it is not known |
-//! | `twinstep_tick_lateness_seconds` | by how much a match was late when it looked at what was due; a healthy machine: below 2 ms at p99.9. A match that nobody is in, or whose players have said nothing for a second, is looked at every 100 ms, and not counted here |
+//! | `twinstep_tick_lateness_seconds` | by how much a match was late when it looked at what was due; a healthy machine: below 2 ms at p99.9. A match that nobody is in, or whose players have said nothing for a second, is looked at every 100 ms (after four seconds, and where its ticks are cheap, twice a second), and not counted here |
 //! | `twinstep_step_seconds` | one step of the game, with its digest |
 //! | `twinstep_seal_to_send_seconds` | from the seal of a turn until the socket had its last datagram: step, resolver, journal and queues are in it |
 //! | `twinstep_resolver_seconds` | one answer of the resolver, at once or in a job |

@@ -155,8 +155,8 @@ impl Page {
                 self.reached.note_one(&goals::IDLE, us);
                 self.reached.limit(
                     &goals::IDLE,
-                    "Each tick is a timer and a wake-up, and a turn is still told to silent players until their sessions end. Tried: \
-                     silent seats are told twice a second, sessions are looked after every 40 ms, orders wake nobody."
+                    "Each match is still played and looked at twice a second, and its silent players are told that they are not \
+                     forgotten. What was tried stands in NOTES.md under Servers."
                         .to_owned(),
                 );
             }
