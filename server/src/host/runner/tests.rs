@@ -115,6 +115,13 @@ impl Rig {
         }
     }
 
+    /// Plays a round, and sleeps until so long before the next one is due; by how much longer than that.
+    fn sleep_until_due(&mut self, before: Duration) -> Duration {
+        let due = self.round().unwrap().saturating_sub(before);
+        std::thread::sleep(due.saturating_sub(self.clock.now()));
+        self.clock.now().saturating_sub(due)
+    }
+
     fn tick(&self) -> u32 {
         self.runner.game.world().tick().0
     }
@@ -230,34 +237,34 @@ fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
 fn a_match_that_nobody_hears_for_long_rests_deeply_and_loses_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     let began = rig.clock.now();
-    let mut rounds = 0;
-    let until = |game: &Match<Counter>| {
+    let (mut rounds, mut overslept) = (0, Duration::ZERO);
+    while rig.tick() < 150 {
+        overslept += rig.sleep_until_due(Duration::ZERO);
         rounds += 1;
-        game.world().tick().0 >= 150
-    };
-    assert_eq!(rig.play(until), None);
+    }
     let took = rig.clock.now() - began;
     assert!(rounds <= 14, "{rounds} rounds for 150 ticks");
     assert!(took > 2_400 * MS, "no tick is early: {took:?}");
     assert!(rig.tick() < 150 + 31 + 8, "nor late: {}", rig.tick());
     let slipped = rig.runner.game.stats().slipped;
-    assert_eq!(slipped, Duration::ZERO, "it did not stand still");
+    assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// Whoever is woken in the middle of it hears what came after it has played what was due before that.
+/// Whoever is woken in the middle of it has played what was due before that.
 #[test]
 fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
-    assert_eq!(rig.play(|game| game.world().tick().0 >= 60), None);
-    let due = rig.runner.next_round(false);
-    let sleeps = due.saturating_sub(rig.clock.now());
-    assert!(sleeps > 300 * MS, "{sleeps:?}");
-    std::thread::sleep(sleeps - 50 * MS);
-    assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
+    let mut overslept = Duration::ZERO;
+    while rig.tick() < 60 {
+        overslept += rig.sleep_until_due(Duration::ZERO);
+    }
+    overslept += rig.sleep_until_due(50 * MS);
     let before = rig.tick();
+    assert!(rig.line.tell(FromIo::Gone(PeerId(1))));
     rig.round().unwrap();
     assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
-    assert_eq!(rig.runner.game.stats().slipped, Duration::ZERO);
+    let slipped = rig.runner.game.stats().slipped;
+    assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
 #[test]

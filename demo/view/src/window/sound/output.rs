@@ -176,8 +176,12 @@ mod tests {
         let (mut heard, mut fed) = std::io::pipe().unwrap();
         narrow(&fed);
         let fed = thread::Builder::new().spawn(move || pump(Mixer::new(inbox), &mut fed));
-        // Until the pipe is full, and so the mixer waits.
-        thread::sleep(std::time::Duration::from_millis(300));
+        // Until the pipe is full, and so the mixer waits; however long its thread takes to begin.
+        let full = (0..4_000).any(|_| {
+            thread::sleep(std::time::Duration::from_millis(5));
+            rustix::io::ioctl_fionread(&heard).unwrap() >= PIPE_BYTES as u64
+        });
+        assert!(full, "the pipe is never full");
         orders.send(BLAST).unwrap();
         let mut bytes = [0; 1 << 16];
         heard.read_exact(&mut bytes).unwrap();
