@@ -86,7 +86,7 @@ fn folders_are_looked_at_before_the_start_and_made_by_it() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    for name in ["--journal", "--incidents"] {
+    for name in ["--state", "--journal", "--incidents"] {
         for more in [&["--check"][..], &[]] {
             let (code, words) = told(name, &key, more);
             assert_eq!(code, Some(2), "{words}");
@@ -95,6 +95,10 @@ fn folders_are_looked_at_before_the_start_and_made_by_it() {
         let missing = folder.file(&format!("{name}/deep"));
         assert_eq!(told(name, &missing, &["--check"]).0, Some(0));
         assert!(!fs::exists(&missing).unwrap());
+        let listen = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
+        let mut server = Process::start(&[&listen[..], &[name, &missing]].concat());
+        assert!(server.log().next().is_some());
+        assert!(fs::exists(&missing).unwrap(), "{name}");
     }
 }
 

@@ -25,7 +25,7 @@ const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 /// The match of a server's journals.
 const MATCH: u64 = 1;
 /// The settings that name folders in which a server writes.
-const FOLDERS: [&str; 2] = ["journal", "incidents"];
+const FOLDERS: [&str; 3] = ["state", "journal", "incidents"];
 
 impl Configured {
     /// Whether the server could be started: reads what must be read, makes and binds nothing.
@@ -36,7 +36,6 @@ impl Configured {
         self.expect("listen", |all| all.address("listen"))?;
         self.check_spectators()?;
         self.sidecar()?;
-        Files::of(self)?.check()?;
         for name in FOLDERS {
             if let Some(path) = self.path(name) {
                 match std::fs::metadata(&path) {
@@ -48,7 +47,7 @@ impl Configured {
                 }
             }
         }
-        Ok(())
+        Files::of(self)?.check()
     }
 
     /// Starts a server as it was chosen. What the program said of its addresses, keys, files and watchers is replaced; its
