@@ -283,9 +283,9 @@ impl ServerEndpoint {
         Ok(())
     }
 
-    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 50 ms, after what waited in the socket
-    /// was [handled](Self::handle); cost: a look at each session, and a microsecond for each that is silent. `now_unix` is the wall clock, read anew, since it may
-    /// jump: tickets' lives are judged by it alone.
+    /// Moves time on: keep-alives, time-outs, forgetting. Call it at least every 100 ms, after what waited in the socket
+    /// was [handled](Self::handle); cost: a look at each session, and a microsecond for each that is silent. `now_unix` is
+    /// the wall clock, read anew, since it may jump: tickets' lives are judged by it alone.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.now_unix = now_unix;

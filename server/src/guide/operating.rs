@@ -213,8 +213,8 @@
 //! # Metrics
 //!
 //! No label names a player or a match. Counters belong to the process: they never go down while it lives, also when a match
-//! ends, and begin at 0 with the next process. A match shows its numbers at each tick, the socket's task a hundred times a
-//! second. Nothing of it takes a lock or allocates while a match runs.
+//! ends, and begin at 0 with the next process. A match shows its numbers at each tick, or when it is looked at, the socket's
+//! task at least ten times a second. Nothing of it takes a lock or allocates while a match runs.
 //!
 //! | metric | what it means |
 //! |---|---|

@@ -24,7 +24,7 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation;
 use super::journal_file::Journal;
-use super::line::{Ear, line};
+use super::line::{Line, line};
 use super::metrics::Ledger;
 use super::minting::MintingKey;
 use super::phase::Phase;
@@ -36,7 +36,8 @@ use super::runner::{Ending, Ends, Runner};
 use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::taker::Taker;
-use super::workers::{Waker, Workers};
+use super::waker::waker;
+use super::workers::Workers;
 use crate::game::Match;
 
 /// Errands that may wait for one match.
@@ -125,9 +126,9 @@ impl Floor {
         }
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
-        let waker = self.workers.waker(slot);
-        let safe = serials_of(id, &game);
-        let heard = self.open_line(id, waker.clone(), safe).await?;
+        let (waker, listening) = waker(self.workers.clone(), slot);
+        let (line, heard) = line(waker.clone(), listening);
+        self.open_line(id, line, serials_of(id, &game)).await?;
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
         let (move_to, moves) = post(waker.clone(), MOVES_MAX);
         let (orders, wishes) = post(waker, WISHES_MAX);
@@ -208,13 +209,11 @@ impl Floor {
     async fn open_line(
         &self,
         id: u64,
-        waker: Waker,
+        line: Line,
         safe: Vec<(SerialOf, u64)>,
-    ) -> Result<Ear, HostError> {
-        let (hear, heard) = line(waker);
-        let opened = self.told.send(ToIo::Open(id, hear, safe)).await;
-        opened.map_err(|_| HostError::Stopped)?;
-        Ok(heard)
+    ) -> Result<(), HostError> {
+        let opened = self.told.send(ToIo::Open(id, line, safe)).await;
+        opened.map_err(|_| HostError::Stopped)
     }
 
     /// What makes the tickets by which players return to a match.

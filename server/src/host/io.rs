@@ -50,8 +50,8 @@ pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
-/// The doors' time moves on, and sessions are looked at, at the first beat after this: a microsecond for each session.
-/// A transport asks for it every 50 ms.
+/// The doors' time moves on, and sessions are looked at, at the first beat after this. A transport asks for it ten
+/// times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);

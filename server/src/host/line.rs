@@ -2,15 +2,13 @@
 //!
 //! A match hears what came when its next tick is due. One that waits for a packet says so, and the line wakes it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::TicketClaims;
 
-use super::workers::Waker;
+use super::waker::{Listening, Waker};
 use crate::peer::PeerId;
 
 /// Packets and news that may wait for one match.
@@ -33,26 +31,19 @@ pub(super) enum FromIo {
 /// The end of the task that owns the socket.
 pub(super) struct Line {
     send: Sender<FromIo>,
-    listens: Arc<AtomicBool>,
     waker: Waker,
 }
 
 /// The match's end.
 pub(super) struct Ear {
     heard: Receiver<FromIo>,
-    listens: Arc<AtomicBool>,
+    listening: Listening,
 }
 
 /// A line to the match that this wakes.
-pub(super) fn line(waker: Waker) -> (Line, Ear) {
+pub(super) fn line(waker: Waker, listening: Listening) -> (Line, Ear) {
     let (send, heard) = unbounded();
-    let listens = Arc::<AtomicBool>::default();
-    let line = Line {
-        send,
-        listens: listens.clone(),
-        waker,
-    };
-    (line, Ear { heard, listens })
+    (Line { send, waker }, Ear { heard, listening })
 }
 
 impl Line {
@@ -70,11 +61,7 @@ impl Line {
         if self.send.len() >= most || self.send.send(heard).is_err() {
             return false;
         }
-        // Either this is seen there, or that it listens is seen here.
-        fence(Ordering::SeqCst);
-        if self.listens.swap(false, Ordering::Relaxed) {
-            self.waker.wake();
-        }
+        self.waker.wake();
         true
     }
 }
@@ -86,19 +73,25 @@ impl Ear {
 
     /// From now on the match is woken by what comes, or not. Whether something is here already.
     pub(super) fn listen(&self, listens: bool) -> bool {
-        self.listens.store(listens, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.listening.set(listens);
         listens && !self.heard.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::host::clock::HostClock;
-    use crate::host::workers::{Next, Play, Workers};
+    use crate::host::waker::waker;
+    use crate::host::workers::{Next, Play, SlotId, Workers};
+
+    fn line_to(workers: &Workers, slot: SlotId) -> (Line, Ear) {
+        let (waker, listening) = waker(workers.clone(), slot);
+        line(waker, listening)
+    }
 
     /// A match that is run again only when it is woken; how many rounds it has played.
     struct Sleeper {
@@ -121,7 +114,7 @@ mod tests {
         let workers = Workers::new("listens", 2, HostClock::start());
         for listens in [true, false] {
             let slot = workers.slot();
-            let (line, ear) = line(workers.waker(slot));
+            let (line, ear) = line_to(&workers, slot);
             let rounds = Arc::<AtomicUsize>::default();
             let sleeper = Sleeper {
                 ear,
@@ -151,7 +144,7 @@ mod tests {
     #[test]
     fn what_came_before_a_match_listens_is_not_waited_for() {
         let workers = Workers::new("came", 1, HostClock::start());
-        let (line, ear) = line(workers.waker(workers.slot()));
+        let (line, ear) = line_to(&workers, workers.slot());
         assert!(!ear.listen(true), "nothing is here");
         assert!(line.pass(FromIo::Gone(PeerId(1))));
         assert!(ear.listen(true) && !ear.listen(false));
@@ -161,7 +154,7 @@ mod tests {
     #[test]
     fn packets_leave_room_for_what_must_not_be_lost() {
         let workers = Workers::new("full", 1, HostClock::start());
-        let (line, ear) = line(workers.waker(workers.slot()));
+        let (line, ear) = line_to(&workers, workers.slot());
         let gone = |n| FromIo::Gone(PeerId(n));
         let passed = (0..9_999).filter(|n| line.pass(gone(*n))).count();
         let told = (0..9_999).filter(|n| line.tell(gone(*n))).count();

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-/// The workers are looked at and the load is judged anew about so often.
+/// The workers are looked at and the load is judged anew about so often, while something comes.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// Where nothing has come for [`IDLE_AFTER`] it is less often: nobody is there for whom anything could be late. What comes
 /// wakes the task at once; what it is ordered waits for so long.
@@ -46,9 +46,10 @@ impl Load {
     /// When the next beat is, if nothing comes before.
     pub(super) fn until_beat(&self, now: Duration) -> Duration {
         match now.saturating_sub(self.came_at) < IDLE_AFTER {
-            true => BEAT.saturating_sub(now.saturating_sub(self.beaten)),
+            true => BEAT,
             false => IDLE_BEAT,
         }
+        .saturating_sub(now.saturating_sub(self.beaten))
     }
 
     /// So much was done. Whether a beat is due.
@@ -115,6 +116,7 @@ mod tests {
     #[test]
     fn where_nothing_comes_there_are_fewer_beats_until_something_does() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
+        load.note(now, 0);
         let mut beats = |came: usize, wakes: usize| {
             let waits = (0..wakes).map(|_| {
                 let wait = load.until_beat(now);

@@ -66,6 +66,7 @@ mod socket;
 mod strain;
 mod taker;
 mod udp_door;
+mod waker;
 mod workers;
 
 #[cfg(feature = "operator")]

@@ -1,8 +1,9 @@
-//! [`Post`]: what a match is asked for by others than its players. It wakes a match that rests.
+//! [`Post`]: what a match is asked for by others than its players: what an operator wants, looks at it, moves. It wakes a match
+//! that rests (`host/waker.rs`).
 
 use tokio::sync::mpsc::{self, Receiver, Sender, error::SendError};
 
-use super::workers::Waker;
+use super::waker::Waker;
 
 /// Whoever sends something to a match. Clones share the channel.
 pub(super) struct Post<T> {
@@ -54,17 +55,22 @@ mod tests {
 
     use super::*;
     use crate::host::clock::HostClock;
+    use crate::host::waker::{Listening, waker};
     use crate::host::workers::{Next, Play, Workers};
 
     /// A match that runs again only when it is woken, and says what it was sent then.
     struct Sleeper {
         posted: Receiver<u8>,
+        listening: Listening,
         says: std::sync::mpsc::Sender<Option<u8>>,
     }
 
     impl Play for Sleeper {
         fn round(&mut self) -> Next {
-            let _ = self.says.send(self.posted.try_recv().ok());
+            let posted = self.posted.try_recv().ok();
+            // Who has got the third listens no more.
+            self.listening.set(posted != Some(3));
+            let _ = self.says.send(posted);
             Next::At(Duration::from_secs(1 << 20))
         }
     }
@@ -73,26 +79,39 @@ mod tests {
     async fn what_is_posted_wakes_a_match_that_rests() {
         let workers = Workers::new("posted", 1, HostClock::start());
         let slot = workers.slot();
-        let (post, posted) = post(workers.waker(slot), 2);
+        let (waker, listening) = waker(workers.clone(), slot);
+        let (post, posted) = post(waker, 2);
         let (says, said) = std::sync::mpsc::channel();
-        let sleeper = Box::new(Sleeper { posted, says });
+        let sleeper = Sleeper {
+            posted,
+            listening,
+            says,
+        };
+        let sleeper = Box::new(sleeper);
         let _end = workers.run(slot, sleeper).unwrap();
+        let waits = || said.try_recv().is_err();
         let said = || said.recv_timeout(Duration::from_secs(20));
         assert_eq!(said(), Ok(None), "it runs at first");
         assert!(post.try_send(1));
         assert_eq!(said(), Ok(Some(1)));
         post.send(2).await.unwrap();
         assert_eq!(said(), Ok(Some(2)));
+        post.send(3).await.unwrap();
+        assert_eq!(said(), Ok(Some(3)));
+        post.send(4).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(waits(), "it does not listen");
         // As when its host ends.
         workers.wake_all();
-        assert_eq!(said(), Ok(None));
+        assert_eq!(said(), Ok(Some(4)));
         workers.shut();
     }
 
     #[tokio::test]
     async fn where_there_is_no_room_nothing_is_sent() {
         let workers = Workers::new("full", 1, HostClock::start());
-        let (post, posted) = post(workers.waker(workers.slot()), 2);
+        let (waker, _listening) = waker(workers.clone(), workers.slot());
+        let (post, posted) = post(waker, 2);
         assert!(post.try_send(1) && post.try_send(2) && !post.try_send(3));
         assert!(!post.is_closed());
         drop(posted);

@@ -1,7 +1,7 @@
 //! One match, round by round: time, packets and answers go in, outputs are carried out in their order.
 //!
 //! ```text
-//!  hear all ─▶ ending? ─▶ a tick, if it is due ─▶ moving? ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
+//!  what it slept through ─▶ hear all ─▶ ending? ─▶ a tick, if it is due ─▶ moving? ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
 //! ```
 //!
 //! Invariant: a match that was declared over while it stood still does nothing when it wakes.
@@ -57,7 +57,7 @@ const BATCH: usize = 256;
 const ERRANDS_MAX: usize = 16;
 /// A match that is asked to end waits at most so long for the end of its turn, so that its last world is written down.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
-/// What a match sleeps through is played within this, or it sleeps less.
+/// See [`Runner::catch_up_max`].
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// A match looks for what came at least so often, also where its ticks are longer: who joins waits for it.
 const NAP: Duration = Duration::from_millis(20);
@@ -119,6 +119,8 @@ pub(super) struct Runner<S: Simulation> {
     rested_until: Duration,
     /// How long a tick took that it slept through, when it last rested.
     tick_cost: Duration,
+    /// What it sleeps through is played within this, or it sleeps less.
+    catch_up_max: Duration,
     /// Whether it rests.
     rests: bool,
     /// Asked to end, it waits for the end of its turn until then at the latest.
@@ -168,6 +170,7 @@ impl<S: Simulation> Runner<S> {
             home: Vec::new(),
             rested_until: Duration::ZERO,
             tick_cost: Duration::MAX,
+            catch_up_max: CATCH_UP_MAX,
             rests: false,
             stop_by: None,
             orders: Vec::new(),
@@ -230,20 +233,32 @@ impl<S: Simulation> Runner<S> {
         let now = self.ends.clock.now();
         if now >= self.game.next_due() {
             self.note_lateness(now, self.game.next_due());
-            let turns = self.game.stats().turns;
-            self.game.advance(now);
-            self.has_sealed = (self.game.stats().turns > turns).then_some(now);
-            self.tell_reports(now);
-            self.give_up_jobs(now);
+            self.play_until(now, now);
         }
+    }
+
+    /// Plays all that is due by then.
+    fn play_until(&mut self, until: Duration, now: Duration) {
+        let turns = self.game.stats().turns;
+        self.game.advance(until);
+        if self.game.stats().turns > turns {
+            self.has_sealed = Some(now);
+        }
+        self.tell_reports(now);
+        self.give_up_jobs(now);
     }
 
     /// Plays what was due while it rested, a little at a time, as if it had been looked at all along: what came meanwhile is
     /// heard after that. A match to which much time passes at once takes it for time in which its process stood.
     fn play_rest(&mut self, now: Duration) {
-        let until = now.min(self.rested_until);
-        while self.game.next_due() + REST < until && !self.game.is_closed() {
-            self.game.advance(self.game.next_due() + REST / 2);
+        self.rested_until = now.min(self.rested_until);
+        while self.game.next_due() < self.rested_until && !self.game.is_closed() {
+            let little = self.game.next_due() + REST / 2;
+            self.play_until(little.min(self.rested_until), now);
+            // What is asked is worked on beside the rest of it.
+            if !self.game.world().open_queries().is_empty() {
+                self.carry_out();
+            }
         }
     }
 
@@ -257,12 +272,15 @@ impl<S: Simulation> Runner<S> {
     }
 
     /// Whether a match that rests is looked at but now and then: all are silent for long, nothing is on its way to it, and
-    /// what it sleeps through is played within [`CATCH_UP_MAX`].
+    /// what it sleeps through is played soon. Of long ticks nothing would be spared, and clients would be told too rarely.
     fn rests_deeply(&self) -> bool {
+        let tick = self.tick();
+        let is_awaited = self.folding || !self.game.world().open_queries().is_empty();
         self.game.unheard_for() > SPARSE_AFTER
-            && self.tick_cost <= CATCH_UP_MAX / deep_ticks(self.tick())
+            && tick < REST
+            && self.tick_cost <= self.catch_up_max / deep_ticks(tick)
             && self.jobs.is_empty()
-            && !self.folding
+            && !is_awaited
     }
 
     /// Ticks that were due while it rested are not late: nobody hears of them.
@@ -293,7 +311,8 @@ impl<S: Simulation> Runner<S> {
         let is_lockstep = self.game.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.moving.is_some();
         let rests = !waits && !goes && !is_lockstep && self.game.is_unheard();
-        let has_more = self.ends.heard.listen(waits || rests);
+        let listens = waits || rests;
+        let has_more = self.ends.heard.listen(listens) || listens && self.has_post();
         self.rests = false;
         if is_behind || has_more {
             return Duration::ZERO;
@@ -313,6 +332,11 @@ impl<S: Simulation> Runner<S> {
             false => next_moment(due, tick),
         };
         due.min(now + NAP)
+    }
+
+    /// Whether somebody who is no player wants something of it.
+    fn has_post(&self) -> bool {
+        !(self.ends.errands.is_empty() && self.ends.moves.is_empty() && self.ends.wishes.is_empty())
     }
 
     /// The length of its ticks.
@@ -423,18 +447,19 @@ impl<S: Simulation> Play for Runner<S> {
             self.has_begun = true;
             self.begin();
         }
+        let ending = *self.ends.closing.borrow();
+        if matches!(ending, Some(Ending::Abandoned)) {
+            return Next::Over(None);
+        }
         self.game.relieve(self.ends.strain.relief());
-        let looked_at = (self.ends.clock.now(), self.game.stats().ticks);
-        let rested = self.rests.then_some(looked_at);
+        let looked_at = || (self.ends.clock.now(), self.game.stats().ticks);
+        let rested = self.rests.then(looked_at);
         if let Some((now, _)) = rested {
             self.play_rest(now);
         }
         let is_behind = self.hear_all();
-        let ending = *self.ends.closing.borrow();
-        match ending {
-            None => {}
-            Some(Ending::Told(code)) => self.heed_ending(code),
-            Some(Ending::Abandoned) => return Next::Over(None),
+        if let Some(Ending::Told(code)) = ending {
+            self.heed_ending(code);
         }
         self.go_on();
         if let Some((began, ticks)) = rested {

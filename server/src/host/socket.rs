@@ -34,6 +34,7 @@ pub(super) struct Socket {
     inner: Inner,
     /// Whether the kernel takes and gives several at once, as far as is known.
     takes_many: bool,
+    gives_many: bool,
     buffers: Box<[Buffer; BATCH_MAX]>,
     came: Came,
 }
@@ -49,6 +50,7 @@ impl Socket {
         Socket {
             inner: Inner::Rousing(socket),
             takes_many: true,
+            gives_many: true,
             buffers: Box::new([[0; DATAGRAM_MAX + 1]; BATCH_MAX]),
             came: Came::new(),
         }
@@ -134,15 +136,18 @@ impl Socket {
         &mut self,
         mut datagrams: impl ExactSizeIterator<Item = (SocketAddr, &'a [u8])> + Clone,
     ) -> io::Result<usize> {
-        // What fails may be the call itself, where a sandbox forbids it. So the first is tried alone, and says why.
-        if self.takes_many
-            && datagrams.len() > 1
-            && let Ok(sent) = many::send(&self.bare(), datagrams.clone())
-        {
-            return Ok(sent);
-        }
+        let refusal = match self.gives_many && datagrams.len() > 1 {
+            true => match many::send(&self.bare(), datagrams.clone()) {
+                Err(error) if is_refused(error.kind()) => Some(error),
+                sent => return sent,
+            },
+            false => None,
+        };
         let (to, datagram) = datagrams.next().expect("a datagram");
-        self.send(datagram, to).map(|_| 1)
+        let sent = self.send(datagram, to);
+        // It may be that the first one cannot be sent, and not the call.
+        self.gives_many &= refusal.is_none() || sent.is_err();
+        sent.map(|_| 1)
     }
 
     /// The socket beneath, for sending: tokio lets nothing out of a socket of which it has not heard yet that it is writable,

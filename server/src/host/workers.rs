@@ -73,19 +73,6 @@ impl SlotId {
 #[derive(Clone)]
 pub(super) struct Workers(Arc<Shared>);
 
-/// Has one match run now, wherever it is needed.
-#[derive(Clone)]
-pub(super) struct Waker {
-    workers: Workers,
-    slot: SlotId,
-}
-
-impl Waker {
-    pub(super) fn wake(&self) {
-        self.workers.wake(self.slot);
-    }
-}
-
 struct Shared {
     name: String,
     /// Workers that are not lost.
@@ -203,19 +190,13 @@ impl Workers {
         }
     }
 
-    /// What wakes the match in this slot.
-    pub(super) fn waker(&self, slot: SlotId) -> Waker {
-        let workers = self.clone();
-        Waker { workers, slot }
-    }
-
     /// Waits until matches were run, and none is due any more.
     pub(super) async fn rested(&self) {
         self.0.rested.notified().await;
     }
 
     /// Looks whether a match is late although somebody could run it, and says whether matches are run at all. To be called a
-    /// hundred times a second.
+    /// hundred times a second, or less where nobody plays.
     pub(super) fn look(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();

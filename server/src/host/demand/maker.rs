@@ -375,13 +375,15 @@ mod tests {
     use super::*;
     use crate::host::clock::HostClock;
     use crate::host::post::post;
+    use crate::host::waker::waker;
     use crate::host::workers::Workers;
 
     /// What the I/O task and a match answer, and what becomes of that: whether the match ends, and whether players are led
     /// there again.
     async fn rested(nobody_plays: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
-        let (orders, mut ordered) = post(workers.waker(workers.slot()), 4);
+        let (waker, _listening) = waker(workers.clone(), workers.slot());
+        let (orders, mut ordered) = post(waker, 4);
         let (told, mut tells) = mpsc::channel(4);
         let answers = tokio::spawn(async move {
             let Some(ToIo::Rest(7, answer)) = tells.recv().await else {

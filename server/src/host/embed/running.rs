@@ -18,8 +18,10 @@ use crate::incident::Incident;
 
 /// A ticket can be used for so long.
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// Whether a server is done is looked at so often.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Whether a server is deserted is looked at so often, which wakes its match.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A match that is over says why within this.
+const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
 /// How a server that ran until it was to stop came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +139,7 @@ impl<S: Simulation> Running<S> {
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
-        self.run_until(|_| false)
+        self.run_until(None)
     }
 
     /// As [`run_until_stopped`](Running::run_until_stopped), and ends when everybody has left who came: for a server within a
@@ -146,26 +148,26 @@ impl<S: Simulation> Running<S> {
     /// # Errors
     /// The operating system does not let the process listen for signals.
     pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
-        self.run_until(|game| game.was_joined() && game.is_deserted())
+        self.run_until(Some(|game| game.was_joined() && game.is_deserted()))
     }
 
-    fn run_until(
-        self,
-        done: impl Fn(&Match<S>) -> bool + Copy + Send + 'static,
-    ) -> std::io::Result<Stopped> {
+    fn run_until(self, done: Option<fn(&Match<S>) -> bool>) -> std::io::Result<Stopped> {
         let game = self.game;
         self.on_threads.run(async |host, mut stop| {
-            let deserted = async {
+            let is_done = async {
+                let Some(done) = done else {
+                    return game.ended().await;
+                };
                 while let Ok(false) = game.inspect(move |game| done(game)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
                 // A match that is over says why.
-                let why = tokio::time::timeout(LOOK_EVERY, game.ended()).await;
+                let why = tokio::time::timeout(SAYS_WITHIN, game.ended()).await;
                 why.ok().flatten()
             };
             let asked = tokio::select! {
                 () = stop.requested() => None,
-                over = deserted => Some(match over {
+                over = is_done => Some(match over {
                     Some(code) => (CloseCode::Draining, Stopped::Over(code)),
                     None => (CloseCode::MatchOver, Stopped::InOrder),
                 }),

@@ -175,7 +175,7 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
-/// What the I/O task has counted: its own, plain numbers, which it shows a hundred times a second.
+/// What the I/O task has counted: its own, plain numbers, which it shows at least ten times a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::host) struct Traffic {
     pub(in crate::host) datagrams_in: u64,

@@ -1,6 +1,7 @@
 //! Several datagrams at one call: `recvmmsg` and `sendmmsg`. The only module that names nix.
 //!
-//! nix's headers for these calls cannot go from thread to thread, so each call makes them anew: two allocations for a batch.
+//! rustix has only the one for sending. nix's headers for the other cannot go from thread to thread, so each call makes them
+//! anew: two allocations for a batch.
 
 use std::array;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -8,7 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
 use arrayvec::ArrayVec;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
 use socket2::Socket;
 
 use super::{BATCH_MAX, Buffer, Came};
@@ -38,7 +40,7 @@ pub(super) fn receive(socket: &Socket, room: &mut [Buffer], came: &mut Came) -> 
     let each = taken.map(|one| (one.bytes, one.address.and_then(address).unwrap_or(nobody)));
     came.extend(each);
     match came.len() < wanted {
-        // It would say so if it were asked once more.
+        // It would say so if it were asked once more; or else an error cut the batch short, which the next call tells.
         true => Err(ErrorKind::WouldBlock.into()),
         false => Ok(()),
     }
@@ -52,23 +54,18 @@ pub(super) fn send<'a>(
     socket: &Socket,
     datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>,
 ) -> io::Result<usize> {
-    let mut slices = ArrayVec::<[IoSlice<'_>; 1], BATCH_MAX>::new();
-    let mut addresses = ArrayVec::<Option<SockaddrStorage>, BATCH_MAX>::new();
-    for (to, datagram) in datagrams.take(BATCH_MAX) {
-        slices.push([IoSlice::new(datagram)]);
-        addresses.push(Some(to.into()));
-    }
-    let mut headers = MultiHeaders::preallocate(slices.len(), None);
-    let flags = MsgFlags::MSG_DONTWAIT;
-    let sent = sendmmsg(
-        socket.as_raw_fd(),
-        &mut headers,
-        &slices,
-        &addresses,
-        [],
-        flags,
-    )?;
-    Ok(sent.count())
+    let mut contents = ArrayVec::<(SocketAddrAny, [IoSlice<'_>; 1]), BATCH_MAX>::new();
+    contents.extend(
+        datagrams
+            .take(BATCH_MAX)
+            .map(|(to, datagram)| (to.into(), [IoSlice::new(datagram)])),
+    );
+    let mut nothing: [_; BATCH_MAX] = array::from_fn(|_| SendAncillaryBuffer::default());
+    let beside = contents.iter().zip(&mut nothing);
+    let mut headers: ArrayVec<MMsgHdr<'_>, BATCH_MAX> = beside
+        .map(|((to, slices), nothing)| MMsgHdr::new_with_addr(to, slices, nothing))
+        .collect();
+    Ok(sendmmsg(socket, &mut headers, SendFlags::DONTWAIT)?)
 }
 
 fn address(storage: SockaddrStorage) -> Option<SocketAddr> {
