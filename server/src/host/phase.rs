@@ -21,7 +21,7 @@ const APART: Duration = Duration::from_millis(2);
 /// A match that nobody hears is looked at so often: sooner than a match would take it for time in which its process stood.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// One whose clients all say nothing for so long that they are told everything at once and rarely is looked at for that
-/// alone, and plays what it slept through a [`REST`] at a time.
+/// alone, and plays what it slept through little by little.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 /// See the [module](self).

@@ -115,7 +115,7 @@ pub(super) struct Runner<S: Simulation> {
     moving: Option<(Duration, MoveOrder)>,
     /// What tickets named before.
     home: Vec<SocketAddr>,
-    /// Nobody heard of it in time, so it was not looked at before.
+    /// Nobody heard of it in time, so it was not to be looked at before.
     rested_until: Duration,
     /// How long a tick took that it slept through, when it last rested.
     tick_cost: Duration,
@@ -253,10 +253,16 @@ impl<S: Simulation> Runner<S> {
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
         while self.game.next_due() < self.rested_until && !self.game.is_closed() {
-            let little = self.game.next_due() + REST / 2;
-            self.play_until(little.min(self.rested_until), now);
+            let (due, queries) = (self.game.next_due(), self.game.stats().queries);
+            // The last step is a whole rest: then clients are told at its end, and what they are told bears that time.
+            let last = self.rested_until.saturating_sub(REST);
+            let until = match due < last {
+                true => last.min(due + REST / 2),
+                false => self.rested_until,
+            };
+            self.play_until(until, now);
             // What is asked is worked on beside the rest of it.
-            if !self.game.world().open_queries().is_empty() {
+            if self.game.stats().queries > queries {
                 self.carry_out();
             }
         }
@@ -283,9 +289,9 @@ impl<S: Simulation> Runner<S> {
             && !is_awaited
     }
 
-    /// Ticks that were due while it rested are not late: nobody hears of them.
+    /// A match that rested is not late: nobody heard of it.
     fn note_lateness(&self, now: Duration, due: Duration) {
-        if due > self.rested_until {
+        if !self.rests {
             let lateness = now.saturating_sub(due);
             self.ends.pulse.note_lateness(lateness);
             self.ends.counts.lateness.note(lateness);
@@ -456,6 +462,9 @@ impl<S: Simulation> Play for Runner<S> {
         let rested = self.rests.then(looked_at);
         if let Some((now, _)) = rested {
             self.play_rest(now);
+            if self.is_condemned() {
+                return CONDEMNED;
+            }
         }
         let is_behind = self.hear_all();
         if let Some(Ending::Told(code)) = ending {

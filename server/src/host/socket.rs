@@ -15,13 +15,16 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use twinstep_udp::DATAGRAM_MAX;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(target_os = "linux")]
 mod many;
 #[cfg(test)]
 mod tests;
 
 /// Datagrams of one call, at most. From eight on a larger batch gains little (bench/NOTES.md).
 pub(super) const BATCH_MAX: usize = 32;
+
+/// A kernel that refuses to give several so often is not asked any more.
+const REFUSALS_MAX: u8 = 8;
 
 /// Room for a datagram, and for one byte more, which tells that it is too large.
 type Buffer = [u8; DATAGRAM_MAX + 1];
@@ -34,7 +37,8 @@ pub(super) struct Socket {
     inner: Inner,
     /// Whether the kernel takes and gives several at once, as far as is known.
     takes_many: bool,
-    gives_many: bool,
+    /// How often in a row it did not give several, and then gave one.
+    refusals: u8,
     buffers: Box<[Buffer; BATCH_MAX]>,
     came: Came,
 }
@@ -50,7 +54,7 @@ impl Socket {
         Socket {
             inner: Inner::Rousing(socket),
             takes_many: true,
-            gives_many: true,
+            refusals: 0,
             buffers: Box::new([[0; DATAGRAM_MAX + 1]; BATCH_MAX]),
             came: Came::new(),
         }
@@ -136,18 +140,21 @@ impl Socket {
         &mut self,
         mut datagrams: impl ExactSizeIterator<Item = (SocketAddr, &'a [u8])> + Clone,
     ) -> io::Result<usize> {
-        let refusal = match self.gives_many && datagrams.len() > 1 {
-            true => match many::send(&self.bare(), datagrams.clone()) {
-                Err(error) if is_refused(error.kind()) => Some(error),
-                sent => return sent,
-            },
-            false => None,
-        };
-        let (to, datagram) = datagrams.next().expect("a datagram");
-        let sent = self.send(datagram, to);
+        let mut may_be_refused = false;
+        if self.refusals < REFUSALS_MAX && datagrams.len() > 1 {
+            match many::send(&self.bare(), datagrams.clone()) {
+                Ok(sent) => {
+                    self.refusals = 0;
+                    return Ok(sent);
+                }
+                Err(error) => may_be_refused = error.kind() != ErrorKind::WouldBlock,
+            }
+        }
         // It may be that the first one cannot be sent, and not the call.
-        self.gives_many &= refusal.is_none() || sent.is_err();
-        sent.map(|_| 1)
+        let (to, datagram) = datagrams.next().expect("a datagram");
+        self.send(datagram, to)?;
+        self.refusals += u8::from(may_be_refused);
+        Ok(1)
     }
 
     /// The socket beneath, for sending: tokio lets nothing out of a socket of which it has not heard yet that it is writable,
@@ -177,7 +184,7 @@ fn take_each(
 }
 
 /// Where the kernel has no calls for several.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(target_os = "linux"))]
 mod many {
     use super::{Buffer, Came, ErrorKind, SocketAddr, io};
 

@@ -117,11 +117,14 @@ impl Rig {
         }
     }
 
-    /// Plays a round, and sleeps until so long before the next one is due; by how much longer than that.
+    /// Plays a round, and sleeps until so long before the next one is due; how much longer all that took than the sleep
+    /// should have.
     fn sleep_until_due(&mut self, before: Duration) -> Duration {
+        let began = self.clock.now();
         let due = self.round().unwrap().saturating_sub(before);
-        std::thread::sleep(due.saturating_sub(self.clock.now()));
-        self.clock.now().saturating_sub(due)
+        let sleep = due.saturating_sub(self.clock.now());
+        std::thread::sleep(sleep);
+        self.clock.now() - began - sleep
     }
 
     fn tick(&self) -> u32 {
@@ -217,18 +220,18 @@ fn a_match_looks_for_what_came_long_before_a_long_tick_is_due() {
 #[test]
 fn a_match_that_nobody_hears_rests_until_somebody_speaks() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
-    let mut rounds = 0;
     let began = rig.clock.now();
     rig.round().unwrap();
     let late = rig.runner.ends.pulse.shown().lateness;
-    let until = |game: &Match<Counter>| {
+    let (mut rounds, mut lost) = (0, Duration::ZERO);
+    while rig.tick() < 60 {
+        lost += rig.sleep_until_due(Duration::ZERO);
         rounds += 1;
-        game.world().tick().0 >= 60
-    };
-    assert_eq!(rig.play(until), None);
+    }
     assert!(rounds <= 20, "{rounds} rounds for 60 ticks");
     assert!(rig.clock.now() - began > 800 * MS, "no tick is early");
-    assert_eq!(rig.runner.ends.pulse.shown().lateness, late);
+    let later = rig.runner.ends.pulse.shown().lateness;
+    assert!(later <= late + lost, "{late:?}, {later:?}, {lost:?}");
     let hears = || rig.line.tell(FromIo::Gone(PeerId(1)));
     assert!(hears());
     assert_eq!(rig.runner.next_round(false), Duration::ZERO);
@@ -269,6 +272,63 @@ fn a_match_that_is_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(rig.tick() > before + 12, "{} after {before}", rig.tick());
     let slipped = rig.runner.game.stats().slipped;
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
+}
+
+/// However long turns are, and wherever in a rest they end.
+#[test]
+fn who_is_silent_for_long_hears_of_the_match_twice_a_second() {
+    let on_a_thread = |turn| {
+        let thread = std::thread::Builder::new();
+        thread.spawn(move || silence_of(turn)).unwrap()
+    };
+    let playing = (1..=8).map(on_a_thread);
+    for (turn, played) in Vec::from_iter(playing).into_iter().enumerate() {
+        let (longest, lost) = played.join().unwrap();
+        let most = 540 * MS + lost;
+        assert!(longest <= most, "turns of {}: {longest:?}", turn + 1);
+        assert!(longest >= 480 * MS, "and no more often: {longest:?}");
+    }
+}
+
+/// The longest time between two packets to a player who has said nothing for long, and how long the machine did something else.
+fn silence_of(turn: u8) -> (Duration, Duration) {
+    let mut rig = Rig::new(Duration::from_nanos(16_666_667), turn, None);
+    rig.runner.catch_up_max = Duration::MAX;
+    let set = twinstep_client::SessionConfig::new(Arc::new(()));
+    let mut session = twinstep_client::Session::<Counter>::new(set).unwrap();
+    let mut buffer = [0; twinstep_core::bounds::PACKET_BYTES_MAX];
+    rig.round().unwrap();
+    let peer = PeerId(1);
+    let now = rig.clock.now();
+    rig.runner.game.connect(now, peer, "anna", 1).unwrap();
+    let (mut told_at, mut longest, mut lost) = (Vec::new(), Duration::ZERO, Duration::ZERO);
+    let plays_until = rig.clock.now() + 1_000 * MS;
+    while rig.clock.now() < plays_until + 7_000 * MS {
+        let now = rig.clock.now();
+        if now < plays_until {
+            session.advance(now, 64, |_| Default::default()).unwrap();
+            while let Some(len) = session.poll_transmit(now, &mut buffer) {
+                let packet = FromIo::Packet(now, peer, buffer[..len].to_vec());
+                assert!(rig.line.pass(packet));
+            }
+        }
+        lost += rig.sleep_until_due(Duration::ZERO);
+        let now = rig.clock.now();
+        while let Ok(told) = rig.told.try_recv() {
+            if let ToIo::Packets(packets) = told {
+                for (_, bytes) in packets.iter() {
+                    session.handle(now, bytes);
+                }
+                told_at.push(now);
+            }
+        }
+    }
+    assert!(session.authority().is_some(), "she played");
+    told_at.retain(|told| *told > plays_until + 4_500 * MS);
+    for pair in told_at.windows(2) {
+        longest = longest.max(pair[1] - pair[0]);
+    }
+    (longest, lost)
 }
 
 #[test]
