@@ -24,7 +24,8 @@ use twinstep_udp::Ticket;
 pub(crate) const TICKETS_KEPT: usize = 3;
 /// Attempts that may be on their way at once.
 pub(crate) const ATTEMPTS_MAX: usize = 3;
-/// A server that says nothing for so long is taken to be lost. (It speaks at least ten times a second.)
+/// A server that says nothing for so long is taken to be lost. (It speaks ten times a second, and
+/// twice to whom it has not heard for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that was reached and sends no welcome and no part of a world for so long is dialled once more. (A world to
 /// join with is handed out once in five seconds, and others may be before.)

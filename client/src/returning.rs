@@ -106,7 +106,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.contact.cut()
     }
 
-    /// When the server was heard last by a session in its match; it speaks at least ten times a second.
+    /// When the server was heard last by a session in its match; it speaks at least ten times a second, and
+    /// twice to whom it has not heard for four seconds.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         let settled = self.playing().is_some() && !self.contact.goes_back();

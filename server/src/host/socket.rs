@@ -41,6 +41,9 @@ pub(super) struct Socket {
     refusals: u8,
     buffers: Box<[Buffer; BATCH_MAX]>,
     came: Came,
+    /// As if the kernel refused several at once, for this reason.
+    #[cfg(test)]
+    refuses: Option<ErrorKind>,
 }
 
 enum Inner {
@@ -57,6 +60,8 @@ impl Socket {
             refusals: 0,
             buffers: Box::new([[0; DATAGRAM_MAX + 1]; BATCH_MAX]),
             came: Came::new(),
+            #[cfg(test)]
+            refuses: None,
         }
     }
 
@@ -97,11 +102,17 @@ impl Socket {
         self.came.clear();
         let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
         let came = &mut self.came;
+        let mut many = |socket: SockRef<'_>| many::receive(&socket, room, came);
+        #[cfg(test)]
+        let mut many = |socket: SockRef<'_>| match self.refuses {
+            Some(reason) => Err(reason.into()),
+            None => many(socket),
+        };
         let took = match (&self.inner, self.takes_many) {
-            (Inner::Rousing(socket), true) => socket.try_io(Interest::READABLE, || {
-                many::receive(&SockRef::from(socket), room, came)
-            }),
-            (Inner::Quiet(socket), true) => many::receive(&SockRef::from(socket), room, came),
+            (Inner::Rousing(socket), true) => {
+                socket.try_io(Interest::READABLE, || many(socket.into()))
+            }
+            (Inner::Quiet(socket), true) => many(socket.into()),
             (Inner::Rousing(socket), false) => {
                 take_each(room, came, |buffer| socket.try_recv_from(buffer))
             }
@@ -142,7 +153,13 @@ impl Socket {
     ) -> io::Result<usize> {
         let mut may_be_refused = false;
         if self.refusals < REFUSALS_MAX && datagrams.len() > 1 {
-            match many::send(&self.bare(), datagrams.clone()) {
+            let many = || many::send(&self.bare(), datagrams.clone());
+            #[cfg(test)]
+            let many = || match self.refuses {
+                Some(reason) => Err(reason.into()),
+                None => many(),
+            };
+            match many() {
                 Ok(sent) => {
                     self.refusals = 0;
                     return Ok(sent);
