@@ -2,7 +2,7 @@
 //! whether it is ready.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::packet::hello::CloseCode;
@@ -187,6 +187,33 @@ async fn a_match_of_which_nobody_hears_rests_but_does_not_stand_still() {
     assert_eq!(noted().await, slept);
     play_for(&mut party, Duration::from_millis(1_000)).await;
     assert!(noted().await > slept + 10.0, "it is awake again");
+}
+
+/// Its matches are looked at twice a second, and would hear of the end as rarely.
+#[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long it takes is the subject"
+)]
+async fn a_server_whose_matches_rest_ends_at_once() {
+    let mut took = Vec::new();
+    // Whatever else the machine does meanwhile, once it is quick.
+    for n in 0..3 {
+        let server = server(&format!("rests-and-ends-{n}")).await;
+        let _handle = add(&server, 1).await;
+        let ticks = async || scrape(server.admin()).await.of("twinstep_ticks_total");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let before = ticks().await;
+        while ticks().await == before {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // The next look is half a second away.
+        let began = Instant::now();
+        server.host.shutdown(CloseCode::Draining).await;
+        took.push(began.elapsed());
+    }
+    let least = took.iter().min().unwrap();
+    assert!(*least < Duration::from_millis(300), "{took:?}");
 }
 
 /// What a stranger sends is counted by its reason.

@@ -253,7 +253,7 @@ impl<S: Simulation> Runner<S> {
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
         while self.game.next_due() < self.rested_until && !self.game.is_closed() {
-            let (due, queries) = (self.game.next_due(), self.game.stats().queries);
+            let due = self.game.next_due();
             // The last step is a whole rest: then clients are told at its end, and what they are told bears that time.
             let last = self.rested_until.saturating_sub(REST);
             let until = match due < last {
@@ -261,10 +261,6 @@ impl<S: Simulation> Runner<S> {
                 false => self.rested_until,
             };
             self.play_until(until, now);
-            // What is asked is worked on beside the rest of it.
-            if self.game.stats().queries > queries {
-                self.carry_out();
-            }
         }
     }
 

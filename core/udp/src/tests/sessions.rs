@@ -137,6 +137,20 @@ fn whoever_is_told_something_twice_a_second_gets_no_keep_alives() {
     assert_eq!(down.count(), 40);
 }
 
+/// Nor does whoever says nothing, as long as its session lives.
+#[test]
+fn whoever_is_silent_and_told_something_twice_a_second_gets_no_keep_alives_either() {
+    let (mut world, session) = World::with_a_player();
+    world.players.clear();
+    world.sent = Some(Vec::new());
+    for _ in 0..8 {
+        world.server.send(session, b"something").unwrap();
+        world.run(SECOND / 2);
+    }
+    assert!(world.left.is_empty());
+    assert_eq!(world.sent.unwrap().len(), 8);
+}
+
 #[test]
 fn the_largest_datagram_stays_below_1200_bytes() {
     let (mut world, session) = World::with_a_player();

@@ -3,8 +3,7 @@
 //! The journal is written by the worker itself, with plain blocking writes: a few hundred bytes into the page
 //! cache take microseconds, and whoever writes elsewhere has to wait for it here before the packets behind it
 //! may go (law **Journal first**). What is to be told waits until all of a round is written, and the disk has
-//! it if it must: one wait a round, however many turns it had, one for each ticket that comes, and one where
-//! something is asked while a match plays what it slept through.
+//! it if it must: one wait a round, however many turns it had, and one for each ticket that comes.
 
 use std::time::Duration;
 
