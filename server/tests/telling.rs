@@ -202,7 +202,7 @@ async fn a_server_whose_matches_rest_ends_at_once() {
         let server = server(&format!("rests-and-ends-{n}")).await;
         let _handle = add(&server, 1).await;
         let ticks = async || scrape(server.admin()).await.of("twinstep_ticks_total");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         let before = ticks().await;
         while ticks().await == before {
             tokio::time::sleep(Duration::from_millis(2)).await;
