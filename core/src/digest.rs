@@ -22,6 +22,7 @@ use crate::refused::SerializeError;
 use crate::tree;
 
 mod hasher;
+pub(crate) mod known;
 mod scan;
 
 use hasher::{Gathered, Hasher};
@@ -66,17 +67,37 @@ pub struct Weighed {
 ///
 /// As [`digest`].
 pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
-    let mut gathered = Gathered::new();
-    let mut hasher = Hasher::new(&mut gathered);
-    match value.serialize(&mut hasher) {
-        Ok(()) if !hasher.saw_nan() => {
-            let (digest, bytes) = hasher.finish();
-            Ok(Weighed { digest, bytes })
-        }
-        Ok(()) => Err(NanError::Nan {
+    match Fed::of(value) {
+        Ok(Fed {
+            digest: Some(digest),
+            bytes,
+        }) => Ok(Weighed { digest, bytes }),
+        Ok(_) => Err(NanError::Nan {
             path: tree::path_of_nan(value),
         }),
         Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
+    }
+}
+
+/// A value that went through the hasher.
+struct Fed {
+    /// `None`: it holds a NaN.
+    digest: Option<u64>,
+    bytes: u64,
+}
+
+impl Fed {
+    #[inline]
+    fn of(value: &impl Serialize) -> Result<Fed, SerializeError> {
+        let mut gathered = Gathered::new();
+        let mut hasher = Hasher::new(&mut gathered);
+        value.serialize(&mut hasher)?;
+        let saw_nan = hasher.saw_nan();
+        let (digest, bytes) = hasher.finish();
+        Ok(Fed {
+            digest: (!saw_nan).then_some(digest),
+            bytes,
+        })
     }
 }
 

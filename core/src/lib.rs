@@ -35,6 +35,7 @@
 extern crate alloc;
 
 pub mod bounds;
+pub mod chunked;
 mod cloning;
 pub mod codec;
 pub mod company;
@@ -69,6 +70,7 @@ pub mod wire;
 pub mod words;
 pub mod world;
 
+pub use chunked::Chunked;
 pub use effects::Effects;
 pub use frame::{Frame, FrameData, Phase, PlayerSet, RosterChange};
 pub use rng::Mwc;

@@ -6,7 +6,7 @@ use core::fmt::Display;
 use serde::ser;
 
 /// What an author's `Serialize` said when it gave up.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Default, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SerializeError(pub(crate) String);
 

@@ -14,6 +14,7 @@ use core::fmt::{self, Write};
 
 use serde::ser::{self, Serialize, Serializer};
 
+use crate::digest::known::NAME;
 use crate::refused::SerializeError;
 
 /// The greatest length of a value's text, in bytes.
@@ -385,10 +386,13 @@ impl Serializer for Grow {
 
     fn serialize_tuple_struct(
         self,
-        _: &'static str,
+        name: &'static str,
         len: usize,
     ) -> Result<Growing<Node>, SerializeError> {
-        Growing::new(Node::Tuple, None, len)
+        // Of a list of parts with a digest each, the list is what an author knows.
+        let list = |mut fields: Vec<Node>| fields.pop().unwrap_or(Node::Unit);
+        let wrap = if name == NAME { list } else { Node::Tuple };
+        Growing::new(wrap, None, len)
     }
 
     fn serialize_tuple_variant(

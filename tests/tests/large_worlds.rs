@@ -10,22 +10,35 @@ use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
+use twinstep_server::config::TurnLength;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 /// There and back, with all that jitter and one lost packet add.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
 
+/// What makes a world large.
+#[derive(Clone, Copy)]
+enum Made {
+    OfOneList,
+    OfChunks,
+}
+
 /// Three clients 100 ms away, in a world of 1 MB.
-fn large(seed: u64, policies: MatchConfig) -> Rig<Edges> {
+fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
     let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a link in words");
     let tick = policies.tick;
     let mut config = RigConfig::new(seed, link);
     config.clients = 3;
     config.fps = 60;
     config.verify = false;
+    let (world_bytes, tiles) = match made {
+        Made::OfOneList => (1 << 20, 0),
+        Made::OfChunks => (200, 1 << 20),
+    };
     config.load = Load {
-        world_bytes: 1 << 20,
+        world_bytes,
+        tiles,
         hertz: (SECOND.as_micros() / tick.as_micros()) as u16,
         ..Load::default()
     };
@@ -40,11 +53,11 @@ fn large(seed: u64, policies: MatchConfig) -> Rig<Edges> {
 }
 
 /// How long it takes until the client of a spoiled copy knows; then it is healed.
-fn found_after(mut rig: Rig<Edges>) -> Duration {
+fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
     let (seed, desyncs) = (rig.config.seed, rig.game.stats().desyncs);
     assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
     let client = seed as usize % 3;
-    rig.spoil(client, |sim| sim.ballast.spoil(777_777));
+    rig.spoil(client, spoil);
     let began = rig.now;
     while rig.clients[client].session.differs().is_none() {
         rig.run(MS);
@@ -77,16 +90,34 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
                 ..MatchConfig::action()
             },
         };
-        let found = found_after(large(seed, policies));
+        let rig = large(seed, policies, Made::OfOneList);
+        let found = found_after(rig, |sim| sim.ballast.spoil(777_777));
         println!("seed {seed}: found after {found:?}");
         assert!(found <= SECOND + ROUND_TRIP, "seed {seed}: {found:?}");
+    }
+}
+
+/// As large, in chunks: it is digested at each turn, as what is small.
+#[test]
+fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
+    for seed in 1..=3 {
+        let policies = MatchConfig {
+            turn: TurnLength::Fixed(3),
+            ..MatchConfig::action()
+        };
+        let turn = policies.tick * 3;
+        let rig = large(seed, policies, Made::OfChunks);
+        assert!(rig.game.world().sim().ground.len() >= 1 << 20);
+        let found = found_after(rig, |sim| sim.ground[777_777] ^= 1);
+        println!("seed {seed}: found after {found:?}");
+        assert!(found <= turn + ROUND_TRIP, "seed {seed}: {found:?}");
     }
 }
 
 /// The newest digest that it compared is some time old; from there on it has all frames.
 #[test]
 fn a_client_of_a_large_world_comes_back_by_frames() {
-    let mut rig = large(1, MatchConfig::action());
+    let mut rig = large(1, MatchConfig::action(), Made::OfOneList);
     for away in [1_200, 2_750] {
         rig.cut(0);
         rig.run(away * MS);
@@ -101,7 +132,7 @@ fn a_client_of_a_large_world_comes_back_by_frames() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
-    let mut rig = large(2, MatchConfig::action());
+    let mut rig = large(2, MatchConfig::action(), Made::OfOneList);
     rig.crash(SECOND / 2);
     rig.run(SECOND / 2);
     (0..3).for_each(|client| rig.redial(client));

@@ -5,6 +5,7 @@
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::known::Fields;
 use crate::refused::SerializeError;
 
 /// Bytes that are gathered before they are hashed.
@@ -118,13 +119,13 @@ macro_rules! put_numbers {
     )*};
 }
 
-impl<'a> Serializer for &'a mut Hasher<'_> {
+impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
     type Ok = ();
     type Error = SerializeError;
     type SerializeSeq = Elements<'a>;
     type SerializeMap = Elements<'a>;
     type SerializeTuple = Self;
-    type SerializeTupleStruct = Self;
+    type SerializeTupleStruct = Fields<Self>;
     type SerializeTupleVariant = Self;
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
@@ -252,8 +253,12 @@ impl<'a> Serializer for &'a mut Hasher<'_> {
     }
 
     #[inline]
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, SerializeError> {
-        Ok(self)
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Fields<Self>, SerializeError> {
+        Ok(Fields::new(self, name))
     }
 
     #[inline]
@@ -396,7 +401,24 @@ macro_rules! put_fields {
 
 put_in_order!(
     SerializeTuple::serialize_element,
-    SerializeTupleStruct::serialize_field,
     SerializeTupleVariant::serialize_field
 );
 put_fields!(SerializeStruct, SerializeStructVariant);
+
+impl ser::SerializeTupleStruct for Fields<&mut Hasher<'_>> {
+    type Ok = ();
+    type Error = SerializeError;
+
+    #[inline]
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &T) -> Result<(), SerializeError> {
+        match self.hear(field) {
+            Some((through, field)) => field.serialize(&mut **through),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn end(self) -> Result<(), SerializeError> {
+        Ok(())
+    }
+}

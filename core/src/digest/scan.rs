@@ -6,6 +6,7 @@
 
 use serde::ser::{self, Serialize, Serializer};
 
+use super::known::Fields;
 use crate::refused::SerializeError;
 
 #[derive(Default)]
@@ -44,7 +45,7 @@ impl Serializer for &mut NanScan {
     type SerializeSeq = Self;
     type SerializeMap = Self;
     type SerializeTuple = Self;
-    type SerializeTupleStruct = Self;
+    type SerializeTupleStruct = Fields<Self>;
     type SerializeTupleVariant = Self;
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
@@ -74,11 +75,19 @@ impl Serializer for &mut NanScan {
         serialize_seq(Option<usize>),
         serialize_map(Option<usize>),
         serialize_tuple(usize),
-        serialize_tuple_struct(&'static str, usize),
         serialize_tuple_variant(&'static str, u32, &'static str, usize),
         serialize_struct(&'static str, usize),
         serialize_struct_variant(&'static str, u32, &'static str, usize),
     );
+
+    #[inline]
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Fields<Self>, SerializeError> {
+        Ok(Fields::new(self, name))
+    }
 
     #[inline]
     fn serialize_f32(self, number: f32) -> Result<(), SerializeError> {
@@ -165,8 +174,25 @@ macro_rules! walk_fields {
 walk_parts!(
     SerializeSeq: serialize_element;
     SerializeTuple: serialize_element;
-    SerializeTupleStruct: serialize_field;
     SerializeTupleVariant: serialize_field;
     SerializeMap: serialize_key, serialize_value;
 );
 walk_fields!(SerializeStruct, SerializeStructVariant);
+
+impl ser::SerializeTupleStruct for Fields<&mut NanScan> {
+    type Ok = ();
+    type Error = SerializeError;
+
+    #[inline]
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &T) -> Result<(), SerializeError> {
+        match self.hear(field) {
+            Some((through, field)) => field.serialize(&mut **through),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn end(self) -> Result<(), SerializeError> {
+        Ok(())
+    }
+}

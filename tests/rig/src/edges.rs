@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Phase, RosterChange};
-use twinstep_core::{Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
+use twinstep_core::{Chunked, Controls, Effects, Frame, Key, PlayerId, Simulation, Table, codec};
 
 mod play;
 mod shape;
@@ -49,6 +49,8 @@ pub struct Load {
     pub growth_bytes: u32,
     /// Bytes at which it stops to grow.
     pub world_bytes_max: u32,
+    /// Tiles of the ground at the beginning, a byte each.
+    pub tiles: u32,
     /// How an author's hooks behave.
     pub hooks: Hooks,
 }
@@ -78,6 +80,7 @@ impl Default for Load {
             world_bytes: 200,
             growth_bytes: 0,
             world_bytes_max: 0,
+            tiles: 0,
             hooks: Hooks::Sound,
         }
     }
@@ -186,6 +189,8 @@ pub struct Edges {
     pub players: Table<PlayerId, Tally>,
     /// What makes the world as large as it is.
     pub ballast: Ballast,
+    /// What everybody digs up somewhere, all the time. It grows and shrinks.
+    pub ground: Chunked<u8>,
     /// What was reached.
     pub widest: Widest,
     heat: f32,
@@ -258,8 +263,12 @@ impl Simulation for Edges {
             self.hold(frame, fx, player, pad);
         }
         self.grow(frame);
+        self.shift(frame);
     }
 }
+
+/// Kinds of tiles: as many as take one byte on the wire.
+const TILES: u8 = 200;
 
 /// Steps a second.
 fn hertz(frame: &Frame<'_, Edges>) -> u32 {
@@ -288,6 +297,7 @@ impl Edges {
         Edges {
             players: Table::with_capacity(PLAYERS_MAX),
             ballast: Ballast::of(load.world_bytes as usize),
+            ground: Chunked::filled(0, load.tiles as usize),
             widest: Widest::default(),
             heat: 1.0,
             asked: 0,
@@ -376,6 +386,10 @@ impl Edges {
         };
         tally.fold = mix(tally.fold, pad);
         let load = frame.rules();
+        if !self.ground.is_empty() {
+            let tile = &mut self.ground[(tally.fold % u64::from(load.tiles)) as usize];
+            *tile = (*tile + 1) % TILES;
+        }
         if pad.fire {
             for _ in 0..load.asks {
                 let number = 0x8000_0000 | tally.asked;
@@ -393,6 +407,24 @@ impl Edges {
                 player,
                 Command::Claim(Shape::made(tally.fold as u32, bytes)),
             );
+        }
+    }
+
+    /// The ground's end comes and goes, over several chunks.
+    fn shift(&mut self, frame: &Frame<'_, Self>) {
+        let least = frame.rules().tiles as usize;
+        let (tick, len) = (frame.tick().0, self.ground.len());
+        match tick % 64 {
+            _ if least == 0 => {}
+            0..48 => self
+                .ground
+                .extend((0..97).map(|n| (tick as u8 ^ n) % TILES)),
+            48..60 => drop(self.ground.pop()),
+            60 => self
+                .ground
+                .slices_mut(least..len)
+                .for_each(|tiles| tiles.fill(3)),
+            _ => self.ground.truncate(least + (len - least) / 3),
         }
     }
 

@@ -177,6 +177,7 @@ impl Plan {
         }
         if game == Game::Edges {
             plan.grow(&mut luck);
+            plan.load.tiles = tiles(seed);
         }
         plan
     }
@@ -276,6 +277,15 @@ impl Plan {
             self.fps = 30;
             self.verify = false;
         }
+    }
+}
+
+/// Of edges' worlds, one of four has ground that is dug up. A stream of its own: what else a seed draws stays.
+fn tiles(seed: u64) -> u32 {
+    let mut luck = Mwc::seed(seed ^ 0x7469_6c65);
+    match one_in(&mut luck, 4) {
+        true => log_uniform(&mut luck, 1, 500_000),
+        false => 0,
     }
 }
 

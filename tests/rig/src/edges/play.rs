@@ -229,7 +229,7 @@ impl Play for Edges {
     }
 
     fn bytes(&self) -> usize {
-        self.ballast.bytes()
+        self.ballast.bytes() + self.ground.len()
     }
 
     fn widest(&self) -> Widest {

@@ -1,0 +1,324 @@
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+
+use proptest::prelude::*;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, SeqDeserializer};
+
+use super::*;
+use crate::codec::{self, CodecError};
+use crate::diff::diff;
+use crate::digest::{digest, scan, weighed};
+
+type Few<T> = Chunked<T, 4>;
+
+fn few(elements: Range<u32>) -> Few<u32> {
+    elements.collect()
+}
+
+fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::append(value, &mut bytes).unwrap();
+    bytes
+}
+
+fn decoded(bytes: &[u8]) -> Result<Few<u32>, CodecError> {
+    codec::decode_whole(bytes)
+}
+
+/// Which of two lists' chunks are the same ones in memory.
+fn shared<T, const N: usize>(one: &Chunked<T, N>, two: &Chunked<T, N>) -> Vec<bool> {
+    let pairs = one.chunks.iter().zip(&two.chunks);
+    pairs.map(|(one, two)| Arc::ptr_eq(one, two)).collect()
+}
+
+/// Which chunks' digests are known.
+fn known<T, const N: usize>(list: &Chunked<T, N>) -> Vec<bool> {
+    let is_known = |chunk: &Arc<Chunk<T>>| chunk.known.is_known();
+    list.chunks.iter().map(is_known).collect()
+}
+
+#[test]
+fn copies_share_all_but_what_either_changes() {
+    let mut list = few(0..10);
+    let copy = list.clone();
+    assert_eq!(shared(&list, &copy), [true; 3]);
+    list[5] = 99;
+    assert_eq!(shared(&list, &copy), [true, false, true]);
+    assert_eq!((list[5], copy[5]), (99, 5));
+    let mut other = copy.clone();
+    let places = other.chunks.as_ptr();
+    other.clone_from(&list);
+    assert_eq!(shared(&list, &other), [true; 3]);
+    assert_eq!(other.chunks.as_ptr(), places, "its room is used again");
+    // Shorter and longer ones.
+    other.clone_from(&few(0..3));
+    assert_eq!(other, few(0..3));
+    other.clone_from(&list);
+    assert_eq!(shared(&list, &other), [true; 3]);
+    assert_eq!(other.len(), 10);
+}
+
+#[test]
+fn a_filled_list_has_one_chunk_in_memory() {
+    let mut list = Few::filled(7, 11);
+    assert_eq!((list.len(), list.iter().sum::<i32>()), (11, 77));
+    assert!(Arc::ptr_eq(&list.chunks[0], &list.chunks[1]));
+    list[6] = 0;
+    assert_eq!((list[2], list[6]), (7, 0), "the other one stays");
+    for len in [0, 1, 4, 8] {
+        let list = Few::filled('x', len);
+        assert!(list.iter().eq(&vec!['x'; len]) && list.len() == len);
+    }
+}
+
+#[test]
+fn only_what_changed_is_hashed_again() {
+    let mut list = few(0..12);
+    assert_eq!(known(&list), [false; 3]);
+    let before = digest(&list).unwrap();
+    let copy = list.clone();
+    assert_eq!((known(&list), known(&copy)), (vec![true; 3], vec![true; 3]));
+    list[4] = 0;
+    assert_eq!(known(&list), [true, false, true]);
+    assert_eq!(known(&copy), [true; 3], "the other one is as it was");
+    assert_ne!(digest(&list), Ok(before));
+    assert_eq!(digest(&copy), Ok(before));
+    list[4] = 4;
+    assert_eq!(digest(&list), Ok(before));
+    // Also what nobody shares.
+    drop(copy);
+    list[4] = 5;
+    assert_ne!(digest(&list), Ok(before));
+    // Whoever looks for a NaN takes the digests that whoever digests needs.
+    list[0] = 1;
+    scan(&list).unwrap();
+    assert_eq!(known(&list), [true; 3]);
+}
+
+/// What a digest costs, a world's size is judged by; so it must not depend on what is known.
+#[test]
+fn a_digest_counts_eight_bytes_a_chunk_whatever_is_known() {
+    let fresh = few(0..9);
+    let of_it = weighed(&fresh).unwrap();
+    assert_eq!(of_it.bytes, 8 + 3 * 8);
+    assert_eq!(weighed(&fresh), Ok(of_it));
+    let large = Chunked::<u8>::filled(0, 8 << 20);
+    assert_eq!(weighed(&large).unwrap().bytes, 8 + (8 << 10) * 8);
+}
+
+#[test]
+fn digests_tell_lists_apart() {
+    let lists = [
+        few(0..0),
+        few(0..1),
+        few(1..2),
+        few(0..4),
+        few(0..5),
+        [0, 1, 2, 3, 0].into_iter().collect(),
+        [4, 5, 6, 7, 0, 1, 2, 3].into_iter().collect(),
+        few(0..8),
+    ];
+    let mut digests = lists.each_ref().map(|list| digest(list).unwrap());
+    digests.sort_unstable();
+    assert!(
+        digests.windows(2).all(|pair| pair[0] != pair[1]),
+        "{digests:x?}"
+    );
+    // What follows is told from what is within.
+    assert_ne!(digest(&(few(0..4), 4_u32)), digest(&few(0..5)));
+    let pair = (few(0..4), few(4..8));
+    assert_ne!(digest(&pair), digest(&(few(4..8), few(0..4))));
+}
+
+#[test]
+fn a_nan_is_found_where_it_is_and_forgotten_with_it() {
+    let mut list: Few<f32> = (0..10).map(|n| n as f32).collect();
+    let whole = digest(&(1, &list));
+    list[6] = f32::NAN;
+    for _ in 0..2 {
+        for error in [
+            scan(&(1, &list)).unwrap_err(),
+            digest(&(1, &list)).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("`[1][6]`"), "{error}");
+        }
+    }
+    list[6] = 6.0;
+    assert_eq!(digest(&(1, &list)), whole);
+}
+
+#[test]
+fn what_does_not_serialise_says_why() {
+    struct Refuses;
+    impl Serialize for Refuses {
+        fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("borrowed"))
+        }
+    }
+    let list: Few<Refuses> = (0..5).map(|_| Refuses).collect();
+    for error in [scan(&list).unwrap_err(), digest(&list).unwrap_err()] {
+        assert!(error.to_string().contains("borrowed"), "{error}");
+    }
+    assert_eq!(
+        codec::append(&list, &mut Vec::new()),
+        Err(CodecError::Unencodable)
+    );
+}
+
+#[test]
+fn what_differs_is_told_by_its_index() {
+    let (one, mut two) = (few(0..10), few(0..10));
+    two[7] = 70;
+    let report = diff(&(true, &one), &(true, &two), 9);
+    assert!(format!("{report:?}").contains("[1][7]"), "{report:?}");
+}
+
+#[test]
+fn bytes_are_those_of_a_vec() {
+    for len in [0, 1, 3, 4, 5, 9] {
+        let list = few(300..300 + len);
+        let plain: Vec<u32> = (300..300 + len).collect();
+        assert_eq!(bytes(&(1_u8, &list, 2_u8)), bytes(&(1_u8, &plain, 2_u8)));
+        assert_eq!(decoded(&bytes(&plain)).unwrap(), list);
+        assert_eq!(codec::size(&list), codec::size(&plain));
+    }
+}
+
+#[test]
+fn hostile_bytes_take_no_more_room_than_there_are_bytes() {
+    let claims_4_g = [252, 255, 255, 255, 255, 1, 2, 3];
+    assert!(decoded(&claims_4_g).is_err());
+    let claims_4_g = codec::decode_whole::<Chunked<[u64; 9], 1_000_000_000>>(&claims_4_g);
+    assert!(claims_4_g.is_err());
+    assert_eq!(decoded(&[]), Err(CodecError::Truncated));
+    assert_eq!(decoded(&[2, 1]), Err(CodecError::Truncated));
+    assert_eq!(decoded(&[1, 1, 1]), Err(CodecError::Trailing { left: 1 }));
+}
+
+#[test]
+fn where_people_read_it_is_a_plain_list() {
+    let plain: SeqDeserializer<_, ValueError> = vec![5_u32, 6, 7, 8, 9].into_deserializer();
+    assert_eq!(Few::deserialize(plain).unwrap(), few(5..10));
+}
+
+#[test]
+fn what_is_out_of_range_is_not_there() {
+    let mut list = few(0..6);
+    assert_eq!((list.get(6), list.get(99)), (None, None));
+    assert_eq!(list.get_mut(6), None);
+    assert_eq!(
+        (list.slices(6..6).count(), list.slices_mut(0..0).count()),
+        (0, 0)
+    );
+}
+
+#[test]
+#[should_panic(expected = "expected an index below 6, got 6")]
+fn an_index_out_of_range_is_told() {
+    few(0..6)[6] = 0;
+}
+
+#[test]
+#[should_panic(expected = "expected a range within the 6 elements, got 5..7")]
+fn a_range_out_of_range_is_told() {
+    let _ = few(0..6).slices_mut(5..7).count();
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Set(usize, u32),
+    Push(u32),
+    Pop,
+    Truncate(usize),
+    Extend(u8),
+    Fill(usize, usize, u32),
+    Clear,
+    RoundTrip,
+    /// The copy is made anew, or takes all that the list has.
+    Copy(bool),
+    Digest,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (any::<usize>(), any::<u32>()).prop_map(|(at, value)| Op::Set(at, value)),
+        4 => any::<u32>().prop_map(Op::Push),
+        2 => Just(Op::Pop),
+        1 => (0..40_usize).prop_map(Op::Truncate),
+        2 => any::<u8>().prop_map(|count| Op::Extend(count % 16)),
+        3 => (any::<usize>(), any::<usize>(), any::<u32>()).prop_map(|(at, to, value)| Op::Fill(at, to, value)),
+        1 => Just(Op::Clear),
+        1 => Just(Op::RoundTrip),
+        4 => any::<bool>().prop_map(Op::Copy),
+        3 => Just(Op::Digest),
+    ]
+}
+
+proptest! {
+    /// And a copy stays what it was when it was made.
+    #[test]
+    fn it_does_what_a_vec_does(ops in prop::collection::vec(op(), 0..120)) {
+        let (mut list, mut model) = (Few::new(), Vec::new());
+        let (mut copy, mut copied) = (Few::new(), Vec::new());
+        for op in ops {
+            let len = model.len();
+            match op {
+                Op::Set(at, value) => {
+                    prop_assert_eq!(list.get(at % 40), model.get(at % 40));
+                    if let (Some(own), Some(of)) = (list.get_mut(at % 40), model.get_mut(at % 40)) {
+                        (*own, *of) = (value, value);
+                    }
+                }
+                Op::Push(value) => {
+                    list.push(value);
+                    model.push(value);
+                }
+                Op::Pop => prop_assert_eq!(list.pop(), model.pop()),
+                Op::Truncate(to) => {
+                    list.truncate(to);
+                    model.truncate(to);
+                }
+                Op::Extend(count) => {
+                    list.extend(0..u32::from(count));
+                    model.extend(0..u32::from(count));
+                }
+                Op::Fill(at, to, value) => {
+                    let (at, to) = (at % (len + 1), to % (len + 1));
+                    let range = at.min(to)..at.max(to);
+                    let slices: Vec<u32> = list.slices(range.clone()).flatten().copied().collect();
+                    prop_assert_eq!(&slices, &model[range.clone()]);
+                    list.slices_mut(range.clone()).for_each(|slice| slice.fill(value));
+                    model[range].fill(value);
+                }
+                Op::Clear => {
+                    list.clear();
+                    model.clear();
+                }
+                Op::RoundTrip => list = decoded(&bytes(&list)).unwrap(),
+                Op::Copy(anew) => {
+                    match anew {
+                        true => copy = list.clone(),
+                        false => copy.clone_from(&list),
+                    }
+                    copied.clone_from(&model);
+                }
+                Op::Digest => {
+                    let fresh: Few<u32> = model.iter().copied().collect();
+                    prop_assert_eq!(digest(&list), digest(&fresh));
+                }
+            }
+            prop_assert!(list.iter().eq(&model) && copy.iter().eq(&copied));
+            prop_assert_eq!(list.iter().len(), list.len());
+            prop_assert_eq!((list.len(), list.is_empty()), (model.len(), model.is_empty()));
+            prop_assert_eq!(&list, &Few::from(model.clone()));
+            prop_assert_eq!(list == copy, model == copied);
+        }
+        let mut sum = 0_u64;
+        list.iter().for_each(|element| sum += u64::from(*element));
+        prop_assert_eq!(sum, model.iter().map(|element| u64::from(*element)).sum::<u64>());
+        prop_assert_eq!(digest(&list), digest(&Few::from(model)));
+        prop_assert_eq!(digest(&copy), digest(&Few::from(copied)));
+    }
+}
