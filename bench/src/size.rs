@@ -8,8 +8,9 @@ use std::fmt::{self, Write};
 use std::hint::black_box;
 use std::time::Duration;
 
-use twinstep_core::codec;
+use serde::Serialize;
 use twinstep_core::digest::{digest, scan};
+use twinstep_core::{Chunked, codec};
 
 use crate::measure::{median, spent};
 use crate::ours::Party;
@@ -44,12 +45,19 @@ impl Side {
     }
 }
 
-/// What one look at all of a megabyte costs: a NaN is looked for at each tick, the rest is done now and then.
-fn looks() -> Table {
+/// What a pass over all of a megabyte costs: a NaN is looked for at each tick, the rest is done now and then.
+fn passes() -> Table {
     let mut table = Table::new(
-        "1 MB, looked at once, µs",
-        "a look for a NaN, a digest, an encoding as for a journal or who joins; medians of 200",
-        &["of", "a look for a NaN", "a digest", "an encoding"],
+        "1 MB, passed over once, µs",
+        "a look for a NaN, a copy over another one as at a rebuild, a digest, an encoding as for a journal or who joins; \
+         medians of 200",
+        &[
+            "of",
+            "a look for a NaN",
+            "a copy",
+            "a digest",
+            "an encoding",
+        ],
     );
     let bytes: Vec<u8> = (0..1 << 20).map(|n| n as u8).collect();
     let floats: Vec<f32> = (0..1 << 18).map(|n| n as f32).collect();
@@ -57,32 +65,52 @@ fn looks() -> Table {
     let entities: Vec<([f32; 4], i16, Option<u32>)> = (0..48_000_u32)
         .map(|n| ([n as f32; 4], n as i16, n.is_multiple_of(3).then_some(n)))
         .collect();
-    let mut row = |label: &str, looks: [&dyn Fn(); 3]| {
-        let us = |work: &dyn Fn()| {
-            let mut times: Vec<f64> = (0..200).map(|_| spent(work).as_secs_f64() * 1e6).collect();
-            number(median(&mut times).unwrap_or_default())
-        };
-        let [scan, digest, encode] = looks.map(us);
-        table.row([label.to_owned(), scan, digest, encode]);
-    };
-    macro_rules! rows {
-        ($($label:literal: $value:ident),*) => {$(
-            row(
-                $label,
-                [
-                    &|| drop(black_box(scan(black_box(&$value)))),
-                    &|| drop(black_box(digest(black_box(&$value)))),
-                    &|| {
-                        let mut bytes = Vec::with_capacity(4 << 20);
-                        let encoded = codec::append(black_box(&$value), &mut bytes);
-                        drop(black_box((encoded, bytes)));
-                    },
-                ],
-            );
-        )*};
-    }
-    rows!("bytes": bytes, "floats": floats, "48,000 entities of 4 floats and 2 numbers": entities);
+    table.row(passes_over("bytes", bytes.clone(), |_| {}));
+    table.row(passes_over("floats", floats, |_| {}));
+    let label = "48,000 entities of 4 floats and 2 numbers";
+    table.row(passes_over(label, entities, |_| {}));
+    let chunked = Chunked::<u8>::from(bytes);
+    let label = "bytes in chunks, nothing changed";
+    table.row(passes_over(label, chunked.clone(), |_| {}));
+    let mut at = 0;
+    let label = "bytes in chunks, one changed in each of 8";
+    table.row(passes_over(label, chunked, move |list| {
+        for _ in 0..8 {
+            at = (at + 99_991) % list.len();
+            list[at] ^= 1;
+        }
+    }));
     table
+}
+
+/// What each pass over it costs, after something may have changed of it.
+fn passes_over<T: Clone + Serialize>(
+    label: &str,
+    mut value: T,
+    mut change: impl FnMut(&mut T),
+) -> [String; 5] {
+    let mut copy = value.clone();
+    let mut us = |pass: &dyn Fn(&T, &mut T)| {
+        let mut times = Vec::with_capacity(200);
+        for _ in 0..200 {
+            change(&mut value);
+            let took = spent(|| pass(black_box(&value), &mut copy));
+            times.push(took.as_secs_f64() * 1e6);
+            copy.clone_from(&value);
+        }
+        number(median(&mut times).unwrap_or_default())
+    };
+    [
+        label.to_owned(),
+        us(&|value, _| drop(black_box(scan(value)))),
+        us(&|value, copy| copy.clone_from(value)),
+        us(&|value, _| drop(black_box(digest(value)))),
+        us(&|value, _| {
+            let mut bytes = Vec::with_capacity(4 << 20);
+            let encoded = codec::append(value, &mut bytes);
+            drop(black_box((encoded, bytes)));
+        }),
+    ]
 }
 
 /// Measures the match and a client beside states of each size, and writes the table.
@@ -130,5 +158,5 @@ pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
         ]);
     }
     table.write(format, out)?;
-    looks().write(format, out)
+    passes().write(format, out)
 }

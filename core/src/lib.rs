@@ -19,7 +19,7 @@
 //! | [`perspective`] | whose screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with all that a copy needs to go on; the one place that steps |
-//! | [`schedule`], [`rng`], [`table`], [`clone_fields!`] | what deterministic games are built of |
+//! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | what deterministic games are built of |
 //! | [`digest`], [`diff`] | one number for a world, and where two differ |
 //! | [`codec`], [`wire`], [`packet`] | values, integers and packets as bytes |
 //! | [`link`], [`lane`] | acks and round trips; whole messages over packets that get lost |
