@@ -65,6 +65,7 @@ mod cadence;
 mod callers;
 mod care;
 mod costs;
+mod encoding;
 mod evidence;
 mod healing;
 mod joining;
@@ -82,6 +83,7 @@ mod tickets;
 use asking::Asking;
 use clock::Clock;
 use company::Company;
+pub use encoding::{Encoded, Encoding};
 pub use ended::{KEPT, MOVED};
 #[cfg(feature = "host")]
 pub(crate) use ended::{is_over, is_resumable};

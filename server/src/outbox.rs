@@ -10,6 +10,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 
+use crate::game::Encoding;
 use crate::peer::PeerId;
 
 /// One thing to do.
@@ -30,6 +31,9 @@ pub enum Output<'a, O> {
         /// The job.
         work: Box<dyn FnOnce() -> O + Send>,
     },
+    /// Encode this world elsewhere, and give what becomes of it to `Match::hand_world`. Only asked of whoever called
+    /// `Match::encode_aside`.
+    Encode(Encoding),
     /// The session plays and is to get a ticket to return with: give it to `Match::hand_ticket`. A host without
     /// tickets passes over this.
     Ticket {
@@ -71,6 +75,7 @@ pub(crate) enum Item<O> {
     Journal(Range<usize>),
     Packet(PeerId, Range<usize>),
     Job(JobId, Box<dyn FnOnce() -> O + Send>),
+    Encode(Encoding),
     Ticket(PeerId),
     Safe(String, bool, u64),
     Evidence(PeerId, Tick),
@@ -93,6 +98,10 @@ impl<O> Outbox<O> {
 
     pub(crate) fn push(&mut self, item: Item<O>) {
         self.items.push_back(item);
+    }
+
+    pub(crate) fn extend(&mut self, items: impl IntoIterator<Item = Item<O>>) {
+        self.items.extend(items);
     }
 
     /// Queues a packet of at most `room` bytes that `write` builds; it returns how long it became, or
@@ -125,6 +134,7 @@ impl<O> Outbox<O> {
                 bytes: &self.bytes[range],
             },
             Item::Job(id, work) => Output::Job { id, work },
+            Item::Encode(world) => Output::Encode(world),
             Item::Ticket(peer) => Output::Ticket { peer },
             Item::Safe(identity, watches, serial) => Output::Safe {
                 identity,

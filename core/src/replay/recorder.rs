@@ -33,6 +33,8 @@ pub struct Recorder<S: Simulation> {
     previous: FrameData<S>,
     /// The ticks of the turn before, which an idle turn repeats.
     previous_ticks: usize,
+    /// The tick after the last turn.
+    next: Tick,
     /// No frame was written since the last world, or by this process: the next is coded against neutral.
     fresh: bool,
     world: Vec<u8>,
@@ -99,6 +101,7 @@ impl<S: Simulation> Recorder<S> {
             idle: true,
             previous: FrameData::roomy(next),
             previous_ticks: 0,
+            next,
             fresh: true,
             world: Vec::new(),
             since_world: Duration::ZERO,
@@ -240,6 +243,23 @@ impl<S: Simulation> Recorder<S> {
         digest: impl Into<Option<u64>>,
         out: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
+        match self.turn_alone(world, digest, out)? {
+            true => self.try_world(world, out),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`turn`](Recorder::turn), without the world; whether it is due. Then [`late_world`](Recorder::late_world) can write
+    /// it until the next frame; after each turn that is written without it, it is due again.
+    ///
+    /// # Errors
+    /// As [`turn`](Recorder::turn).
+    pub fn turn_alone(
+        &mut self,
+        world: &World<S>,
+        digest: impl Into<Option<u64>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, WriteError> {
         let length = self.length(world);
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;
@@ -248,6 +268,7 @@ impl<S: Simulation> Recorder<S> {
         }
         self.previous_ticks = self.ticks;
         self.ticks = 0;
+        self.next = world.tick();
         self.since_world += length;
         self.since_digest += length;
         let tick = world.tick();
@@ -258,10 +279,28 @@ impl<S: Simulation> Recorder<S> {
             }
             self.since_digest = Duration::ZERO;
         }
-        match world_due {
-            true => self.try_world(world, out),
-            false => Ok(()),
+        Ok(world_due)
+    }
+
+    /// Writes the world before `tick`, encoded, if that is the tick after the last turn and no frame of the next one was
+    /// added; whether it did.
+    ///
+    /// # Errors
+    /// A world that is too large for a record; nothing is written then.
+    pub fn late_world(
+        &mut self,
+        tick: Tick,
+        world: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, WriteError> {
+        if self.ticks > 0 || self.fresh || tick != self.next {
+            return Ok(false);
         }
+        let record = Record::World { tick, bytes: world };
+        self.writer.append(&record, out)?;
+        self.since_world = Duration::ZERO;
+        self.fresh = true;
+        Ok(true)
     }
 
     /// Worlds that were too large for a record.

@@ -25,6 +25,7 @@ use super::Match;
 use super::spectators::VIEWS_AT_ONCE;
 use super::watched::Snapshot;
 use crate::config::AnsweredBy;
+use crate::outbox::Item;
 use crate::peer::{Peer, SessionStage};
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
@@ -241,7 +242,25 @@ impl<S: Simulation> Match<S> {
             }
         }
         let at = self.people.position(id)?;
-        self.people.peers[at].standing.may_join(now).then_some(at)
+        // It costs whoever asks nothing that its world is not encoded yet.
+        self.has_world_for(now, at)
+            .then(|| self.people.peers[at].standing.may_join(now))
+            .filter(|may| *may)
+            .map(|_| at)
+    }
+
+    /// Whether there is a world for a session without a pass over all of it, or it takes none that matters. If not, there is
+    /// one soon.
+    fn has_world_for(&mut self, now: Duration, at: usize) -> bool {
+        if self.is_delayed(at)
+            || !self.snapshots.is_aside(now, &self.noted)
+            || self.snapshots.is_at_hand(&self.truth)
+        {
+            return true;
+        }
+        let aside = self.snapshots.encode(now, &self.truth, &self.noted);
+        self.outbox.extend(aside.map(Item::Encode));
+        false
     }
 
     /// Who joins too slowly is in somebody's way.
@@ -307,7 +326,8 @@ impl<S: Simulation> Match<S> {
         if self.is_delayed(at) {
             return Ok(self.snapshots.watched.world(self.shown_to(at)));
         }
-        match self.snapshots.take(&self.truth, &mut self.noted) {
+        let (now, truth) = (self.clock.now, &self.truth);
+        match self.snapshots.take_for_join(now, truth, &mut self.noted) {
             Some(world) => Ok(Some(world)),
             None => Err(CloseCode::WorldTooLarge),
         }

@@ -2,23 +2,43 @@
 //!
 //! Law **Journal first**: records go to the outbox, before the packets that tell of them.
 
-use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
 use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Recorder};
 use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick};
 
 use crate::config::MatchConfig;
 use crate::outbox::{Item, Outbox};
 
 /// See the [module](self).
-pub(super) struct JournalOut<S: Simulation>(Option<Recorder<S>>);
+pub(super) struct JournalOut<S: Simulation> {
+    recorder: Option<Recorder<S>>,
+    /// How often in a row a world was waited for that came too late.
+    missed: u8,
+}
+
+/// After so many worlds that came too late the next one is not waited for.
+const MISSED_MAX: u8 = 3;
+
+/// Whether a world was to be written with a turn.
+pub(super) enum WorldDue {
+    /// No, or it was.
+    No,
+    /// It was too large.
+    TooLarge,
+    /// It may be written until the next frame, by [`late_world`](JournalOut::late_world).
+    Late,
+}
 
 impl<S: Simulation> JournalOut<S> {
     /// No journal.
     pub(super) fn none() -> Self {
-        JournalOut(None)
+        JournalOut {
+            recorder: None,
+            missed: 0,
+        }
     }
 
     /// A new one.
@@ -41,7 +61,10 @@ impl<S: Simulation> JournalOut<S> {
             &mut out.bytes,
         )?;
         out.push(Item::Journal(start..out.bytes.len()));
-        Ok(JournalOut(Some(recorder)))
+        Ok(JournalOut {
+            recorder: Some(recorder),
+            missed: 0,
+        })
     }
 
     /// One that goes on.
@@ -58,45 +81,75 @@ impl<S: Simulation> JournalOut<S> {
         let start = out.bytes.len();
         let recorder = Recorder::resume(index, hello, config.unix_time, world, &mut out.bytes)?;
         out.push(Item::Journal(start..out.bytes.len()));
-        Ok(JournalOut(Some(recorder)))
+        Ok(JournalOut {
+            recorder: Some(recorder),
+            missed: 0,
+        })
     }
 
     /// Whether a journal is kept.
     pub(super) fn is_kept(&self) -> bool {
-        self.0.is_some()
+        self.recorder.is_some()
     }
 
     /// A frame was stepped: it is written with its turn.
     pub(super) fn frame(&mut self, frame: &FrameData<S>) {
-        if let Some(recorder) = &mut self.0 {
+        if let Some(recorder) = &mut self.recorder {
             recorder.frame(frame);
         }
     }
 
     /// Whether a digest is written with the turn that is full now.
     pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
-        self.0
+        self.recorder
             .as_ref()
             .is_some_and(|recorder| recorder.wants_digest(world))
     }
 
-    /// Writes a turn that is full, with the digest of `world` if one is wanted and there is one; whether a world should have been written with it and was too large.
+    /// Writes a turn that is full, with the digest of `world` if one is wanted and there is one, and the world if it is due,
+    /// which may come late if it `may_wait`.
     pub(super) fn turn(
         &mut self,
         world: &World<S>,
         digest: Option<u64>,
+        may_wait: bool,
         out: &mut Outbox<S::Outcome>,
-    ) -> bool {
-        let Some(recorder) = &mut self.0 else {
-            return false;
+    ) -> WorldDue {
+        let Some(recorder) = &mut self.recorder else {
+            return WorldDue::No;
         };
         let start = out.bytes.len();
         let skipped = recorder.worlds_skipped();
-        recorder
-            .turn(world, digest, &mut out.bytes)
-            .expect("a turn within its bounds");
+        let waits = may_wait && self.missed < MISSED_MAX;
+        let due = match waits {
+            true => recorder.turn_alone(world, digest, &mut out.bytes),
+            false => recorder.turn(world, digest, &mut out.bytes).map(|()| false),
+        };
+        let is_late = due.expect("a turn within its bounds");
         out.push(Item::Journal(start..out.bytes.len()));
-        recorder.worlds_skipped() != skipped
+        if is_late {
+            self.missed += 1;
+            return WorldDue::Late;
+        }
+        if !waits {
+            self.missed = 0;
+        }
+        match recorder.worlds_skipped() == skipped {
+            true => WorldDue::No,
+            false => WorldDue::TooLarge,
+        }
+    }
+
+    /// Writes the encoded world of a turn that was written without one, if nothing was stepped since.
+    pub(super) fn late_world(&mut self, tick: Tick, world: &[u8], out: &mut Outbox<S::Outcome>) {
+        let mut is_written = false;
+        self.write(out, |recorder, out| {
+            is_written = recorder.late_world(tick, world, out)?;
+            Ok(())
+        });
+        if is_written {
+            self.missed = 0;
+        }
     }
 
     /// Writes another record, if it can be written.
@@ -105,7 +158,7 @@ impl<S: Simulation> JournalOut<S> {
         out: &mut Outbox<S::Outcome>,
         write: impl FnOnce(&mut Recorder<S>, &mut Vec<u8>) -> Result<(), WriteError>,
     ) {
-        let Some(recorder) = &mut self.0 else {
+        let Some(recorder) = &mut self.recorder else {
             return;
         };
         let start = out.bytes.len();

@@ -13,6 +13,8 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
+use super::journal::WorldDue;
+use crate::outbox::Item;
 use crate::stopwatch::Timed;
 
 impl<S: Simulation> Match<S> {
@@ -54,8 +56,9 @@ impl<S: Simulation> Match<S> {
     fn keep_snapshots(&mut self) {
         let (now, spectators) = (self.clock.now, self.config.spectators);
         let (truth, noted) = (&self.truth, &mut self.noted);
-        self.snapshots.keep_watched(spectators, truth, noted);
         self.snapshots.weigh(now, truth, noted);
+        let aside = self.snapshots.keep_watched(now, spectators, truth, noted);
+        self.outbox.extend(aside.map(Item::Encode));
     }
 
     /// How the tick is clocked; what of that changes with it, which it does at a turn's beginning only.
@@ -114,9 +117,15 @@ impl<S: Simulation> Match<S> {
         } else {
             None
         };
-        let world = &self.truth.world;
-        if self.journal.turn(world, digest, &mut self.outbox) {
-            self.snapshots.note_too_large(&self.truth, &mut self.noted);
+        let (now, world) = (self.clock.now, &self.truth.world);
+        let may_wait = self.snapshots.is_aside(now, &self.noted);
+        match self.journal.turn(world, digest, may_wait, &mut self.outbox) {
+            WorldDue::No => {}
+            WorldDue::TooLarge => self.snapshots.note_too_large(&self.truth, &mut self.noted),
+            WorldDue::Late => {
+                let aside = self.snapshots.encode(now, &self.truth, &self.noted);
+                self.outbox.extend(aside.map(Item::Encode));
+            }
         }
         self.tell(false);
     }

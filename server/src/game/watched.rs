@@ -26,7 +26,12 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Keeps `world` if the last one kept is old enough, and forgets those that nobody can begin with any more.
+    /// Whether the world of `tick` is to be kept, and the last one kept is old enough.
+    pub(super) fn is_due(&self, tick: Tick) -> bool {
+        self.tried.is_none_or(|at| tick >= at + WORLD_EVERY)
+    }
+
+    /// Keeps `world`.
     ///
     /// # Errors
     /// It is too large to be sent; the next one is tried as long after it.
@@ -35,19 +40,22 @@ impl Watched {
         world: &World<S>,
         delay_ticks: u32,
     ) -> Result<(), CodecError> {
-        let tick = world.tick();
-        if self.tried.is_some_and(|at| tick - at < WORLD_EVERY) {
-            return Ok(());
-        }
-        self.tried = Some(tick);
+        self.tried = Some(world.tick());
         let mut bytes = Vec::new();
         codec::append(world, &mut bytes)?;
-        self.worlds.push_back((tick, bytes.into()));
+        self.put((world.tick(), bytes.into()), delay_ticks);
+        Ok(())
+    }
+
+    /// Keeps a world that is newer than all others, and forgets those that nobody can begin with any more.
+    pub(super) fn put(&mut self, snapshot: Snapshot, delay_ticks: u32) {
+        let tick = snapshot.0;
+        self.tried = Some(tick);
+        self.worlds.push_back(snapshot);
         let shown = tick.back(delay_ticks);
         while self.worlds.get(1).is_some_and(|(at, _)| *at <= shown) {
             self.worlds.pop_front();
         }
-        Ok(())
     }
 
     /// The newest of the worlds that are not newer than `shown`.

@@ -306,6 +306,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 }
                 // There is no file and no ticket; whose session ends hears of it itself.
                 Output::Journal(_)
+                | Output::Encode(_)
                 | Output::Ticket { .. }
                 | Output::Safe { .. }
                 | Output::Evidence { .. }

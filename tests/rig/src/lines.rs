@@ -410,7 +410,10 @@ impl<S: Play> Lines<S> {
                 Output::Closed { peer, .. } => {
                     self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
                 }
-                Output::Journal(_) | Output::Safe { .. } | Output::Evidence { .. } => {}
+                Output::Journal(_)
+                | Output::Encode(_)
+                | Output::Safe { .. }
+                | Output::Evidence { .. } => {}
             }
         }
         for peer in due {

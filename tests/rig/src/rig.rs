@@ -19,12 +19,14 @@ use twinstep_server::{Match, PeerId};
 use twinstep_testing::scene::{Place, Scene};
 
 use asked::Asked;
+use elsewhere::Elsewhere;
 use hooks::{COUNTER, Judge, watched};
 
 mod asked;
 mod checks;
 mod client;
 mod crash;
+mod elsewhere;
 mod fair;
 mod hooks;
 mod hostile;
@@ -77,6 +79,7 @@ pub struct Rig<S: Play> {
     /// What befell the server, and so everybody, excuses so much waiting.
     excuse: Duration,
     hostile: hostile::Hostile,
+    elsewhere: Elsewhere,
     /// Whether some client spoils its packets, or has.
     spoiled: bool,
     /// For how long ticks were longer than they should be, up to when that was looked at.
@@ -119,6 +122,8 @@ impl<S: Play> Rig<S> {
         let mut game = Match::new(config.policies.clone(), sim, rules.clone(), resolver)
             .expect("the game starts");
         game.set_referee(Judge);
+        let mut elsewhere = Elsewhere::new(config.seed, config.encodes_within);
+        elsewhere.serve(&mut game);
         if config.journal {
             game.keep_journal().expect("a journal");
         }
@@ -141,6 +146,7 @@ impl<S: Play> Rig<S> {
             served_since: Duration::ZERO,
             excuse: Duration::ZERO,
             hostile: hostile::Hostile::new(config.seed),
+            elsewhere,
             spoiled: false,
             slowed: Duration::ZERO,
             left: Vec::new(),

@@ -1,4 +1,5 @@
-//! What takes long, and is done beside the match on threads of its own: a resolver's jobs, folds of the journal.
+//! What takes long, and is done beside the match on threads of its own: a resolver's jobs, folds of the journal, whole worlds
+//! that become bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use twinstep_core::replay::ReplayError;
 use twinstep_core::{Simulation, Tick};
 
 use super::{Ends, Runner};
-use crate::game::Folded;
+use crate::game::{Encoding, Folded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::JobId;
 use crate::peer::PeerId;
@@ -48,6 +49,17 @@ impl<S: Simulation> Runner<S> {
             self.game
                 .note_incident(Incident::new(tick, Trouble::JobHangs, &message));
             self.game.complete(job, None);
+        }
+    }
+
+    /// Encodes a world. If there is no thread for it, the match does so itself after a while.
+    pub(super) fn encode(&mut self, world: Encoding) {
+        let done = self.encoded.0.clone();
+        let started = self.ends.hands.run(move || {
+            let _ = done.send(world.run());
+        });
+        if let Err(error) = started {
+            tracing::error!(id = self.id, %error, "no thread to encode the world");
         }
     }
 

@@ -33,7 +33,7 @@ impl<S: Simulation> Runner<S> {
             return;
         }
         let mut failed = None;
-        let (mut due, mut evidence) = (Vec::new(), None);
+        let (mut due, mut worlds, mut evidence) = (Vec::new(), Vec::new(), None);
         while let Some(output) = self.game.poll() {
             match output {
                 Output::Journal(bytes) => {
@@ -58,6 +58,7 @@ impl<S: Simulation> Runner<S> {
                         self.game.complete(refused, None);
                     }
                 }
+                Output::Encode(world) => worlds.push(world),
                 Output::Ticket { peer } => due.push(peer),
                 Output::Safe {
                     identity,
@@ -82,6 +83,9 @@ impl<S: Simulation> Runner<S> {
             .extend(unknown.map(|(peer, code)| ToIo::Close(peer, code)));
         for peer in due {
             self.hand_ticket(peer);
+        }
+        for world in worlds {
+            self.encode(world);
         }
         if let (Some(journal), None) = (&mut self.journal, &failed) {
             failed = journal.settle().err();

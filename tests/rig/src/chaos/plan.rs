@@ -98,6 +98,8 @@ pub struct Plan {
     pub links_stay: bool,
     /// In how many frames rebuilds that are done elsewhere come back; `None`: they are done inline.
     pub rebuilds_late: Option<u32>,
+    /// Within which time worlds are encoded beside the match; `None`: by itself.
+    pub encodes_within: Option<Duration>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether the input delay changes in play.
@@ -165,6 +167,7 @@ impl Plan {
             ),
             links_stay: one_in(&mut luck, 8),
             rebuilds_late: rebuilds_late(seed),
+            encodes_within: encodes_within(seed),
             verify: true,
             delay_changes: one_in(&mut luck, 3),
             clock_goes_back: one_in(&mut luck, 12),
@@ -191,6 +194,7 @@ impl Plan {
             starts: self.starts,
             fps: self.fps,
             rebuilds_late: self.rebuilds_late,
+            encodes_within: self.encodes_within,
             verify: self.verify,
             load: self.load,
             policies: self.policies.clone(),
@@ -293,6 +297,13 @@ fn tiles(seed: u64) -> u32 {
 fn rebuilds_late(seed: u64) -> Option<u32> {
     let mut luck = Mwc::seed(seed ^ 0x6c61_7465);
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
+}
+
+/// Half of all worlds are encoded beside their match. A stream of its own, too.
+fn encodes_within(seed: u64) -> Option<Duration> {
+    let mut luck = Mwc::seed(seed ^ 0x6173_6964);
+    let ms = one_in(&mut luck, 2).then(|| pick(&mut luck, &[0, 10, 40, 400]));
+    ms.map(Duration::from_millis)
 }
 
 /// Every policy there is, in every combination that may be run.

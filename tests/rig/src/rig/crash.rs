@@ -67,6 +67,7 @@ impl<S: Play> Rig<S> {
         self.journal.truncate(resumed.keep_bytes as usize);
         self.game = resumed.game;
         self.game.set_referee(Judge);
+        self.elsewhere.serve(&mut self.scene.game);
         let world = self.game.world();
         let resumed_at = world.tick();
         assert_eq!(
@@ -146,6 +147,7 @@ impl<S: Play> Rig<S> {
                     }
                 }
                 Output::Job { .. }
+                | Output::Encode(_)
                 | Output::Ticket { .. }
                 | Output::Safe { .. }
                 | Output::Evidence { .. }

@@ -199,6 +199,8 @@ pub struct RigConfig {
     /// `Some`: predictions are rebuilt elsewhere ([`Reconcile::Background`](twinstep_client::Reconcile)), and come back so
     /// many frames later; 0: within the same frame, as if there were no time between.
     pub rebuilds_late: Option<u32>,
+    /// `Some`: the server has worlds encoded beside its match, within this; one of sixteen never.
+    pub encodes_within: Option<Duration>,
     /// Whether each kept prediction is checked against the truth.
     pub verify: bool,
     /// Whether what a match owes to each player is checked all the time (`rig/fair.rs`): not where a test
@@ -229,6 +231,7 @@ impl RigConfig {
             fps: 120,
             budget: BUDGET_TICKS,
             rebuilds_late: None,
+            encodes_within: None,
             verify: true,
             fair: false,
             journal: true,

@@ -98,6 +98,7 @@ impl<S: Play> Rig<S> {
     fn go_on_with(&mut self, game: Match<S>) {
         self.game = game;
         self.game.set_referee(Judge);
+        self.elsewhere.serve(&mut self.scene.game);
         let next = self.game.world().tick();
         self.digests.truncate(next.0 as usize);
         self.digests.push(self.game.digest());

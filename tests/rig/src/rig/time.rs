@@ -82,6 +82,7 @@ impl<S: Play> Rig<S> {
             }
         }
         jobs.complete(now, game);
+        self.elsewhere.hand_back(now, game);
         let before = (self.counter)();
         if self.config.clock_goes_back && self.luck.below(200) == 0 {
             let back = Duration::from_millis(u64::from(self.luck.below(700)));
@@ -112,7 +113,7 @@ impl<S: Play> Rig<S> {
 
     /// Does what the match wants done, in its order: Law Journal first.
     pub(super) fn drain(&mut self) {
-        let (mut tickets, mut evidence) = (Vec::new(), Vec::new());
+        let (mut tickets, mut worlds, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
         let takes = |outcome: &S::Outcome| {
             let is_lost = S::is_lost(outcome);
             (!is_lost).then(|| Duration::from_millis(u64::from(self.luck.below(400))))
@@ -120,9 +121,13 @@ impl<S: Play> Rig<S> {
         self.scene.drain(takes, |output| match output {
             Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
             Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
+            Output::Encode(world) => worlds.push(world),
             Output::Evidence { peer, tick } => evidence.push((peer, tick)),
             _ => {}
         });
+        for world in worlds {
+            self.elsewhere.take(self.scene.now, world);
+        }
         for peer in tickets {
             self.game.hand_ticket(peer, 1, vec![0x5a; TICKET_BYTES]);
         }

@@ -1,0 +1,140 @@
+//! Whole worlds become bytes beside the match: all of a large world takes longer than a tick should wait.
+//!
+//! ```text
+//!  the journal wants a world, somebody joins, delayed spectators will want one
+//!    └▶ a copy of the world at the beginning of its turn ─▶ Output::Encode ─▶ the host encodes it, on a thread
+//!        ┌───────────────────────────── Match::hand_world ◀──────────────────────────────┘
+//!        ├▶ the journal, if the next tick was not stepped meanwhile: a world stands before the frames that follow it
+//!        ├▶ who joins within a second: the frames since lead on from there
+//!        └▶ delayed spectators
+//! ```
+//!
+//! Small worlds are encoded here and now, and so are all of them by a host that did not say that it does this
+//! ([`Match::encode_aside`]). A world of evidence or of a heal is, too: these are for who is wrong, and rare.
+//!
+//! Invariant: what is not handed back is missed by nobody for long: after a few turns, or seconds, the match does it itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_core::bounds::WORLD_BYTES_MAX;
+use twinstep_core::world::World;
+use twinstep_core::{Simulation, Tick, codec};
+
+use super::Match;
+use crate::incident::panic_message;
+
+/// What is not handed back within this is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A world that is to be encoded: for [`run`](Encoding::run), on whatever thread.
+pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
+
+/// What became of an [`Encoding`]: for [`Match::hand_world`].
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    tick: Tick,
+    /// `None`: it is too large. What the panic said, if its `Serialize` panicked.
+    bytes: Result<Option<Arc<[u8]>>, String>,
+}
+
+impl Encoding {
+    /// `bytes` is how many there are, about.
+    fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
+        Encoding(Box::new(move || {
+            let encode = || {
+                let mut out = Vec::with_capacity(bytes + bytes / 16);
+                codec::append(&world, &mut out).ok()?;
+                Some(out.into())
+            };
+            let bytes = catch_unwind(AssertUnwindSafe(encode));
+            Encoded {
+                tick: world.tick(),
+                bytes: bytes.map_err(|panic| panic_message(&*panic).to_owned()),
+            }
+        }))
+    }
+
+    /// Encodes it. Costs a pass over the world: a millisecond or two for each megabyte.
+    #[must_use]
+    pub fn run(self) -> Encoded {
+        self.0()
+    }
+}
+
+impl std::fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encoding")
+    }
+}
+
+/// Whether and how worlds are encoded beside the match.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// Those of more bytes are.
+    over: Option<usize>,
+    /// The one that is, and since when.
+    under_way: Option<(Tick, Duration)>,
+}
+
+impl Aside {
+    /// Whether a world of so many bytes is encoded beside the match now. One that is too large is told of at once.
+    pub(super) fn takes(&self, bytes: usize, now: Duration) -> bool {
+        let is_late = |(_, since)| now.saturating_sub(since) >= PATIENCE;
+        let is_large = |over| bytes > over && bytes <= WORLD_BYTES_MAX;
+        self.over.is_some_and(is_large) && !self.under_way.is_some_and(is_late)
+    }
+
+    /// Has a copy of `world` encoded, of about so many bytes; `None`: another one is under way.
+    pub(super) fn begin<S: Simulation>(
+        &mut self,
+        world: &World<S>,
+        bytes: usize,
+        now: Duration,
+    ) -> Option<Encoding> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        self.under_way = Some((world.tick(), now));
+        Some(Encoding::new(world.clone(), bytes))
+    }
+
+    /// This one came back; whether it was waited for.
+    fn end(&mut self, tick: Tick) -> bool {
+        let waits = self.under_way.is_some_and(|(at, _)| at == tick);
+        if waits {
+            self.under_way = None;
+        }
+        waits
+    }
+}
+
+impl<S: Simulation> Match<S> {
+    /// From now on worlds of more than so many bytes are encoded by the host ([`Output::Encode`](crate::Output::Encode)),
+    /// which hands back what became of each.
+    pub fn encode_aside(&mut self, over_bytes: usize) {
+        self.snapshots.aside.over = Some(over_bytes);
+    }
+
+    /// What became of an [`Output::Encode`](crate::Output::Encode), before the next [`advance`](Match::advance) if possible:
+    /// the journal has room for it between turns only.
+    ///
+    /// # Panics
+    /// If the world's `Serialize` did: with what it said.
+    pub fn hand_world(&mut self, encoded: Encoded) {
+        let Encoded { tick, bytes } = encoded;
+        if !self.snapshots.aside.end(tick) {
+            return;
+        }
+        match bytes {
+            Err(panic) => panic!("{panic}"),
+            Ok(None) => self.snapshots.note_too_large(&self.truth, &mut self.noted),
+            Ok(Some(bytes)) => {
+                self.journal.late_world(tick, &bytes, &mut self.outbox);
+                let (delay, noted) = (self.config.spectators.delay_ticks, &mut self.noted);
+                self.snapshots.put((tick, bytes), delay, &self.truth, noted);
+            }
+        }
+    }
+}
