@@ -6,6 +6,7 @@ mod cadence;
 mod client_bounds;
 mod company;
 mod costs;
+mod encoding;
 mod evidence;
 mod golden_packets;
 mod joins;

@@ -18,6 +18,8 @@ fn hello() -> Hello {
 
 /// A server of one player, who may hold and order something at each tick.
 struct Server {
+    /// Worlds are written late.
+    late: bool,
     world: World<Echo>,
     stepper: Stepper<Echo>,
     recorder: Recorder<Echo>,
@@ -42,6 +44,7 @@ impl Server {
         let recorder =
             Recorder::start(WrittenBy::Server, &hello(), 7, 0, &world, &mut file).unwrap();
         Server {
+            late: false,
             digests: Vec::from([world.digest().unwrap()]),
             world,
             stepper: Stepper::default(),
@@ -81,9 +84,18 @@ impl Server {
             self.digests.push(self.world.digest().unwrap());
         }
         let digest = *self.digests.last().unwrap();
-        self.recorder
-            .turn(&self.world, digest, &mut self.file)
-            .unwrap();
+        let (recorder, world, file) = (&mut self.recorder, &self.world, &mut self.file);
+        if !self.late {
+            return recorder.turn(world, digest, file).unwrap();
+        }
+        if recorder.turn_alone(world, digest, file).unwrap() {
+            let mut bytes = Vec::new();
+            codec::append(world, &mut bytes).unwrap();
+            let written = recorder.late_world(world.tick(), &bytes, file);
+            assert_eq!(written, Ok(true));
+            let again = recorder.late_world(world.tick(), &bytes, file);
+            assert_eq!(again, Ok(false), "it stands there");
+        }
     }
 
     /// Turns of 1 to 4 ticks in which now and then something is ordered.
@@ -116,6 +128,50 @@ fn a_replay_ends_on_the_final_digest_of_the_match_whatever_tick_it_began_at() {
         assert!(verified.digests > 30 && verified.worlds > 2);
         assert_eq!(replay.world().digest(), server.world.digest());
     }
+}
+
+#[test]
+fn a_world_that_comes_late_stands_where_it_would_have_stood() {
+    let mut servers = [false, true].map(|late| Server {
+        late,
+        ..Server::start(Tick(7))
+    });
+    for server in &mut servers {
+        server.play(900);
+    }
+    let [one, two] = servers;
+    assert!(two.replay().index().worlds.len() > 3);
+    assert!(one.file == two.file, "the journals differ");
+}
+
+/// Frames that follow a world are coded against neutral, and those of a turn are coded as they come.
+#[test]
+fn a_world_that_comes_too_late_is_not_written_and_due_again() {
+    let mut server = Server::start(Tick(0));
+    server.play(20);
+    let (tick, size) = (server.world.tick(), server.file.len());
+    let mut bytes = Vec::new();
+    codec::append(&server.world, &mut bytes).unwrap();
+    let late = |server: &mut Server, tick| {
+        let written = server.recorder.late_world(tick, &bytes, &mut server.file);
+        written.unwrap()
+    };
+    assert!(!late(&mut server, tick.back(1)), "not the last one's");
+    let mut frame = FrameData::<Echo>::empty(tick);
+    frame.inputs.set(PlayerId(0), Some(1));
+    server.recorder.frame(&frame);
+    assert!(!late(&mut server, tick), "a frame was added");
+    assert_eq!(server.file.len(), size);
+    let after = server.world.clone();
+    let mut due = |since: &mut u32| {
+        *since += 1;
+        let (recorder, file) = (&mut server.recorder, &mut server.file);
+        recorder.frame(&frame);
+        recorder.turn_alone(&after, None, file).unwrap()
+    };
+    let mut turns = 0;
+    while !due(&mut turns) {}
+    assert!(due(&mut turns) && due(&mut turns), "until it is written");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Never, Simulation};
+use twinstep_server::game::Encoding;
 use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Resolver};
 
 /// A match, and sessions that draw in step with each other.
@@ -30,6 +31,8 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub up: Vec<(usize, Vec<u8>)>,
     /// The journal so far, if the match keeps one.
     pub journal: Vec<u8>,
+    /// Worlds that the match wants encoded.
+    pub to_encode: Vec<Encoding>,
     frame: Duration,
 }
 
@@ -127,6 +130,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             mute_until: Duration::ZERO,
             up: Vec::new(),
             journal: Vec::new(),
+            to_encode: Vec::new(),
             frame: Duration::from_secs(1) / fps,
         }
     }
@@ -169,6 +173,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
                     }
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                Output::Encode(world) => self.to_encode.push(world),
                 // Tickets, jobs and goodbyes matter to no test here.
                 _ => {}
             }

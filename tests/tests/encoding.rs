@@ -1,0 +1,179 @@
+//! Large worlds become bytes beside the match: who waits for them, who does not, and what happens if they never come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::SessionConfig;
+use twinstep_core::Tick;
+use twinstep_core::replay::{Index, Replay};
+use twinstep_rig::direct::{Direct, Heavy, unasked};
+use twinstep_server::MatchConfig;
+use twinstep_server::config::{Spectators, TurnLength};
+use twinstep_server::game::Encoding;
+use twinstep_server::peer::SessionStage;
+
+const SECOND: u32 = 60;
+const BYTES: usize = 20_000;
+
+/// A match with a world of 20 KB, that keeps a journal and has worlds encoded beside it; so many clients.
+fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
+    let policies = MatchConfig {
+        turn: TurnLength::Fixed(2),
+        ..policies
+    };
+    let sessions = (0..clients).map(|_| SessionConfig::new(Arc::new(())));
+    let sim = Heavy::of(BYTES);
+    let mut table = Direct::new(
+        policies,
+        sim,
+        Arc::new(()),
+        unasked(),
+        sessions.collect(),
+        SECOND,
+    );
+    table.game.keep_journal().expect("a journal");
+    table.game.encode_aside(BYTES / 2);
+    // How large its world is, a match knows from its first tick on.
+    table.mute_until = Duration::from_millis(100);
+    table.run(5, |_, _| 0);
+    let watched = table.game.config().spectators.delay_ticks > 0;
+    assert_eq!(table.to_encode.len(), usize::from(watched), "nobody asked");
+    table
+}
+
+/// Plays so many frames; what is to be encoded is handed back so many frames later. How many worlds were.
+fn play(table: &mut Direct<Heavy>, frames: u32, later: u32) -> usize {
+    let mut under_way: Vec<(u32, Encoding)> = Vec::new();
+    let mut count = 0;
+    for frame in 0..frames {
+        for (_, world) in under_way.extract_if(.., |(at, _)| *at <= frame) {
+            table.game.hand_world(world.run());
+        }
+        table.run(1, |client, _| client as u8 + 1);
+        let asked = table.to_encode.drain(..);
+        under_way.extend(asked.map(|world| (frame + 1 + later, world)));
+        count += under_way
+            .iter()
+            .filter(|(at, _)| *at == frame + 1 + later)
+            .count();
+    }
+    count
+}
+
+fn plays(table: &Direct<Heavy>, client: usize) -> bool {
+    let session = &table.sessions[client];
+    session.prediction().is_some() && session.progress().is_none()
+}
+
+/// The ticks of the journal's worlds; all of it leads where the match is.
+fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
+    let index = Index::scan(&table.journal).expect("a journal");
+    let (rules, hello) = table.game.origin();
+    let mut replay = Replay::<Heavy>::open(&table.journal, &rules, &hello).unwrap();
+    let verified = replay.verify();
+    assert_eq!(verified.fault, None);
+    assert_eq!(verified.worlds as usize, index.worlds.len() - 1);
+    index.worlds.iter().map(|place| place.tick).collect()
+}
+
+#[test]
+fn who_joins_waits_for_its_world_and_who_comes_within_a_second_does_not() {
+    let mut table = table(2, MatchConfig::action());
+    // Both ask; while the world is not there nobody is let in, and no other one is made.
+    table.run(30, |_, _| 0);
+    assert_eq!(table.to_encode.len(), 1);
+    for client in 0..2 {
+        let stage = table.game.stage(twinstep_server::PeerId(client));
+        assert_eq!(stage, Some(SessionStage::Greeting));
+    }
+    let world = table.to_encode.pop().unwrap().run();
+    table.game.hand_world(world);
+    table.run(3 * SECOND, |_, _| 0);
+    assert!(plays(&table, 0) && plays(&table, 1));
+    assert_eq!(table.to_encode.len(), 0, "one was enough");
+    assert_eq!(table.game.stats().desyncs, 0);
+    let [server, one, two] = [
+        table.game.world(),
+        table.sessions[0].authority().unwrap(),
+        table.sessions[1].authority().unwrap(),
+    ];
+    assert!(server.tick() - one.tick() < 8 && server.tick() - two.tick() < 8);
+}
+
+/// As soon as it is there, or a tick late, by which the next turn has begun: then it is tried again, and in the end written
+/// by the match itself.
+#[test]
+fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
+    let mut times = Vec::new();
+    for later in [0, 1, 5] {
+        let mut table = table(1, MatchConfig::action());
+        let encoded = play(&mut table, 35 * SECOND, later);
+        let worlds = worlds(&table);
+        println!("{later} frames later: {encoded} encoded, worlds at {worlds:?}");
+        assert_eq!(worlds.len(), 4, "at the start and every ten seconds");
+        for (n, world) in worlds.iter().enumerate() {
+            let due = Tick(n as u32 * 600);
+            assert!((0..30).contains(&(*world - due)), "{worlds:?}");
+        }
+        times.push(encoded);
+    }
+    // One for who joins; and for each world of the journal one, or three that came too late, or one that came later than
+    // three turns.
+    assert_eq!(times, [1 + 3, 1 + 3 * 3, 1 + 3]);
+}
+
+#[test]
+fn a_match_does_itself_what_is_never_handed_back() {
+    let mut table = table(1, MatchConfig::action());
+    table.run(4 * SECOND, |_, _| 0);
+    assert!(!plays(&table, 0) && table.to_encode.len() == 1);
+    table.run(4 * SECOND, |_, _| 0);
+    assert!(plays(&table, 0), "it waits for nobody longer than 5 s");
+    table.run(26 * SECOND, |_, _| 0);
+    assert_eq!(
+        table.to_encode.len(),
+        1,
+        "nothing more is asked of whoever does nothing"
+    );
+    assert!(worlds(&table).len() >= 4);
+    // Late is better than never: it does its part again.
+    let world = table.to_encode.pop().unwrap().run();
+    table.game.hand_world(world);
+    assert!(play(&mut table, 12 * SECOND, 0) > 0);
+}
+
+#[test]
+fn worlds_for_spectators_at_a_distance_are_encoded_beside_the_match_too() {
+    let mut policies = MatchConfig::action();
+    policies.spectators = Spectators {
+        max: 4,
+        delay_ticks: 240,
+    };
+    let mut table = table(1, policies);
+    let world = table.to_encode.pop().unwrap().run();
+    table.game.hand_world(world);
+    let encoded = play(&mut table, 21 * SECOND, 1);
+    // Every five seconds, and for the journal.
+    assert!((4..=4 + 2 * 3).contains(&encoded), "{encoded}");
+    assert!(plays(&table, 0));
+    let who = table
+        .game
+        .connect(table.now, twinstep_server::PeerId(9), "watcher", 0);
+    assert_eq!(who, Ok(()));
+}
+
+#[test]
+fn what_is_handed_back_twice_changes_nothing() {
+    let mut table = table(1, MatchConfig::action());
+    table.run(30, |_, _| 0);
+    let world = table.to_encode.pop().expect("asked for").run();
+    table.game.hand_world(world.clone());
+    table.run(11 * SECOND, |_, _| 0);
+    assert!(plays(&table, 0) && table.to_encode.len() == 1);
+    table.game.hand_world(world);
+    table.run(SECOND, |_, _| 0);
+    let due = table.to_encode.pop().expect("of the journal").run();
+    table.game.hand_world(due);
+    table.run(SECOND, |_, _| 0);
+    assert_eq!(worlds(&table)[0], Tick(0));
+}
