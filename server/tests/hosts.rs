@@ -3,6 +3,7 @@
 
 mod acting;
 mod admin_port;
+mod aside;
 mod asking;
 mod banning;
 mod demand;
