@@ -24,7 +24,8 @@ use core::slice;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use crate::digest::known::{self, Known};
+use crate::digest::asking;
+use crate::digest::known::Known;
 
 /// A list of thousands of elements of which few change in a tick: tiles of a map that can be dug up, a voxel world, ground
 /// that burns.
@@ -156,8 +157,8 @@ impl<T, const N: usize> Chunked<T, N> {
 
     /// All elements, in order.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_, T> {
-        Iter {
+    pub fn iter(&self) -> ChunkedIter<'_, T> {
+        ChunkedIter {
             chunks: self.chunks.iter(),
             elements: [].iter(),
             left: self.len,
@@ -273,13 +274,13 @@ fn part_of<const N: usize>(n: usize, range: &Range<usize>) -> Range<usize> {
 
 /// The elements of a list, in order.
 #[derive(Clone)]
-pub struct Iter<'a, T> {
+pub struct ChunkedIter<'a, T> {
     chunks: slice::Iter<'a, Arc<Chunk<T>>>,
     elements: slice::Iter<'a, T>,
     left: usize,
 }
 
-impl<'a, T> Iterator for Iter<'a, T> {
+impl<'a, T> Iterator for ChunkedIter<'a, T> {
     type Item = &'a T;
 
     #[inline]
@@ -306,14 +307,14 @@ impl<'a, T> Iterator for Iter<'a, T> {
     }
 }
 
-impl<T> ExactSizeIterator for Iter<'_, T> {}
-impl<T> FusedIterator for Iter<'_, T> {}
+impl<T> ExactSizeIterator for ChunkedIter<'_, T> {}
+impl<T> FusedIterator for ChunkedIter<'_, T> {}
 
 impl<'a, T, const N: usize> IntoIterator for &'a Chunked<T, N> {
     type Item = &'a T;
-    type IntoIter = Iter<'a, T>;
+    type IntoIter = ChunkedIter<'a, T>;
 
-    fn into_iter(self) -> Iter<'a, T> {
+    fn into_iter(self) -> ChunkedIter<'a, T> {
         self.iter()
     }
 }
@@ -420,7 +421,7 @@ impl<T: Clone, const N: usize> Extend<T> for Chunked<T, N> {
 /// A list; in bincode the very bytes of a `Vec`.
 impl<T: Serialize, const N: usize> Serialize for Chunked<T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        known::serialize(serializer, &Elements(self), &Digests(&self.chunks))
+        asking::serialize(serializer, &Elements(self), &Digests(&self.chunks))
     }
 }
 
@@ -460,7 +461,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Chunked<T, N
         let list = List(PhantomData);
         match deserializer.is_human_readable() {
             true => deserializer.deserialize_seq(list),
-            false => deserializer.deserialize_tuple_struct(known::NAME, 2, Asked(list)),
+            false => deserializer.deserialize_tuple_struct(asking::NAME, 2, Asked(list)),
         }
     }
 }

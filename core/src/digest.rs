@@ -21,11 +21,12 @@ use serde::Serialize;
 use crate::refused::SerializeError;
 use crate::tree;
 
+pub(crate) mod asking;
 mod hasher;
 pub(crate) mod known;
 mod scan;
 
-use hasher::{Gathered, Hasher};
+use hasher::Fed;
 use scan::NanScan;
 
 /// The canonical xxh3-64 digest of `value`.
@@ -76,28 +77,6 @@ pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
             path: tree::path_of_nan(value),
         }),
         Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
-    }
-}
-
-/// A value that went through the hasher.
-struct Fed {
-    /// `None`: it holds a NaN.
-    digest: Option<u64>,
-    bytes: u64,
-}
-
-impl Fed {
-    #[inline]
-    fn of(value: &impl Serialize) -> Result<Fed, SerializeError> {
-        let mut gathered = Gathered::new();
-        let mut hasher = Hasher::new(&mut gathered);
-        value.serialize(&mut hasher)?;
-        let saw_nan = hasher.saw_nan();
-        let (digest, bytes) = hasher.finish();
-        Ok(Fed {
-            digest: (!saw_nan).then_some(digest),
-            bytes,
-        })
     }
 }
 

@@ -14,7 +14,7 @@ use core::fmt::{self, Write};
 
 use serde::ser::{self, Serialize, Serializer};
 
-use crate::digest::known::NAME;
+use crate::digest::asking::NAME;
 use crate::refused::SerializeError;
 
 /// The greatest length of a value's text, in bytes.

@@ -83,7 +83,6 @@ mod tickets;
 use asking::Asking;
 use clock::Clock;
 use company::Company;
-pub use encoding::{Encoded, Encoding};
 pub use ended::{KEPT, MOVED};
 #[cfg(feature = "host")]
 pub(crate) use ended::{is_over, is_resumable};

@@ -44,6 +44,7 @@ mod chosen;
 pub mod config;
 mod cost;
 mod down;
+mod encoding;
 pub mod game;
 pub mod guide;
 pub mod history;
@@ -71,6 +72,7 @@ mod tempo;
 mod up;
 
 pub use config::MatchConfig;
+pub use encoding::{Encoded, Encoding};
 pub use game::{Match, MatchStats, Relief};
 pub use hooks::{Admission, Decision, Look, Referee, Resolver};
 pub use incident::{Incident, Trouble};

@@ -10,7 +10,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 
-use crate::game::Encoding;
+use crate::encoding::Encoding;
 use crate::peer::PeerId;
 
 /// One thing to do.

@@ -7,10 +7,9 @@ use twinstep_client::SessionConfig;
 use twinstep_core::Tick;
 use twinstep_core::replay::{Index, Replay};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
-use twinstep_server::MatchConfig;
 use twinstep_server::config::{Spectators, TurnLength};
-use twinstep_server::game::Encoding;
 use twinstep_server::peer::SessionStage;
+use twinstep_server::{Encoding, MatchConfig};
 
 const SECOND: u32 = 60;
 const BYTES: usize = 20_000;

@@ -5,11 +5,34 @@
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::known::Fields;
+use super::asking::Fields;
 use crate::refused::SerializeError;
 
 /// Bytes that are gathered before they are hashed.
 pub(super) const BUFFER: usize = 1_024;
+
+/// A value that went through the hasher.
+pub(super) struct Fed {
+    /// `None`: it holds a NaN.
+    pub(super) digest: Option<u64>,
+    /// The canonical bytes that were hashed.
+    pub(super) bytes: u64,
+}
+
+impl Fed {
+    #[inline]
+    pub(super) fn of(value: &impl Serialize) -> Result<Fed, SerializeError> {
+        let mut gathered = Gathered::new();
+        let mut hasher = Hasher::new(&mut gathered);
+        value.serialize(&mut hasher)?;
+        let saw_nan = hasher.saw_nan();
+        let (digest, bytes) = hasher.finish();
+        Ok(Fed {
+            digest: (!saw_nan).then_some(digest),
+            bytes,
+        })
+    }
+}
 
 /// What was gathered, and the hash of what was there before.
 pub(super) struct Gathered {

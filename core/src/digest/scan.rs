@@ -6,7 +6,7 @@
 
 use serde::ser::{self, Serialize, Serializer};
 
-use super::known::Fields;
+use super::asking::Fields;
 use crate::refused::SerializeError;
 
 #[derive(Default)]

@@ -14,60 +14,17 @@
 //!
 //! Invariant: what is not handed back is missed by nobody for long: after a few turns, or seconds, the match does it itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::world::World;
-use twinstep_core::{Simulation, Tick, codec};
+use twinstep_core::{Simulation, Tick};
 
 use super::Match;
-use crate::incident::panic_message;
+use crate::encoding::{Encoded, Encoding};
 
 /// What is not handed back within this is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A world that is to be encoded: for [`run`](Encoding::run), on whatever thread.
-pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
-
-/// What became of an [`Encoding`]: for [`Match::hand_world`].
-#[derive(Clone, Debug)]
-pub struct Encoded {
-    tick: Tick,
-    /// `None`: it is too large. What the panic said, if its `Serialize` panicked.
-    bytes: Result<Option<Arc<[u8]>>, String>,
-}
-
-impl Encoding {
-    /// `bytes` is how many there are, about.
-    fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
-        Encoding(Box::new(move || {
-            let encode = || {
-                let mut out = Vec::with_capacity(bytes + bytes / 16);
-                codec::append(&world, &mut out).ok()?;
-                Some(out.into())
-            };
-            let bytes = catch_unwind(AssertUnwindSafe(encode));
-            Encoded {
-                tick: world.tick(),
-                bytes: bytes.map_err(|panic| panic_message(&*panic).to_owned()),
-            }
-        }))
-    }
-
-    /// Encodes it. Costs a pass over the world: a millisecond or two for each megabyte.
-    #[must_use]
-    pub fn run(self) -> Encoded {
-        self.0()
-    }
-}
-
-impl std::fmt::Debug for Encoding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Encoding")
-    }
-}
 
 /// Whether and how worlds are encoded beside the match.
 #[derive(Debug, Default)]

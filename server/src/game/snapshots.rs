@@ -8,12 +8,13 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick, codec};
 
-use super::encoding::{Aside, Encoding};
+use super::encoding::Aside;
 use super::noted::Noted;
 use super::truth::Truth;
 use super::watched::{Snapshot, Watched};
 use super::weight::Weight;
 use crate::config::Spectators;
+use crate::encoding::Encoding;
 use crate::incident::Incident;
 
 /// Who joins may begin with a world that is so old: the frames since are sent, which are fewer than the world's bytes.

@@ -35,7 +35,8 @@ use super::rejoin::RejoinTickets;
 use super::serials::SerialKeeper;
 use super::strain::Strain;
 use super::workers::{Next, Play};
-use crate::game::{Encoded, Folded, Match, Unfolded};
+use crate::encoding::Encoded;
+use crate::game::{Folded, Match, Unfolded};
 use crate::peer::PeerId;
 
 mod aside;

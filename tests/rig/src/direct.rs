@@ -10,8 +10,7 @@ use twinstep_client::session::BUDGET_TICKS;
 use twinstep_client::{Hidden, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Never, Simulation};
-use twinstep_server::game::Encoding;
-use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Resolver};
+use twinstep_server::{Decision, Encoding, Look, Match, MatchConfig, Output, PeerId, Resolver};
 
 /// A match, and sessions that draw in step with each other.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {

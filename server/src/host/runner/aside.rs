@@ -8,7 +8,8 @@ use twinstep_core::replay::ReplayError;
 use twinstep_core::{Simulation, Tick};
 
 use super::{Ends, Runner};
-use crate::game::{Encoding, Folded};
+use crate::encoding::Encoding;
+use crate::game::Folded;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::JobId;
 use crate::peer::PeerId;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::{Mwc, Simulation};
-use twinstep_server::Match;
-use twinstep_server::game::Encoding;
+use twinstep_server::{Encoding, Match};
 
 /// Worlds of more bytes are encoded elsewhere: nearly all, so that also small games' worlds are.
 const OVER_BYTES: usize = 64;
