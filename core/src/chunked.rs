@@ -41,10 +41,11 @@ use crate::digest::known::Known;
 /// | encoding, as for who joins | all n | all n |
 ///
 /// The size of a world counts by what its digest hashes: so with a million elements in here it is still a small one, that is
-/// digested at each turn, where a desync is found at once. What changes everywhere at each tick belongs into a `Vec`.
+/// digested at each turn, where a desync is found at once. What changes everywhere at each tick belongs into a `Vec`: of that not
+/// more than a megabyte a second is hashed, of this all of it at each tick.
 ///
-/// Encoded it is what a `Vec` of the same elements is, so a game that changes over needs no new journal. Its digests are
-/// others, so it needs a new [`VERSION`](crate::Simulation::VERSION).
+/// Encoded it is what a `Vec` of the same elements is. Its digests are others, so a game that changes over is another
+/// [`VERSION`](crate::Simulation::VERSION).
 ///
 /// ```
 /// use twinstep_core::Chunked;
@@ -393,7 +394,7 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for Chunked<T, N> {
 
 impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        let mut elements = elements.into_iter();
+        let mut elements = elements.into_iter().fuse();
         let mut list = Chunked::new();
         loop {
             let chunk: Vec<T> = elements.by_ref().take(N).collect();

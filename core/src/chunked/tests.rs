@@ -13,6 +13,9 @@ use crate::digest::{digest, scan, weighed};
 
 type Few<T> = Chunked<T, 4>;
 
+/// What [`a_digest_is_this_one`] says.
+const DIGEST: u64 = 0xb2c0_ddf6_43c8_52cd;
+
 fn few(elements: Range<u32>) -> Few<u32> {
     elements.collect()
 }
@@ -58,6 +61,21 @@ fn copies_share_all_but_what_either_changes() {
     other.clone_from(&list);
     assert_eq!(shared(&list, &other), [true; 3]);
     assert_eq!(other.len(), 10);
+}
+
+#[test]
+fn a_list_ends_where_what_it_is_made_from_ends_first() {
+    let mut goes_on = [Some(1), None, Some(2)].into_iter();
+    let list: Few<i32> = core::iter::from_fn(|| goes_on.next().flatten()).collect();
+    assert!(list.iter().eq(&[1]) && list.len() == 1);
+}
+
+/// On every machine.
+#[test]
+fn a_digest_is_this_one() {
+    let mut list: Chunked<u16> = (0..5_000).collect();
+    list[1_500] = 7;
+    assert_eq!(digest(&list), Ok(DIGEST), "{:#x}", digest(&list).unwrap());
 }
 
 #[test]

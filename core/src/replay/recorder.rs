@@ -17,7 +17,7 @@ use crate::wire::Writer;
 use crate::world::World;
 use crate::{PlayerId, Simulation, Tick};
 
-/// A world is written at the latest after so much match time: what a replay steps at most to seek, and a
+/// A world is written after so much match time, or a few turns later: what a replay steps at most to seek, and a
 /// repair, beyond its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// A digest is written after so much match time, and before each world.
@@ -282,8 +282,18 @@ impl<S: Simulation> Recorder<S> {
         Ok(world_due)
     }
 
-    /// Writes the world before `tick`, encoded, if that is the tick after the last turn and no frame of the next one was
-    /// added; whether it did.
+    /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out, now; whether a record holds it.
+    ///
+    /// # Errors
+    /// None: a world that is too large is left out, and counted.
+    pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<bool, WriteError> {
+        let skipped = self.worlds_skipped;
+        self.try_world(world, out)?;
+        Ok(self.worlds_skipped == skipped)
+    }
+
+    /// Writes the world before `tick`, encoded, if it is due, that is the tick after the last turn, and no frame of the next
+    /// one was added; whether it did.
     ///
     /// # Errors
     /// A world that is too large for a record; nothing is written then.
@@ -293,7 +303,8 @@ impl<S: Simulation> Recorder<S> {
         world: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, WriteError> {
-        if self.ticks > 0 || self.fresh || tick != self.next {
+        let is_due = self.since_world >= WORLD_EVERY;
+        if !is_due || self.ticks > 0 || self.fresh || tick != self.next {
             return Ok(false);
         }
         let record = Record::World { tick, bytes: world };

@@ -20,8 +20,8 @@ use std::time::Duration;
 use twinstep_core::digest::Weighed;
 use twinstep_core::turn::Turn;
 
-/// A world of so many hashed bytes at most is digested at each tick, and a copy of it is kept at each tick: 64 such copies
-/// are 4 MiB.
+/// A world of so many hashed bytes at most is digested at each tick; and if it has no more when it is encoded, a copy of it is
+/// kept at each tick: 64 such copies are 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// Bytes that the digests of a larger world hash in a second, if that is not less than one digest.
 const BYTES_PER_SECOND: u64 = 1 << 20;

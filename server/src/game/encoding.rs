@@ -43,18 +43,20 @@ impl Aside {
         self.over.is_some_and(is_large) && !self.under_way.is_some_and(is_late)
     }
 
-    /// Has a copy of `world` encoded, of about so many bytes; `None`: another one is under way.
+    /// Whether one is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Has a copy of `world` encoded, of about so many bytes.
     pub(super) fn begin<S: Simulation>(
         &mut self,
         world: &World<S>,
         bytes: usize,
         now: Duration,
-    ) -> Option<Encoding> {
-        if self.under_way.is_some() {
-            return None;
-        }
+    ) -> Encoding {
         self.under_way = Some((world.tick(), now));
-        Some(Encoding::new(world.clone(), bytes))
+        Encoding::new(world.clone(), bytes)
     }
 
     /// This one came back; whether it was waited for.
@@ -89,8 +91,10 @@ impl<S: Simulation> Match<S> {
             Ok(None) => self.snapshots.note_too_large(&self.truth, &mut self.noted),
             Ok(Some(bytes)) => {
                 self.journal.late_world(tick, &bytes, &mut self.outbox);
-                let (delay, noted) = (self.config.spectators.delay_ticks, &mut self.noted);
-                self.snapshots.put((tick, bytes), delay, &self.truth, noted);
+                let (now, spectators) = (self.clock.now, self.config.spectators);
+                let (truth, noted) = (&self.truth, &mut self.noted);
+                self.snapshots
+                    .put((tick, bytes), now, spectators, truth, noted);
             }
         }
     }

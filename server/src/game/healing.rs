@@ -53,7 +53,7 @@ impl<S: Simulation> Match<S> {
                 return false;
             }
         }
-        let Some((_, world)) = self.snapshots.take(&self.truth, &mut self.noted) else {
+        let Some((_, world)) = self.snapshots.take(now, &self.truth, &mut self.noted) else {
             self.leave(at, CloseCode::WorldTooLarge);
             return false;
         };

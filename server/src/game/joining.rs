@@ -213,13 +213,14 @@ impl<S: Simulation> Match<S> {
             JOINS_AT_ONCE
         };
         let alike = |p: &&Peer| p.is_spectator() == watches;
-        if !self.people.peers[at].standing.could_join(now) {
+        let could_join = |p: &Peer| p.request.is_counted() || p.standing.could_join(now);
+        if !could_join(&self.people.peers[at]) {
             return None;
         }
         let asks = |p: &Peer| {
             p.stage == SessionStage::Greeting
                 && now.saturating_sub(p.request.at()) < ASKS_AGAIN
-                && p.standing.could_join(now)
+                && could_join(p)
         };
         let mine = &self.people.peers[at].request;
         let peers = self.people.peers.iter().filter(alike);
@@ -242,25 +243,59 @@ impl<S: Simulation> Match<S> {
             }
         }
         let at = self.people.position(id)?;
-        // It costs whoever asks nothing that its world is not encoded yet.
-        self.has_world_for(now, at)
-            .then(|| self.people.peers[at].standing.may_join(now))
-            .filter(|may| *may)
-            .map(|_| at)
+        // Counted once: also where its world has to be encoded first.
+        let Peer {
+            request, standing, ..
+        } = &mut self.people.peers[at];
+        if !request.is_counted() {
+            if !standing.may_join(now) {
+                return None;
+            }
+            request.count();
+        }
+        let has_world = self.has_world_for(now, at);
+        if has_world {
+            self.people.peers[at].request.settle();
+        }
+        has_world.then_some(at)
     }
 
-    /// Whether there is a world for a session without a pass over all of it, or it takes none that matters. If not, there is
-    /// one soon.
+    /// Whether there is a world for a session that takes no time which others would wait. If not, one is encoded for it.
     fn has_world_for(&mut self, now: Duration, at: usize) -> bool {
-        if self.is_delayed(at)
-            || !self.snapshots.is_aside(now, &self.noted)
-            || self.snapshots.is_at_hand(&self.truth)
+        if self.is_delayed(at) {
+            return self.snapshots.watched.world(self.shown_to(at)).is_some();
+        }
+        let oldest = self.oldest_for(at);
+        if !self.snapshots.is_aside(now, &self.noted)
+            || self.snapshots.is_at_hand(now, &self.truth, oldest)
         {
             return true;
         }
-        let aside = self.snapshots.encode(now, &self.truth, &self.noted);
-        self.outbox.extend(aside.map(Item::Encode));
+        if self.snapshots.aside.is_busy() {
+            return false;
+        }
+        let request = &mut self.people.peers[at].request;
+        if request.may_encode() {
+            let world = self.snapshots.encode(now, &self.truth, &self.noted);
+            self.outbox.extend(world.map(Item::Encode));
+        } else {
+            // It was there, and this session did not ask for it in time.
+            request.settle();
+        }
         false
+    }
+
+    /// How old the world may be that a session joins with: who comes back may have seen the ticks until then.
+    fn oldest_for(&mut self, at: usize) -> Tick {
+        let Peer {
+            players, request, ..
+        } = &mut self.people.peers[at];
+        let world = &self.truth.world;
+        let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
+        match players.iter().any(is_in) {
+            true => request.wait_from(world.turn().began),
+            false => Tick(0),
+        }
     }
 
     /// Who joins too slowly is in somebody's way.
@@ -326,8 +361,9 @@ impl<S: Simulation> Match<S> {
         if self.is_delayed(at) {
             return Ok(self.snapshots.watched.world(self.shown_to(at)));
         }
-        let (now, truth) = (self.clock.now, &self.truth);
-        match self.snapshots.take_for_join(now, truth, &mut self.noted) {
+        let (now, oldest) = (self.clock.now, self.oldest_for(at));
+        let (truth, noted) = (&self.truth, &mut self.noted);
+        match self.snapshots.take_for_join(now, truth, oldest, noted) {
             Some(world) => Ok(Some(world)),
             None => Err(CloseCode::WorldTooLarge),
         }

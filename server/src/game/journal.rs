@@ -17,10 +17,14 @@ pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
     /// How often in a row a world was waited for that came too late.
     missed: u8,
+    /// So many worlds are not waited for.
+    unwaited: u8,
 }
 
-/// After so many worlds that came too late the next one is not waited for.
+/// After so many worlds that came too late …
 const MISSED_MAX: u8 = 3;
+/// … so many are written at once: a minute's.
+const UNWAITED: u8 = 6;
 
 /// Whether a world was to be written with a turn.
 pub(super) enum WorldDue {
@@ -38,6 +42,7 @@ impl<S: Simulation> JournalOut<S> {
         JournalOut {
             recorder: None,
             missed: 0,
+            unwaited: 0,
         }
     }
 
@@ -64,6 +69,7 @@ impl<S: Simulation> JournalOut<S> {
         Ok(JournalOut {
             recorder: Some(recorder),
             missed: 0,
+            unwaited: 0,
         })
     }
 
@@ -84,6 +90,7 @@ impl<S: Simulation> JournalOut<S> {
         Ok(JournalOut {
             recorder: Some(recorder),
             missed: 0,
+            unwaited: 0,
         })
     }
 
@@ -119,25 +126,24 @@ impl<S: Simulation> JournalOut<S> {
             return WorldDue::No;
         };
         let start = out.bytes.len();
-        let skipped = recorder.worlds_skipped();
-        let waits = may_wait && self.missed < MISSED_MAX;
-        let due = match waits {
-            true => recorder.turn_alone(world, digest, &mut out.bytes),
-            false => recorder.turn(world, digest, &mut out.bytes).map(|()| false),
-        };
-        let is_late = due.expect("a turn within its bounds");
-        out.push(Item::Journal(start..out.bytes.len()));
-        if is_late {
+        let is_due = recorder.turn_alone(world, digest, &mut out.bytes);
+        let due = if !is_due.expect("a turn within its bounds") {
+            WorldDue::No
+        } else if may_wait && self.unwaited == 0 && self.missed < MISSED_MAX {
             self.missed += 1;
-            return WorldDue::Late;
-        }
-        if !waits {
-            self.missed = 0;
-        }
-        match recorder.worlds_skipped() == skipped {
-            true => WorldDue::No,
-            false => WorldDue::TooLarge,
-        }
+            WorldDue::Late
+        } else {
+            if self.missed == MISSED_MAX {
+                (self.missed, self.unwaited) = (0, UNWAITED);
+            }
+            self.unwaited = self.unwaited.saturating_sub(1);
+            match recorder.due_world(world, &mut out.bytes) {
+                Ok(true) => WorldDue::No,
+                Ok(false) | Err(_) => WorldDue::TooLarge,
+            }
+        };
+        out.push(Item::Journal(start..out.bytes.len()));
+        due
     }
 
     /// Writes the encoded world of a turn that was written without one, if nothing was stepped since.
@@ -163,7 +169,8 @@ impl<S: Simulation> JournalOut<S> {
         };
         let start = out.bytes.len();
         match write(recorder, &mut out.bytes) {
-            Ok(()) => out.push(Item::Journal(start..out.bytes.len())),
+            Ok(()) if out.bytes.len() > start => out.push(Item::Journal(start..out.bytes.len())),
+            Ok(()) => {}
             Err(_) => out.bytes.truncate(start),
         }
     }

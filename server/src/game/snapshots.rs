@@ -17,14 +17,16 @@ use crate::config::Spectators;
 use crate::encoding::Encoding;
 use crate::incident::Incident;
 
-/// Who joins may begin with a world that is so old: the frames since are sent, which are fewer than the world's bytes.
+/// Who joins may begin with a world that was handed back so long ago: the frames since are sent, which are fewer than its
+/// bytes.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Snapshots {
     pub(super) aside: Aside,
-    newest: Option<Snapshot>,
+    /// And when it was made.
+    newest: Option<(Snapshot, Duration)>,
     pub(super) watched: Watched,
     weight: Weight,
 }
@@ -53,7 +55,7 @@ impl Snapshots {
     ) -> Option<Encoding> {
         let Spectators { max, delay_ticks } = spectators;
         let watches = max > 0 && delay_ticks > 0;
-        if !watches || !self.watched.is_due(truth.world.tick()) {
+        if !watches || !self.watched.is_due(truth.world.turn().began) {
             return None;
         }
         if self.is_aside(now, noted) {
@@ -77,68 +79,92 @@ impl Snapshots {
         truth: &Truth<S>,
         noted: &Noted,
     ) -> Option<Encoding> {
+        // To find the world may take a copy of it.
+        if self.aside.is_busy() {
+            return None;
+        }
         let world = world_of_turn(truth);
-        self.aside.begin(world, noted.stats.world_bytes, now)
+        Some(self.aside.begin(world, noted.stats.world_bytes, now))
     }
 
     /// A world that was encoded beside the match.
     pub(super) fn put<S: Simulation>(
         &mut self,
         snapshot: Snapshot,
-        delay_ticks: u32,
+        now: Duration,
+        spectators: Spectators,
         truth: &Truth<S>,
         noted: &mut Noted,
     ) {
         self.note_weight(snapshot.1.len(), truth, noted);
-        if delay_ticks > 0 && self.watched.is_due(snapshot.0) {
+        let Spectators { max, delay_ticks } = spectators;
+        if max > 0 && delay_ticks > 0 && self.watched.is_due(snapshot.0) {
             self.watched.put(snapshot.clone(), delay_ticks);
         }
-        if self.newest.as_ref().is_none_or(|(at, _)| *at < snapshot.0) {
-            self.newest = Some(snapshot);
-        }
+        self.newest = Some((snapshot, now));
     }
 
-    /// The tick from which on a world is fresh enough for who joins, of a world that is encoded beside the match.
-    fn fresh_from<S: Simulation>(truth: &Truth<S>) -> Tick {
-        let turn = truth.world.turn();
-        let ticks = FRESH.as_nanos() / turn.cadence.tick().as_nanos().max(1);
-        let oldest = truth.world.tick().back(ticks as u32);
-        oldest.min(turn.began)
+    /// Lets go of a world that nobody can begin with any more.
+    pub(super) fn forget<S: Simulation>(&mut self, now: Duration, truth: &Truth<S>) {
+        let began = truth.world.turn().began;
+        let is_old = |((at, _), made): &(Snapshot, Duration)| {
+            *at != began && now.saturating_sub(*made) >= FRESH
+        };
+        self.newest.take_if(|newest| is_old(newest));
     }
 
-    /// Whether there is a world for who joins, without a pass over all of it.
-    pub(super) fn is_at_hand<S: Simulation>(&self, truth: &Truth<S>) -> bool {
-        let from = Self::fresh_from(truth);
-        let newest = self.newest.as_ref();
-        newest.is_some_and(|(at, _)| *at >= from && truth.history.reaches(*at))
+    /// A world that is no older than this tick, for who joins: one that is there without a pass over all of it.
+    fn fresh<S: Simulation>(
+        &self,
+        now: Duration,
+        truth: &Truth<S>,
+        oldest: Tick,
+    ) -> Option<&Snapshot> {
+        let (newest, made) = self.newest.as_ref()?;
+        let is_fresh = now.saturating_sub(*made) < FRESH && newest.0 >= oldest;
+        (is_fresh && truth.history.reaches(newest.0)).then_some(newest)
     }
 
-    /// A world for who joins, and its tick, as bytes.
+    /// Whether there is such a world.
+    pub(super) fn is_at_hand<S: Simulation>(
+        &self,
+        now: Duration,
+        truth: &Truth<S>,
+        oldest: Tick,
+    ) -> bool {
+        self.fresh(now, truth, oldest).is_some()
+    }
+
+    /// A world for who joins that is no older than this tick, and its tick, as bytes.
     pub(super) fn take_for_join<S: Simulation>(
         &mut self,
         now: Duration,
         truth: &Truth<S>,
+        oldest: Tick,
         noted: &mut Noted,
     ) -> Option<Snapshot> {
-        match self.is_aside(now, noted) && self.is_at_hand(truth) {
-            true => self.newest.clone(),
-            false => self.take(truth, noted),
+        if self.is_aside(now, noted)
+            && let Some(fresh) = self.fresh(now, truth, oldest)
+        {
+            return Some(fresh.clone());
         }
+        self.take(now, truth, noted)
     }
 
     /// The world at the beginning of its turn, and its tick, as bytes: made once for all that ask in this turn; `None`:
     /// it is too large.
     pub(super) fn take<S: Simulation>(
         &mut self,
+        now: Duration,
         truth: &Truth<S>,
         noted: &mut Noted,
     ) -> Option<Snapshot> {
         let world = world_of_turn(truth);
         let tick = world.tick();
-        if let Some((at, bytes)) = &self.newest
-            && *at == tick
+        if let Some((newest, _)) = &self.newest
+            && newest.0 == tick
         {
-            return Some((tick, bytes.clone()));
+            return Some(newest.clone());
         }
         let mut bytes = Vec::new();
         if codec::append(world, &mut bytes).is_err() {
@@ -147,7 +173,7 @@ impl Snapshots {
         }
         self.note_weight(bytes.len(), truth, noted);
         let bytes: Arc<[u8]> = bytes.into();
-        self.newest = Some((tick, bytes.clone()));
+        self.newest = Some(((tick, bytes.clone()), now));
         Some((tick, bytes))
     }
 

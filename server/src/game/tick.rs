@@ -13,6 +13,7 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation};
 
 use super::Match;
+use super::digests::SMALL_BYTES;
 use super::journal::WorldDue;
 use crate::outbox::Item;
 use crate::stopwatch::Timed;
@@ -41,8 +42,10 @@ impl<S: Simulation> Match<S> {
             return self.close(CloseCode::Fault);
         };
         self.strike(&stepped.strikes);
+        // Copies of all that may change take room, whatever a digest of it hashes.
+        let is_small = self.noted.stats.world_bytes <= SMALL_BYTES as usize;
         self.truth
-            .keep(&self.sealing.frame, stepped.weighed, turn.began);
+            .keep(&self.sealing.frame, stepped.weighed, turn.began, is_small);
         self.journal.frame(&self.sealing.frame);
         self.count_frame();
         self.resolve(|open| open.asked == tick);
@@ -57,6 +60,7 @@ impl<S: Simulation> Match<S> {
         let (now, spectators) = (self.clock.now, self.config.spectators);
         let (truth, noted) = (&self.truth, &mut self.noted);
         self.snapshots.weigh(now, truth, noted);
+        self.snapshots.forget(now, truth);
         let aside = self.snapshots.keep_watched(now, spectators, truth, noted);
         self.outbox.extend(aside.map(Item::Encode));
     }

@@ -110,13 +110,14 @@ impl<S: Simulation> Truth<S> {
         }
     }
 
-    /// Remembers the step that was done: its frame, of a turn that began then, and the digest that it led to, if one was
-    /// due.
+    /// Remembers the step that was done: its frame, of a turn that began then, the digest that it led to, if one was due, and
+    /// the world, if it is small or the last one was long ago.
     pub(super) fn keep(
         &mut self,
         frame: &FrameData<S>,
         weighed: Option<Weighed>,
         turn_began: Tick,
+        is_small: bool,
     ) {
         self.history.keep_frame(frame, self.digest, turn_began);
         self.digest = None;
@@ -124,7 +125,8 @@ impl<S: Simulation> Truth<S> {
             Some(weighed) => self.note_digest(weighed),
             None => self.digests.pass(self.world.turn().cadence.tick()),
         }
-        self.history.keep_world(&self.world, self.digests.small());
+        let is_small = is_small && self.digests.small();
+        self.history.keep_world(&self.world, is_small);
     }
 
     fn note_digest(&mut self, weighed: Weighed) {

@@ -19,7 +19,7 @@ use super::clock::HostClock;
 use super::config::HostError;
 use super::demand::Demand;
 use super::handle::MatchHandle;
-use super::hands::Hands;
+use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation;
@@ -98,6 +98,8 @@ pub(super) struct Floor {
     pub(super) strain: Strain,
     pub(super) workers: Workers,
     pub(super) hands: Hands,
+    /// Those of them that encode worlds.
+    pub(super) encoders: Few,
 }
 
 impl Floor {
@@ -153,6 +155,7 @@ impl Floor {
             wishes,
             back_after: self.back_after,
             hands: self.hands.clone(),
+            encoders: self.encoders.clone(),
             strain: self.strain.clone(),
             phase: Phase::of(slot),
         };
@@ -319,6 +322,7 @@ mod tests {
             strain: Strain::default(),
             workers: Workers::new("floor", 1, clock),
             hands: Hands::new(),
+            encoders: Few::of(Hands::new(), 1),
         };
         (floor, tells)
     }

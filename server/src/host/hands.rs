@@ -1,8 +1,11 @@
-//! [`Hands`]: threads for what may take long: a resolver's jobs, folds of a journal.
+//! [`Hands`]: threads for what may take long: a resolver's jobs, folds of a journal; and [`Few`] of them, for what keeps a
+//! processor busy: worlds to be encoded.
 //!
 //! A thread is there as soon as it is asked for, so whatever hangs keeps nobody else waiting; how much one match may have
 //! under way is that match's affair (`host/jobs.rs`). Who has nothing to do for a while ends.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -47,9 +50,65 @@ impl Hands {
     }
 }
 
+/// So many hands at most, that do one thing after the other. Clones share them.
+#[derive(Clone)]
+pub(super) struct Few {
+    hands: Hands,
+    most: usize,
+    /// How many are at work, and what waits for one.
+    state: Arc<Mutex<(usize, VecDeque<Work>)>>,
+}
+
+impl Few {
+    pub(super) fn of(hands: Hands, most: usize) -> Few {
+        Few {
+            hands,
+            most: most.max(1),
+            state: Arc::default(),
+        }
+    }
+
+    /// Has this done when one of them is free: here and now, if the system has no thread for any. It must not panic.
+    pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) {
+        {
+            let mut state = self.lock();
+            state.1.push_back(Box::new(work));
+            if state.0 >= self.most {
+                return;
+            }
+            state.0 += 1;
+        }
+        let few = self.clone();
+        if let Err(error) = self.hands.run(move || few.work()) {
+            tracing::error!(%error, "no thread to encode a world");
+            self.work();
+        }
+    }
+
+    /// Does what waits, as one of the hands that are counted.
+    fn work(&self) {
+        loop {
+            let work = {
+                let mut state = self.lock();
+                let work = state.1.pop_front();
+                state.0 -= usize::from(work.is_none());
+                work
+            };
+            match work {
+                Some(work) => work(),
+                None => return,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (usize, VecDeque<Work>)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex, mpsc};
+    use std::sync::mpsc;
     use std::thread::ThreadId;
 
     use super::*;
@@ -88,5 +147,32 @@ mod tests {
             work() == first
         });
         assert!(again);
+    }
+
+    #[test]
+    fn few_hands_do_all_one_after_the_other_and_no_more_at_once() {
+        let few = Few::of(Hands::new(), 2);
+        let (done, all) = mpsc::channel();
+        let at_once = Arc::<Mutex<(usize, usize)>>::default();
+        for _ in 0..20 {
+            let (done, at_once) = (done.clone(), at_once.clone());
+            few.run(move || {
+                {
+                    let mut now = at_once.lock().unwrap();
+                    now.0 += 1;
+                    now.1 = now.1.max(now.0);
+                }
+                std::thread::sleep(Duration::from_millis(3));
+                at_once.lock().unwrap().0 -= 1;
+                let _ = done.send(());
+            });
+        }
+        (0..20).for_each(|_| all.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(at_once.lock().unwrap().1, 2);
+        // Nobody is counted for ever.
+        few.run(move || {
+            let _ = done.send(());
+        });
+        all.recv_timeout(PATIENCE).unwrap();
     }
 }

@@ -22,7 +22,7 @@ use super::door::Doors;
 use super::fleet::{FleetNews, Membership};
 use super::floor::{Floor, Hosted};
 use super::handle::MatchHandle;
-use super::hands::Hands;
+use super::hands::{Few, Hands};
 use super::io::{self, Around, ToIo};
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
@@ -196,6 +196,7 @@ impl Host {
             bans: known_bans,
             token: live_token,
         };
+        let hands = Hands::new();
         let floor = Floor {
             public,
             key,
@@ -213,7 +214,8 @@ impl Host {
             demand,
             strain,
             workers,
-            hands: Hands::new(),
+            encoders: Few::of(hands.clone(), most),
+            hands,
         };
         Ok(Host {
             address,

@@ -20,7 +20,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
 use super::clock::{HostClock, unix_now};
-use super::hands::Hands;
+use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs::Jobs;
@@ -88,6 +88,7 @@ pub(super) struct Ends<S: Simulation> {
     /// When a match that is kept is expected to go on.
     pub(super) back_after: Duration,
     pub(super) hands: Hands,
+    pub(super) encoders: Few,
     /// What there is too much of in the process.
     pub(super) strain: Strain,
     /// At which moments it is due.
@@ -265,6 +266,8 @@ impl<S: Simulation> Runner<S> {
     /// heard after that. A match to which much time passes at once takes it for time in which its process stood.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
+        // Turn follows turn now: nothing that is done elsewhere would be back in between.
+        self.game.encode_aside(usize::MAX);
         while self.game.next_due() < self.rested_until && !self.game.is_closed() {
             let due = self.game.next_due();
             // The last step is a whole rest: then clients are told at its end, and what they are told bears that time.
@@ -275,6 +278,7 @@ impl<S: Simulation> Runner<S> {
             };
             self.play_until(until, now);
         }
+        self.game.encode_aside(ASIDE_BYTES);
     }
 
     /// How long the ticks took that were played since.

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use twinstep_core::Tick;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -13,6 +15,10 @@ pub(crate) struct Request {
     at: Duration,
     /// It begins with a world that is sent, not by frames from what it has.
     needs_world: bool,
+    /// Its join was counted, but its world has to be encoded first; whether that was begun for it.
+    counted: Option<bool>,
+    /// The turn's beginning when its world had to be encoded first.
+    from: Option<Tick>,
 }
 
 impl Request {
@@ -22,6 +28,8 @@ impl Request {
             since: None,
             at: now,
             needs_world: true,
+            counted: None,
+            from: None,
         }
     }
 
@@ -34,6 +42,31 @@ impl Request {
     pub(crate) fn ask_for_world(&mut self, now: Duration) {
         self.since.get_or_insert(now);
         self.at = now;
+    }
+
+    /// Whether its join was counted already, and it waits for its world.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted.is_some()
+    }
+
+    /// Its join is counted now.
+    pub(crate) fn count(&mut self) {
+        self.counted = Some(false);
+    }
+
+    /// Its world is there, or was and is not any more: its next join counts.
+    pub(crate) fn settle(&mut self) {
+        self.counted = None;
+    }
+
+    /// Whether a world may be encoded for it: one for each join that is counted.
+    pub(crate) fn may_encode(&mut self) -> bool {
+        !self.counted.replace(true).unwrap_or(true)
+    }
+
+    /// Its world has to be encoded, in a turn that began here; the first time counts.
+    pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
+        *self.from.get_or_insert(began)
     }
 
     /// When it asked last.

@@ -12,7 +12,9 @@ use std::fmt::Write as _;
 
 use powderkeg_game::Game;
 use powderkeg_game::skirmish::Skirmish;
+use twinstep_core::digest::digest;
 use twinstep_core::replay::Replay;
+use twinstep_core::{Chunked, codec};
 
 use crate::recorded::recorded;
 use crate::rig::{Play, Sticks};
@@ -37,8 +39,34 @@ pub fn table() -> String {
     let mut lines = String::new();
     play::<Game>("powderkeg", 71, Sticks::Analog, &mut lines);
     play::<Skirmish>("skirmish", 72, Sticks::Sticky, &mut lines);
+    chunks(&mut lines);
     floats::operations(&mut lines);
     lines
+}
+
+/// A list of numbers of each width in chunks, changed here and there, and read back from its bytes.
+fn chunks(lines: &mut String) {
+    let mut list: Chunked<(u8, i16, u32, i64, f32)> = (0..5_000_u32)
+        .map(|n| {
+            (
+                n as u8,
+                n as i16,
+                n << 12,
+                -i64::from(n) << 33,
+                n as f32 / 3.0,
+            )
+        })
+        .collect();
+    for round in 0..3 {
+        for n in (round..list.len()).step_by(997) {
+            list[n].2 ^= 0x9e37_79b9;
+        }
+        let digest = digest(&list).expect("no NaN");
+        let mut bytes = Vec::new();
+        codec::append(&list, &mut bytes).expect("it fits");
+        list = codec::decode_whole(&bytes).expect("its own bytes");
+        writeln!(lines, "chunks/{round} {digest:016x}").expect("text");
+    }
 }
 
 /// The lines that `now` and `kept` do not have in common, each with its sign: `-` was kept, `+` came out.

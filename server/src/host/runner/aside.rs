@@ -53,15 +53,12 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Encodes a world. If there is no thread for it, the match does so itself after a while.
+    /// Encodes a world.
     pub(super) fn encode(&mut self, world: Encoding) {
         let done = self.encoded.0.clone();
-        let started = self.ends.hands.run(move || {
+        self.ends.encoders.run(move || {
             let _ = done.send(world.run());
         });
-        if let Err(error) = started {
-            tracing::error!(id = self.id, %error, "no thread to encode the world");
-        }
     }
 
     /// Folds the journal to a tick at which a client differs: on a thread, since the file may be long.

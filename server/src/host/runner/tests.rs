@@ -69,6 +69,7 @@ impl Rig {
             wishes,
             back_after: BACK_AFTER,
             hands: Hands::new(),
+            encoders: Few::of(Hands::new(), 1),
             strain: Strain::default(),
             phase: Phase::of(slot),
         };
