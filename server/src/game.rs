@@ -39,6 +39,7 @@ use crate::tally::Tally;
 use crate::up::Said;
 
 // Parts, which own their fields: none of them knows the match.
+mod aside;
 mod asking;
 mod caller;
 mod clock;

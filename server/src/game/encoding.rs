@@ -14,60 +14,10 @@
 //!
 //! Invariant: what is not handed back is missed by nobody for long: after a few turns, or seconds, the match does it itself.
 
-use std::time::Duration;
-
-use twinstep_core::bounds::WORLD_BYTES_MAX;
-use twinstep_core::world::World;
-use twinstep_core::{Simulation, Tick};
+use twinstep_core::Simulation;
 
 use super::Match;
-use crate::encoding::{Encoded, Encoding};
-
-/// What is not handed back within this is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Whether and how worlds are encoded beside the match.
-#[derive(Debug, Default)]
-pub(super) struct Aside {
-    /// Those of more bytes are.
-    over: Option<usize>,
-    /// The one that is, and since when.
-    under_way: Option<(Tick, Duration)>,
-}
-
-impl Aside {
-    /// Whether a world of so many bytes is encoded beside the match now. One that is too large is told of at once.
-    pub(super) fn takes(&self, bytes: usize, now: Duration) -> bool {
-        let is_late = |(_, since)| now.saturating_sub(since) >= PATIENCE;
-        let is_large = |over| bytes > over && bytes <= WORLD_BYTES_MAX;
-        self.over.is_some_and(is_large) && !self.under_way.is_some_and(is_late)
-    }
-
-    /// Whether one is under way.
-    pub(super) fn is_busy(&self) -> bool {
-        self.under_way.is_some()
-    }
-
-    /// Has a copy of `world` encoded, of about so many bytes.
-    pub(super) fn begin<S: Simulation>(
-        &mut self,
-        world: &World<S>,
-        bytes: usize,
-        now: Duration,
-    ) -> Encoding {
-        self.under_way = Some((world.tick(), now));
-        Encoding::new(world.clone(), bytes)
-    }
-
-    /// This one came back; whether it was waited for.
-    fn end(&mut self, tick: Tick) -> bool {
-        let waits = self.under_way.is_some_and(|(at, _)| at == tick);
-        if waits {
-            self.under_way = None;
-        }
-        waits
-    }
-}
+use crate::encoding::Encoded;
 
 impl<S: Simulation> Match<S> {
     /// From now on worlds of more than so many bytes are encoded by the host ([`Output::Encode`](crate::Output::Encode)),

@@ -8,7 +8,7 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick, codec};
 
-use super::encoding::Aside;
+use super::aside::Aside;
 use super::noted::Noted;
 use super::truth::Truth;
 use super::watched::{Snapshot, Watched};
