@@ -391,6 +391,38 @@ fn who_is_ahead_of_a_server_that_lost_its_power_goes_back_and_is_told() {
     rig.converge();
 }
 
+/// Finding of a review: there is a world that somebody joined with a moment ago, and which is older than what the player has
+/// seen. To begin with that one would be taken for a loss of ticks that never happened.
+#[test]
+fn who_comes_back_gets_no_world_that_is_older_than_its_own() {
+    let mut config = RigConfig::new(43, LinkProfile::LAN);
+    config.clients = 2;
+    config.load.world_bytes = 20_000;
+    config.encodes_within = Some(10 * MS);
+    let mut rig = Rig::<Edges>::new(config);
+    rig.run(6 * SECOND);
+    let late = rig.join("late");
+    rig.until_it_plays(late);
+    rig.run(200 * MS);
+    // Its own world is not the match's, so it needs one.
+    rig.spoil(0, |sim| sim.ballast.spoil(7));
+    while rig.clients[0].session.differs().is_none() {
+        rig.run(MS);
+    }
+    rig.cut(0);
+    rig.redial(0);
+    rig.run(2 * SECOND);
+    let events = rig.clients[0].events.iter();
+    let lost = events.filter_map(|event| match event {
+        Event::Reconnected { lost_ticks, .. } => Some(*lost_ticks),
+        _ => None,
+    });
+    assert_eq!(lost.collect::<Vec<_>>(), [0]);
+    assert_eq!(rig.returns(0), (0, 1), "by a world");
+    rig.clients[0].flipped = false;
+    rig.converge();
+}
+
 /// A client that is on its way back is not out of its match because the way took too long.
 #[test]
 fn who_is_not_back_in_time_may_try_again() {

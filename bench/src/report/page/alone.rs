@@ -94,7 +94,7 @@ impl Page {
             &goals::LINEAR,
             "What a process costs beside its players (timers, sleeping, waking) is shared by few at the beginning: from 100 players \
              on all rows are alike. Tried: workers shared by all matches, moments of a tick spread over it, no wake-up of the \
-             socket's thread while there is much to do."
+             socket's thread while there is much to do; and, taken back, no thread of its own for the socket (NOTES.md)."
                 .to_owned(),
         );
         let svg = plot::lines(
