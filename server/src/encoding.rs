@@ -24,14 +24,16 @@ impl Encoding {
     /// `bytes` is how many there are, about.
     pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
         Encoding(Box::new(move || {
-            let encode = || {
+            let tick = world.tick();
+            // What drops the world may be an author's code, too.
+            let encode = move || {
                 let mut out = Vec::with_capacity(bytes + bytes / 16);
                 codec::append(&world, &mut out).ok()?;
                 Some(out.into())
             };
             let bytes = catch_unwind(AssertUnwindSafe(encode));
             Encoded {
-                tick: world.tick(),
+                tick,
                 bytes: bytes.map_err(|panic| panic_message(&*panic).to_owned()),
             }
         }))

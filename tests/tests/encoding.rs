@@ -1,11 +1,16 @@
 //! Large worlds become bytes beside the match: who waits for them, who does not, and what happens if they never come.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::SessionConfig;
-use twinstep_core::Tick;
+use serde::{Deserialize, Serialize, Serializer};
+use twinstep_client::{Closed, SessionConfig};
+use twinstep_core::bounds::WORLD_BYTES_MAX;
+use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::{Index, Replay};
+use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_server::config::{Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
@@ -195,6 +200,86 @@ fn worlds_for_spectators_at_a_distance_are_encoded_beside_the_match_too() {
         .game
         .connect(table.now, twinstep_server::PeerId(9), "watcher", 0);
     assert_eq!(who, Ok(()));
+}
+
+thread_local! {
+    /// What a [`Moody`] does when it is encoded.
+    static MOOD: Cell<Mood> = const { Cell::new(Mood::Well) };
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mood {
+    Well,
+    Panics,
+    TooLarge,
+}
+
+/// What is encoded well, or not. Its digest is always the same.
+#[derive(Clone, Debug, Deserialize)]
+struct Moody(Vec<u8>);
+
+impl Serialize for Moody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Whoever asks how large it is, is told of bytes too.
+        let by = std::any::type_name::<S>();
+        let is_encoding = !by.contains("Hasher") && !by.contains("NanScan");
+        match MOOD.get() {
+            Mood::Panics if is_encoding => panic!("planted: no bytes today"),
+            Mood::TooLarge if is_encoding => vec![0_u8; WORLD_BYTES_MAX + 1].serialize(serializer),
+            _ => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl Simulation for Moody {
+    const NAME: &'static str = "moody";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
+}
+
+/// A match whose first client has asked for its world, which is to be encoded.
+fn moody() -> (Direct<Moody>, Encoding) {
+    let sessions = vec![SessionConfig::new(Arc::new(()))];
+    let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
+    let mut table = Direct::new(policies, sim, Arc::new(()), unasked(), sessions, SECOND);
+    table.game.encode_aside(BYTES / 2);
+    table.mute_until = Duration::from_millis(100);
+    table.run(30, |_, _| 0);
+    let world = table.to_encode.pop().expect("asked for");
+    (table, world)
+}
+
+/// As where the match itself encodes it: that ends the match, and says why.
+#[test]
+fn a_panic_where_a_world_is_encoded_comes_back_with_its_words() {
+    let (mut table, world) = moody();
+    MOOD.set(Mood::Panics);
+    let encoded = world.run();
+    MOOD.set(Mood::Well);
+    let handed = AssertUnwindSafe(|| table.game.hand_world(encoded));
+    let told = catch_unwind(handed).unwrap_err();
+    let told = told.downcast_ref::<String>().expect("words");
+    assert_eq!(told, "planted: no bytes today");
+}
+
+/// It was weighed a while ago, and has grown since.
+#[test]
+fn who_waits_for_a_world_that_turns_out_too_large_is_told() {
+    let (mut table, world) = moody();
+    MOOD.set(Mood::TooLarge);
+    table.game.hand_world(world.run());
+    assert_eq!(table.game.stats().worlds_too_large, 1);
+    table.run(8 * SECOND, |_, _| 0);
+    MOOD.set(Mood::Well);
+    let told = Closed::Server(CloseCode::WorldTooLarge);
+    assert_eq!(table.sessions[0].closed(), Some(told));
 }
 
 #[test]

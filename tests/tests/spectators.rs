@@ -23,6 +23,15 @@ fn with_room(mut config: RigConfig, max: usize, delay_ticks: u32) -> RigConfig {
     config
 }
 
+/// A match that encodes its worlds itself, and one that has them encoded beside it.
+fn both(config: RigConfig) -> [RigConfig; 2] {
+    let aside = RigConfig {
+        encodes_within: Some(40 * MS),
+        ..config.clone()
+    };
+    [config, aside]
+}
+
 /// A match of four, and a spectator who came after ten seconds.
 fn watched<S: Play>(config: RigConfig) -> Rig<S> {
     let mut rig = Rig::<S>::new(config);
@@ -108,7 +117,13 @@ fn there_is_room_for_sixteen_live_ones() {
 #[test]
 fn a_delayed_spectator_is_never_shown_what_is_younger_than_the_delay() {
     let wan: LinkProfile = "rtt=60,jitter=10,loss=2".parse().unwrap();
-    let mut rig = watched::<Game>(with_room(RigConfig::new(3, wan), 512, DELAY));
+    for config in both(with_room(RigConfig::new(3, wan), 512, DELAY)) {
+        is_never_shown_what_is_young(config);
+    }
+}
+
+fn is_never_shown_what_is_young(config: RigConfig) {
+    let mut rig = watched::<Game>(config);
     let mut seen = 0;
     for _ in 0..3_000 {
         rig.run(5 * MS);
@@ -135,7 +150,13 @@ fn a_delayed_spectator_is_never_shown_what_is_younger_than_the_delay() {
 
 #[test]
 fn who_comes_before_the_delay_has_passed_begins_with_the_first_world() {
-    let mut rig = Rig::<Game>::new(with_room(RigConfig::new(4, LinkProfile::LAN), 8, DELAY));
+    for config in both(with_room(RigConfig::new(4, LinkProfile::LAN), 8, DELAY)) {
+        begins_with_the_first_world(config);
+    }
+}
+
+fn begins_with_the_first_world(config: RigConfig) {
+    let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND);
     rig.join_with("watcher", 0).unwrap();
     rig.run(3 * SECOND);

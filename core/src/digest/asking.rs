@@ -67,18 +67,28 @@ impl<S> Fields<S> {
             asks: name == NAME,
         }
     }
+}
 
-    /// The field, if it is not the question, which is answered by a refusal.
+impl<S> SerializeTupleStruct for Fields<&mut S>
+where
+    for<'s> &'s mut S: Serializer<Ok = (), Error = SerializeError>,
+{
+    type Ok = ();
+    type Error = SerializeError;
+
     #[inline]
-    pub(super) fn hear<'f, T: Serialize + ?Sized>(
-        &mut self,
-        field: &'f T,
-    ) -> Option<(&mut S, &'f T)> {
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &T) -> Result<(), SerializeError> {
+        // The question is answered by a refusal.
         if core::mem::take(&mut self.asks) {
             let _ = field.serialize(Refusal);
-            return None;
+            return Ok(());
         }
-        Some((&mut self.through, field))
+        field.serialize(&mut *self.through)
+    }
+
+    #[inline]
+    fn end(self) -> Result<(), SerializeError> {
+        Ok(())
     }
 }
 

@@ -427,21 +427,3 @@ put_in_order!(
     SerializeTupleVariant::serialize_field
 );
 put_fields!(SerializeStruct, SerializeStructVariant);
-
-impl ser::SerializeTupleStruct for Fields<&mut Hasher<'_>> {
-    type Ok = ();
-    type Error = SerializeError;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &T) -> Result<(), SerializeError> {
-        match self.hear(field) {
-            Some((through, field)) => field.serialize(&mut **through),
-            None => Ok(()),
-        }
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), SerializeError> {
-        Ok(())
-    }
-}

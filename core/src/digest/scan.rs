@@ -178,21 +178,3 @@ walk_parts!(
     SerializeMap: serialize_key, serialize_value;
 );
 walk_fields!(SerializeStruct, SerializeStructVariant);
-
-impl ser::SerializeTupleStruct for Fields<&mut NanScan> {
-    type Ok = ();
-    type Error = SerializeError;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &T) -> Result<(), SerializeError> {
-        match self.hear(field) {
-            Some((through, field)) => field.serialize(&mut **through),
-            None => Ok(()),
-        }
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), SerializeError> {
-        Ok(())
-    }
-}

@@ -48,7 +48,7 @@
 //!
 //! A map that can be dug up, a voxel world, ground that burns: a million tiles of which a few change in a tick belong into a
 //! [`Chunked`](twinstep_core::Chunked) list. Copies share what neither has changed, and a digest hashes what has: so that with
-//! 8 MiB of them the world is still a small one, whose rebuilds cost microseconds and whose desyncs are found at once.
+//! a few million of them the world is still digested at each turn, as what is small, and its rebuilds cost microseconds.
 //! For who joins and for the journal all of it is encoded, on a thread of its own where it has more than 128 KiB.
 //!
 //! # Measured
