@@ -40,6 +40,8 @@ pub enum RefusalNews {
 /// The own players' inputs, commands and claims.
 pub struct LocalActions<S: Simulation> {
     seats: ArrayVec<PlayerId, SEATS_MAX>,
+    /// Those of the seats.
+    players: PlayerSet,
     /// A ring per seat; each input with its tick, since jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,
     /// The unbroken run of inputs that ends at I is `first..next`.
@@ -70,6 +72,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
     /// Keeps the buffers: no allocation, but for inputs and commands that own heap memory.
     fn clone_from(&mut self, other: &Self) {
         self.seats.clone_from(&other.seats);
+        self.players = other.players;
         self.inputs.clone_from(&other.inputs);
         (self.first, self.next) = (other.first, other.next);
         self.changed = other.changed;
@@ -90,6 +93,7 @@ impl<S: Simulation> LocalActions<S> {
         seqs[..next_seq.len()].copy_from_slice(next_seq);
         LocalActions {
             inputs: vec![(Tick::MAX, S::Input::default()); REMEMBERED * seats.len().max(1)],
+            players: seats.iter().copied().collect(),
             seats,
             first: Tick(0),
             next: Tick(0),
@@ -111,7 +115,7 @@ impl<S: Simulation> LocalActions<S> {
 
     /// The own players.
     pub fn players(&self) -> PlayerSet {
-        self.seats.iter().copied().collect()
+        self.players
     }
 
     fn slot(&self, seat: usize, tick: Tick) -> usize {

@@ -423,7 +423,7 @@ impl<S: Simulation> Timeline<S> {
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
         let own = self.grounds.orders.players();
-        for player in line.world.present().iter().filter(|p| !own.contains(*p)) {
+        for player in line.world.present().without(own).iter() {
             let is_guess = |tick: &u32| {
                 let assumed = line.slot(Tick(*tick)).data.inputs.get(player);
                 assumed.is_some() && assumed != self.grounds.announced.input(player, Tick(*tick))

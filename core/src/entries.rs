@@ -53,42 +53,82 @@ pub struct OpenQuery<Q> {
 }
 
 /// The inputs of one frame, by player.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inputs<I>([Option<I>; PLAYERS_MAX]);
+///
+/// Invariant: the set holds exactly those who hold something. Who looks for them goes by its bits, which costs nothing for
+/// seats that are empty.
+#[derive(Debug, Default)]
+pub struct Inputs<I> {
+    players: PlayerSet,
+    held: [Option<I>; PLAYERS_MAX],
+}
 
 impl<I> Inputs<I> {
     /// The input of one player; `None`: absent.
     #[must_use]
+    #[inline]
     pub fn get(&self, player: PlayerId) -> Option<&I> {
-        self.0.get(player.index())?.as_ref()
+        self.held.get(player.index())?.as_ref()
     }
 
     /// Sets or clears one player's input.
     ///
     /// # Panics
     /// If `player` is not below [`PLAYERS_MAX`].
+    #[inline]
     pub fn set(&mut self, player: PlayerId, input: Option<I>) {
-        self.0[player.index()] = input;
+        self.players.set(player, input.is_some());
+        self.held[player.index()] = input;
     }
 
     /// All present inputs in player order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (PlayerId, &I)> {
-        self.0
-            .iter()
-            .enumerate()
-            .filter_map(|(i, input)| Some((PlayerId(i as u8), input.as_ref()?)))
+        let input = |player| Some((player, self.get(player)?));
+        self.players.iter().filter_map(input)
     }
 
     /// Who has an input here.
     #[must_use]
     #[inline]
     pub fn players(&self) -> PlayerSet {
-        let bit = |(i, input): (usize, &Option<I>)| u16::from(input.is_some()) << i;
-        PlayerSet(self.0.iter().enumerate().map(bit).sum())
+        self.players
     }
 
     /// Removes all inputs.
+    #[inline]
     pub fn clear(&mut self) {
-        self.0.fill_with(|| None);
+        for player in self.players.iter() {
+            self.held[player.index()] = None;
+        }
+        self.players = PlayerSet::default();
     }
 }
+
+impl<I: Clone> Clone for Inputs<I> {
+    fn clone(&self) -> Self {
+        Inputs {
+            players: self.players,
+            held: self.held.clone(),
+        }
+    }
+
+    /// Keeps what inputs own.
+    fn clone_from(&mut self, other: &Self) {
+        for player in self.players.without(other.players).iter() {
+            self.held[player.index()] = None;
+        }
+        for player in other.players.iter() {
+            self.held[player.index()].clone_from(&other.held[player.index()]);
+        }
+        self.players = other.players;
+    }
+}
+
+impl<I: PartialEq> PartialEq for Inputs<I> {
+    fn eq(&self, other: &Self) -> bool {
+        let is_equal = |player| self.get(player) == other.get(player);
+        self.players == other.players && self.players.iter().all(is_equal)
+    }
+}
+
+impl<I: Eq> Eq for Inputs<I> {}

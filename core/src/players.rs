@@ -36,7 +36,20 @@ impl PlayerSet {
         PlayerSet(self.0 & other.0)
     }
 
+    /// Those that are in either set.
+    #[must_use]
+    pub const fn or(self, other: PlayerSet) -> PlayerSet {
+        PlayerSet(self.0 | other.0)
+    }
+
+    /// Those of this set that are not in the other one.
+    #[must_use]
+    pub const fn without(self, other: PlayerSet) -> PlayerSet {
+        PlayerSet(self.0 & !other.0)
+    }
+
     /// The players of the set in order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = PlayerId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {

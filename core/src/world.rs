@@ -8,9 +8,11 @@
 //! forgets the open queries leaves some unanswered for ever. [`Stepper`] is the one place that steps a
 //! world, on the server, in the authority and in the prediction alike.
 
+mod roster;
 mod state;
 mod stepper;
 
 pub use crate::entries::OpenQuery;
-pub use state::{Presence, World};
+pub use roster::Presence;
+pub use state::World;
 pub use stepper::{FrameError, Stepper};

@@ -13,3 +13,4 @@ mod operating;
 mod rolling;
 mod scrape;
 mod settings;
+mod tiny;

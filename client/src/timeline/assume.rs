@@ -56,13 +56,12 @@ impl<S: Simulation> Assume<'_, S> {
         assumed: &mut AssumedOrders,
         data: &mut FrameData<S>,
     ) {
+        let orders = &self.grounds.orders;
+        if orders.commands().next().is_none() && orders.claims().next().is_none() {
+            return;
+        }
         let mut shares = [CommandShare::default(); PLAYERS_MAX];
-        for pending in self
-            .grounds
-            .orders
-            .commands()
-            .filter(|p| p.stamp <= self.tick)
-        {
+        for pending in orders.commands().filter(|p| p.stamp <= self.tick) {
             let player = pending.order.player;
             let next = assumed.commands[player.index()].max(world.next_seq(player));
             if pending.order.seq >= next
@@ -72,12 +71,7 @@ impl<S: Simulation> Assume<'_, S> {
                 data.commands.push(pending.order.clone());
             }
         }
-        for pending in self
-            .grounds
-            .orders
-            .claims()
-            .filter(|p| p.stamp <= self.tick)
-        {
+        for pending in orders.claims().filter(|p| p.stamp <= self.tick) {
             let player = pending.order.player;
             let taken = data.claims.iter().any(|c| c.player == player);
             if pending.order.seq >= assumed.claims[player.index()] && !taken {
@@ -92,8 +86,12 @@ impl<S: Simulation> Assume<'_, S> {
 
     /// Announced commands at their own tick, or in the line's first frame if that is past.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
+        let announced = &self.grounds.announced;
+        if announced.commands().next().is_none() && data.commands.is_empty() {
+            return;
+        }
         let seated = world.seated();
-        for (due, order) in self.grounds.announced.commands() {
+        for (due, order) in announced.commands() {
             let now = due == self.tick || (due < self.base && self.tick == self.base);
             if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
                 data.commands.push(order.clone());

@@ -372,7 +372,7 @@ impl<S: Simulation> RunReader<S> {
         if ticks > ANNOUNCE_TICKS {
             return Err(WireError::Malformed("announcements beyond their horizon"));
         }
-        let others = PlayerSet(self.frame.inputs.players().0 & !own.0);
+        let others = self.frame.inputs.players().without(own);
         for _ in 0..ticks {
             let tick = self.frame.tick;
             let mut head = packet.varint()?;
@@ -438,7 +438,7 @@ fn write_announced<'s, S: Simulation>(
     input: &impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
     commands: &impl Fn(Tick, &mut dyn FnMut(&Order<S::Command>)),
 ) -> Result<(), WireError> {
-    let others = PlayerSet(last.inputs.players().0 & !own.0);
+    let others = last.inputs.players().without(own);
     let mut held: [Option<&S::Input>; PLAYERS_MAX] =
         core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;
@@ -482,11 +482,11 @@ fn read_set(packet: &mut Reader<'_>) -> Result<PlayerSet, WireError> {
 }
 
 fn set_presence<I: Default>(inputs: &mut Inputs<I>, here: PlayerSet) {
-    for player in (0..PLAYERS_MAX as u8).map(PlayerId) {
-        match (here.contains(player), inputs.get(player).is_some()) {
-            (true, false) => inputs.set(player, Some(I::default())),
-            (false, true) => inputs.set(player, None),
-            _ => {}
-        }
+    let before = inputs.players();
+    for player in before.without(here).iter() {
+        inputs.set(player, None);
+    }
+    for player in here.without(before).iter() {
+        inputs.set(player, Some(I::default()));
     }
 }

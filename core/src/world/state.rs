@@ -17,23 +17,7 @@ use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
 use crate::{Controls, PlayerId, Simulation, Tick};
 
-/// Whether a player's seat is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Presence {
-    /// Nobody.
-    #[default]
-    Absent,
-    /// A player whose inputs are in each frame.
-    Present,
-    /// A player whose inputs stopped coming; the seat is kept.
-    Dropped,
-}
-
-/// Those of whom it is so.
-pub(super) fn those(roster: &[Presence; PLAYERS_MAX], is: impl Fn(Presence) -> bool) -> PlayerSet {
-    let bit = |(i, presence): (usize, &Presence)| u16::from(is(*presence)) << i;
-    PlayerSet(roster.iter().enumerate().map(bit).sum())
-}
+use super::roster::{Presence, Roster};
 
 /// The simulation, with all that a copy of it needs to go on.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +25,7 @@ pub(super) fn those(roster: &[Presence; PLAYERS_MAX], is: impl Fn(Presence) -> b
 pub struct World<S: Simulation> {
     pub(super) tick: Tick,
     pub(super) sim: S,
-    pub(super) roster: [Presence; PLAYERS_MAX],
+    pub(super) roster: Roster,
     pub(super) held: [S::Input; PLAYERS_MAX],
     pub(super) open: Vec<OpenQuery<S::Query>>,
     pub(super) refused: Vec<OpenQuery<S::Query>>,
@@ -120,19 +104,19 @@ impl<S: Simulation> World<S> {
     /// Whether the player is here.
     #[must_use]
     pub fn presence(&self, player: PlayerId) -> Presence {
-        self.roster.get(player.index()).copied().unwrap_or_default()
+        self.roster.presence(player)
     }
 
     /// The players whose inputs are in each frame.
     #[must_use]
     pub fn present(&self) -> PlayerSet {
-        those(&self.roster, |p| p == Presence::Present)
+        self.roster.present()
     }
 
     /// All players with a seat, dropped ones included.
     #[must_use]
     pub fn seated(&self) -> PlayerSet {
-        those(&self.roster, |p| p != Presence::Absent)
+        self.roster.seated()
     }
 
     /// Questions without an answer yet, by (tick asked, key).
@@ -191,7 +175,7 @@ impl<S: Simulation> World<S> {
         Digested {
             tick: self.tick,
             sim: &self.sim,
-            roster: &self.roster,
+            roster: self.roster,
             held: &self.held,
             open: &self.open,
             refused: &self.refused,
@@ -225,7 +209,7 @@ impl<S: Simulation> World<S> {
 struct Digested<'a, S: Simulation> {
     tick: Tick,
     sim: &'a S,
-    roster: &'a [Presence; PLAYERS_MAX],
+    roster: Roster,
     held: &'a [S::Input; PLAYERS_MAX],
     open: &'a [OpenQuery<S::Query>],
     refused: &'a [OpenQuery<S::Query>],

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::state::{Presence, World, those};
+use super::state::World;
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_REFUSED_MAX};
 use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
@@ -183,7 +183,8 @@ impl<S: Simulation> World<S> {
 
     fn change_roster(&mut self, player: PlayerId, change: RosterChange) {
         let i = player.index();
-        self.roster[i] = presence_after(change);
+        let follows = self.roster.change(player, change);
+        debug_assert!(follows, "the frame was checked");
         if change != RosterChange::Dropped {
             self.held[i] = S::Input::default();
             self.ages[i] = 0;
@@ -200,14 +201,6 @@ impl<S: Simulation> World<S> {
                 0
             };
         }
-    }
-}
-
-fn presence_after(change: RosterChange) -> Presence {
-    match change {
-        RosterChange::Joined | RosterChange::Returned => Presence::Present,
-        RosterChange::Dropped => Presence::Dropped,
-        RosterChange::Left => Presence::Absent,
     }
 }
 
@@ -230,32 +223,16 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     let mut roster = world.roster;
     for &(player, change) in &frame.roster {
-        let seat = roster
-            .get_mut(player.index())
-            .ok_or(FrameError::Roster { tick, player })?;
-        let fits = match change {
-            RosterChange::Joined => *seat == Presence::Absent,
-            RosterChange::Dropped => *seat == Presence::Present,
-            RosterChange::Returned => *seat == Presence::Dropped,
-            RosterChange::Left => *seat != Presence::Absent,
-        };
-        if !fits {
+        if !roster.change(player, change) {
             return Err(FrameError::Roster { tick, player });
         }
-        *seat = presence_after(change);
     }
-    let present = those(&roster, |p| p == Presence::Present);
-    let either = PlayerSet(frame.inputs.players().0 ^ present.0);
+    let either = PlayerSet(frame.inputs.players().0 ^ roster.present().0);
     if let Some(player) = either.iter().next() {
         return Err(FrameError::Roster { tick, player });
     }
-    let seated = |player: PlayerId| {
-        roster
-            .get(player.index())
-            .is_some_and(|p| *p != Presence::Absent)
-    };
     for order in frame.claims.iter().chain(&frame.commands) {
-        if !seated(order.player) {
+        if !roster.seated().contains(order.player) {
             return Err(FrameError::Roster {
                 tick,
                 player: order.player,

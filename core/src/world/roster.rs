@@ -1,0 +1,146 @@
+//! [`Roster`]: who has a seat, and whether inputs of it come.
+//!
+//! Invariant: nobody is both present and dropped. Each step asks who is there and hardly any changes it, so these are two
+//! masks; snapshots and digests hold them as what they say of each seat.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PlayerId;
+use crate::bounds::PLAYERS_MAX;
+use crate::entries::RosterChange;
+use crate::players::PlayerSet;
+
+/// Whether a player's seat is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Presence {
+    /// Nobody.
+    #[default]
+    Absent,
+    /// A player whose inputs are in each frame.
+    Present,
+    /// A player whose inputs stopped coming; the seat is kept.
+    Dropped,
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[Presence; PLAYERS_MAX]", into = "[Presence; PLAYERS_MAX]")]
+pub(super) struct Roster {
+    present: PlayerSet,
+    dropped: PlayerSet,
+}
+
+impl Roster {
+    pub(super) const fn present(self) -> PlayerSet {
+        self.present
+    }
+
+    pub(super) const fn seated(self) -> PlayerSet {
+        self.present.or(self.dropped)
+    }
+
+    pub(super) const fn presence(self, player: PlayerId) -> Presence {
+        if self.present.contains(player) {
+            Presence::Present
+        } else if self.dropped.contains(player) {
+            Presence::Dropped
+        } else {
+            Presence::Absent
+        }
+    }
+
+    /// Changes one seat; whether the change follows from what it was. Nothing changes otherwise.
+    #[must_use]
+    pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
+        let was = self.presence(player);
+        let (follows, is) = match change {
+            RosterChange::Joined => (was == Presence::Absent, Presence::Present),
+            RosterChange::Dropped => (was == Presence::Present, Presence::Dropped),
+            RosterChange::Returned => (was == Presence::Dropped, Presence::Present),
+            RosterChange::Left => (was != Presence::Absent, Presence::Absent),
+        };
+        let fits = follows && player.index() < PLAYERS_MAX;
+        if fits {
+            self.set(player, is);
+        }
+        fits
+    }
+
+    fn set(&mut self, player: PlayerId, presence: Presence) {
+        self.present.set(player, presence == Presence::Present);
+        self.dropped.set(player, presence == Presence::Dropped);
+    }
+}
+
+impl From<[Presence; PLAYERS_MAX]> for Roster {
+    fn from(seats: [Presence; PLAYERS_MAX]) -> Self {
+        let mut roster = Roster::default();
+        for (i, presence) in seats.into_iter().enumerate() {
+            roster.set(PlayerId(i as u8), presence);
+        }
+        roster
+    }
+}
+
+impl From<Roster> for [Presence; PLAYERS_MAX] {
+    fn from(roster: Roster) -> Self {
+        core::array::from_fn(|i| roster.presence(PlayerId(i as u8)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::codec;
+    use crate::digest::digest;
+
+    #[test]
+    fn a_seat_changes_only_from_what_it_was() {
+        use RosterChange::{Dropped, Joined, Left, Returned};
+        let player = PlayerId(15);
+        let allowed = [
+            (Presence::Absent, vec![Joined]),
+            (Presence::Present, vec![Dropped, Left]),
+            (Presence::Dropped, vec![Returned, Left]),
+        ];
+        for (was, allowed) in allowed {
+            for change in [Joined, Dropped, Returned, Left] {
+                let mut roster = Roster::default();
+                roster.set(player, was);
+                let before = roster;
+                let fits = roster.change(player, change);
+                assert_eq!(fits, allowed.contains(&change), "{was:?} {change:?}");
+                assert_eq!(fits, roster != before, "{was:?} {change:?}");
+                assert_eq!(roster.presence(PlayerId(14)), Presence::Absent);
+            }
+        }
+        let nobody = PlayerId(PLAYERS_MAX as u8);
+        assert!(
+            !Roster::default().change(nobody, Joined),
+            "beyond all seats"
+        );
+    }
+
+    #[test]
+    fn it_is_written_and_compared_as_what_it_says_of_each_seat() {
+        let mut seats = [Presence::Absent; PLAYERS_MAX];
+        seats[0] = Presence::Dropped;
+        seats[7] = Presence::Present;
+        seats[15] = Presence::Present;
+        let roster = Roster::from(seats);
+        assert_eq!(
+            roster.present(),
+            [PlayerId(7), PlayerId(15)].into_iter().collect()
+        );
+        assert_eq!(roster.seated().len(), 3);
+        assert_eq!(digest(&roster), digest(&seats));
+        let (mut bytes, mut same) = (Vec::new(), Vec::new());
+        codec::append(&seats, &mut bytes).unwrap();
+        codec::append(&roster, &mut same).unwrap();
+        assert_eq!(bytes, same);
+        assert_eq!(codec::decode_whole::<Roster>(&bytes).unwrap(), roster);
+    }
+}
