@@ -102,7 +102,7 @@ fn head(
              {PREDICTION_WINDOW}, the smallest with which nobody waits, because its cost grows with the window."
         ),
         "Ratios are ggrs ÷ Twinstep: above 1, Twinstep is cheaper.".to_owned(),
-        "Twinstep compares a digest of the world at every turn, of one over 64 KB 16 times a second and less; it cannot \
+        "Twinstep compares a digest of the world at every turn, of one over 64 KB four times a second and less; it cannot \
          be turned off and is in all its numbers. \
          ggrs is measured with desync detection off (its default) and, as \"+ checksums\", with every save hashed \
          (by the same digest) and every second frame compared."

@@ -42,7 +42,7 @@ use crate::digest::known::Known;
 ///
 /// The size of a world counts by what its digest hashes: so with a million elements in here it is still a small one, that is
 /// digested at each turn, where a desync is found at once. What changes everywhere at each tick belongs into a `Vec`: of that not
-/// more than a megabyte a second is hashed, of this all of it at each tick.
+/// more than 256 KiB a second are hashed, or all of it once, and of this all of it at each tick.
 ///
 /// Encoded it is what a `Vec` of the same elements is. Its digests are others, so a game that changes over is another
 /// [`VERSION`](crate::Simulation::VERSION).

@@ -10,10 +10,10 @@
 //! The rule looks at match time and at how many bytes the last digest hashed, at nothing that was measured: so it is the
 //! same on every machine. Nobody but the server follows it; a client that did would have to know what the server saw.
 //!
-//! Where the numbers come from: a digest costs 0.25 to 0.6 µs a KB (`twinstep-bench size`). At each tick, [`SMALL_BYTES`]
-//! take 16 to 40 µs of a server's tick, and at 60 Hz in turns of two half of that of a client's frame; beyond that
-//! [`BYTES_PER_SECOND`] take 4 to 10 µs of each. What is lost is time: a desync in a world of 1 MB is found up to a second
-//! late.
+//! Where the numbers come from: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench size`). At each tick, [`SMALL_BYTES`]
+//! take 7 to 25 µs of a server's tick, and at 60 Hz in turns of two half of that of a client's frame; beyond that
+//! [`BYTES_PER_SECOND`] take 0.4 to 1.7 µs of each, or one digest a second does. What is lost is time: a desync is found up to
+//! a quarter of a second late in a world just over the limit, and up to a second in one of 256 KiB and more.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use twinstep_core::turn::Turn;
 /// kept at each tick: 64 such copies are 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// Bytes that the digests of a larger world hash in a second, if that is not less than one digest.
-const BYTES_PER_SECOND: u64 = 1 << 20;
+const BYTES_PER_SECOND: u64 = 256 << 10;
 /// No two digests are farther apart, as far as turns allow.
 const EVERY: Duration = Duration::from_secs(1);
 /// Ticks are cut to nanoseconds: sixty of 60 Hz are a little more than a second.
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn between_them_as_many_bytes_are_hashed_as_there_may_be() {
-        for bytes in [SMALL_BYTES + 1, 100 << 10, 300 << 10, 1 << 20] {
+        for bytes in [SMALL_BYTES + 1, 100 << 10, 200 << 10, 256 << 10] {
             let taken = digested(bytes, cadence(2, 60), 3).len() as u64;
             let hashed = taken * bytes;
             assert!(hashed <= 3 * BYTES_PER_SECOND, "{taken} of {bytes} B");
