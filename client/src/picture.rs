@@ -15,6 +15,8 @@
 //!
 //! Cost: merges of sorted lists; no allocation once the buffers have grown.
 
+use core::cmp::Ordering;
+use core::iter::Peekable;
 use core::mem;
 use core::time::Duration;
 
@@ -75,8 +77,8 @@ pub struct Picture<K, P> {
     entities: Vec<Shown<K, P>>,
     /// The entities before, while the next ones are made.
     before: Vec<Shown<K, P>>,
-    /// Which entities were not there before and come from a muzzle.
-    fired: Vec<usize>,
+    /// Which entities were not there before and come from a muzzle, and the place of that.
+    fired: Vec<(usize, u32)>,
     moved: Errors,
     shown: Errors,
 }
@@ -108,11 +110,10 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.entities.clear();
         self.fired.clear();
         let mut before = self.before.iter().peekable();
-        for put in &poses.puts {
-            while before.next_if(|shown| shown.key < put.key).is_some() {}
-            let was = before.next_if(|shown| shown.key == put.key);
-            if was.is_none() && put.muzzle.is_some() {
-                self.fired.push(self.entities.len());
+        for put in poses.by_key() {
+            let was = next_of(put.key, &mut before, |shown| shown.key);
+            if let (None, Some(muzzle)) = (was, put.muzzle) {
+                self.fired.push((self.entities.len(), muzzle));
             }
             let correction = was
                 .and_then(|was| was.correction)
@@ -155,21 +156,18 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.entities.clear();
         self.fired.clear();
         let mut before = self.before.iter().peekable();
-        let mut earlier = previous.puts.iter().peekable();
-        for put in &newest.puts {
-            while before.next_if(|shown| shown.key < put.key).is_some() {}
-            while earlier.next_if(|earlier| earlier.key < put.key).is_some() {}
+        let mut earlier = previous.by_key().peekable();
+        for put in newest.by_key() {
+            let previous = next_of(put.key, &mut earlier, |earlier| earlier.key);
             let mut shown = Shown {
                 key: put.key,
-                previous: earlier
-                    .next_if(|earlier| earlier.key == put.key)
-                    .map_or(put.pose, |p| p.pose),
+                previous: previous.map_or(put.pose, |previous| previous.pose),
                 newest: put.pose,
                 local: put.local,
                 correction: None,
                 glides: false,
             };
-            if let Some(was) = before.next_if(|shown| shown.key == put.key) {
+            if let Some(was) = next_of(put.key, &mut before, |shown| shown.key) {
                 let rebuilt = shown.uncorrected(alpha, teleport);
                 let error = was.pose(alpha, now, teleport).minus(rebuilt);
                 shown.correction = was.correction;
@@ -178,8 +176,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                     let smooth = self.moved.note(error.length(), teleport);
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
                 }
-            } else if put.muzzle.is_some() {
-                self.fired.push(self.entities.len());
+            } else if let Some(muzzle) = put.muzzle {
+                self.fired.push((self.entities.len(), muzzle));
             }
             self.entities.push(shown);
         }
@@ -236,10 +234,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             muzzle: over,
         } = self.smoothing;
         for i in 0..self.fired.len() {
-            let i = self.fired[i];
-            let Some(muzzle) = &poses.puts[i].muzzle else {
-                continue;
-            };
+            let (i, muzzle) = self.fired[i];
+            let muzzle = poses.muzzle(muzzle);
             let at = match (
                 self.pose_before(muzzle.shooter, alpha, now),
                 poses.get(muzzle.shooter),
@@ -264,6 +260,22 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             .binary_search_by_key(&key, |shown| shown.key)
             .ok()?;
         Some(self.before[i].pose(alpha, now, self.smoothing.teleport))
+    }
+}
+
+/// The one of `key` in a list that is ordered by keys, which are passed up to there. Nearly always it is the next one.
+#[inline]
+fn next_of<'a, T, K: Ord>(
+    key: K,
+    list: &mut Peekable<impl Iterator<Item = &'a T>>,
+    key_of: impl Fn(&T) -> K,
+) -> Option<&'a T> {
+    loop {
+        match key_of(list.peek()?).cmp(&key) {
+            Ordering::Less => list.next(),
+            Ordering::Equal => return list.next(),
+            Ordering::Greater => return None,
+        };
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a game says of its picture: the pose of each entity at one tick.
 
+use core::cmp::Ordering;
+
 use twinstep_core::{PlayerId, PlayerSet};
 
 use crate::projectile::Muzzle;
@@ -59,9 +61,8 @@ pub(super) struct Put<K, P> {
     pub(super) key: K,
     pub(super) pose: P,
     pub(super) local: bool,
-    pub(super) muzzle: Option<Muzzle<K, P>>,
-    /// Its place among those that were put out of order.
-    nth: u32,
+    /// The place of the muzzle that it comes from.
+    pub(super) muzzle: Option<u32>,
 }
 
 /// The poses of one tick, by key; each key once.
@@ -69,9 +70,12 @@ pub struct Poses<K, P> {
     locals: PlayerSet,
     known: Known,
     /// In the order of their keys.
-    pub(super) puts: Vec<Put<K, P>>,
+    puts: Vec<Put<K, P>>,
     /// Those that were put after one whose key is no lower, as they came.
     strays: Vec<Put<K, P>>,
+    /// Once they are [ordered](Self::order): the key of each of these, and its place. Sorting moves less than they are.
+    order: Vec<(K, u32)>,
+    muzzles: Vec<Muzzle<K, P>>,
 }
 
 impl<K: Ord + Copy, P: Pose> Poses<K, P> {
@@ -83,6 +87,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             known: Known::ALL,
             puts: Vec::new(),
             strays: Vec::new(),
+            order: Vec::new(),
+            muzzles: Vec::new(),
         }
     }
 
@@ -97,6 +103,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.known = *known;
         self.puts.clear();
         self.strays.clear();
+        self.order.clear();
+        self.muzzles.clear();
     }
 
     /// Whether the player sits at this screen: draw it by [`put_local`](Self::put_local).
@@ -115,51 +123,28 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// An entity, drawn between the last two ticks.
     pub fn put(&mut self, key: K, pose: P) {
-        self.insert(Put {
-            key,
-            pose,
-            local: false,
-            muzzle: None,
-            nth: 0,
-        });
+        self.insert(key, pose, false, None);
     }
 
     /// A local seat (and what must not lag behind it), drawn where the newest tick has it.
     pub fn put_local(&mut self, key: K, pose: P) {
-        self.insert(Put {
-            key,
-            pose,
-            local: true,
-            muzzle: None,
-            nth: 0,
-        });
+        self.insert(key, pose, true, None);
     }
 
     /// A player's own entity: local or not, as it is.
     pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
-        let local = self.is_local(player);
-        self.insert(Put {
-            key,
-            pose,
-            local,
-            muzzle: None,
-            nth: 0,
-        });
+        self.insert(key, pose, self.is_local(player), None);
     }
 
     /// A projectile of somebody else: when it appears it is drawn at its shooter's muzzle as that is shown
     /// then, and glides onto its path. `muzzle` is where this very simulation has the muzzle.
     pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
-        self.insert(Put {
-            key,
-            pose,
-            local: false,
-            muzzle: Some(Muzzle {
-                shooter,
-                at: muzzle,
-            }),
-            nth: 0,
+        let place = self.muzzles.len() as u32;
+        self.muzzles.push(Muzzle {
+            shooter,
+            at: muzzle,
         });
+        self.insert(key, pose, false, Some(place));
     }
 
     /// How many.
@@ -174,52 +159,68 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.puts.is_empty()
     }
 
-    pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
-        self.puts
-            .binary_search_by_key(&key, |put| put.key)
-            .ok()
-            .map(|i| &self.puts[i])
-    }
-
-    fn insert(&mut self, put: Put<K, P>) {
-        if self.puts.last().is_none_or(|last| last.key < put.key) {
+    #[inline]
+    fn insert(&mut self, key: K, pose: P, local: bool, muzzle: Option<u32>) {
+        let put = Put {
+            key,
+            pose,
+            local,
+            muzzle,
+        };
+        if self.puts.last().is_none_or(|last| last.key < key) {
             self.puts.push(put);
         } else {
-            let nth = self.strays.len() as u32;
-            self.strays.push(Put { nth, ..put });
+            self.strays.push(put);
         }
     }
 
-    /// Brings the poses into the order of their keys; of equal keys the last put stays. Costs a sort of those that were put
-    /// out of order and, if there are any, a move of those behind the first of them.
+    /// Finds the order of those that were put out of order; of equal keys the last put stays. Costs a sort of these.
     pub(super) fn order(&mut self) {
-        if self.strays.is_empty() {
-            return;
-        }
-        let (puts, strays) = (&mut self.puts, &mut self.strays);
-        strays.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.nth.cmp(&a.nth)));
-        strays.dedup_by_key(|put| put.key);
-        // A key that is in order too was put there before it strayed: from then on keys were higher.
-        strays.retain(
-            |stray| match puts.binary_search_by_key(&stray.key, |put| put.key) {
-                Ok(at) => {
-                    puts[at] = *stray;
-                    false
+        self.order.clear();
+        let keys = self.strays.iter().zip(0..);
+        self.order.extend(keys.map(|(put, nth)| (put.key, nth)));
+        self.order
+            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        self.order.dedup_by_key(|(key, _)| *key);
+    }
+
+    /// All in the order of their keys, once they are [ordered](Self::order). A stray came later than one of the same key
+    /// that was in order: from then on keys were higher.
+    pub(super) fn by_key(&self) -> impl Iterator<Item = &Put<K, P>> {
+        let first = self.order.first();
+        let before = first.map_or(self.puts.len(), |first| {
+            self.puts.partition_point(|put| put.key < first.0)
+        });
+        let (before, behind) = self.puts.split_at(before);
+        let mut puts = behind.iter().peekable();
+        let strays = self.order.iter();
+        let mut strays = strays.map(|(_, at)| &self.strays[*at as usize]).peekable();
+        before.iter().chain(core::iter::from_fn(move || {
+            let Some(stray) = strays.peek() else {
+                return puts.next();
+            };
+            match puts.peek().map(|put| put.key.cmp(&stray.key)) {
+                Some(Ordering::Less) => puts.next(),
+                Some(Ordering::Equal) => {
+                    puts.next();
+                    strays.next()
                 }
-                Err(_) => true,
-            },
-        );
-        let mut from = puts.len();
-        puts.extend_from_slice(strays);
-        let mut to = puts.len();
-        for stray in strays.drain(..).rev() {
-            while from > 0 && puts[from - 1].key > stray.key {
-                (from, to) = (from - 1, to - 1);
-                puts[to] = puts[from];
+                Some(Ordering::Greater) | None => strays.next(),
             }
-            to -= 1;
-            puts[to] = stray;
+        }))
+    }
+
+    /// The one of this key, once they are [ordered](Self::order).
+    pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
+        if let Ok(at) = self.order.binary_search_by_key(&key, |stray| stray.0) {
+            return Some(&self.strays[self.order[at].1 as usize]);
         }
+        let at = self.puts.binary_search_by_key(&key, |put| put.key).ok()?;
+        Some(&self.puts[at])
+    }
+
+    pub(super) fn muzzle(&self, place: u32) -> &Muzzle<K, P> {
+        &self.muzzles[place as usize]
     }
 }
 

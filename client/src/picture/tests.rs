@@ -78,8 +78,12 @@ fn whatever_the_order_of_putting_is_the_picture_is_that_of_a_map() {
         let sorted = luck.below(put.len() as u32 + 1) as usize;
         put[..sorted].sort_by_key(|put| put.0);
         let wanted: std::collections::BTreeMap<u32, f32> = put.iter().copied().collect();
-        let mut picture = picture();
-        picture.ticked(&mut poses(&put), TICK);
+        let (mut picture, mut poses) = (picture(), poses(&put));
+        picture.ticked(&mut poses, TICK);
+        for key in 0..8 {
+            let found = poses.get(key).map(|put| put.pose.x);
+            assert_eq!(found, wanted.get(&key).copied(), "{put:?}");
+        }
         let shown: Vec<_> = picture
             .shown(0.0, TICK)
             .map(|(key, pose)| (key, pose.x))

@@ -4,7 +4,7 @@
 //! numbers from the state itself.
 
 use glam::Vec2;
-use twinstep_core::{Key, PlayerId};
+use twinstep_core::{Key, PlayerId, PlayerSet};
 
 use super::cue::Cue;
 use super::kind::EnemyKind;
@@ -168,18 +168,23 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
             pose,
         );
     }
-    for shot in game.shots.iter().filter(|shot| is_known(shot)) {
-        put(
-            ShowKey::Shot {
-                owner: shot.owner,
-                n: shot.key.n,
-                weapon: shot.weapon,
-            },
-            Pose {
-                at: shot.at,
-                angle: angle_of(shot.step),
-            },
-        );
+    // By owner: so they come in the order of their keys, and need no sorting.
+    let owners: PlayerSet = game.shots.iter().map(|shot| shot.owner).collect();
+    for owner in owners.iter() {
+        let own = game.shots.iter().filter(|shot| shot.owner == owner);
+        for shot in own.filter(|shot| is_known(shot)) {
+            put(
+                ShowKey::Shot {
+                    owner,
+                    n: shot.key.n,
+                    weapon: shot.weapon,
+                },
+                Pose {
+                    at: shot.at,
+                    angle: angle_of(shot.step),
+                },
+            );
+        }
     }
     for bullet in &game.bullets {
         put(
