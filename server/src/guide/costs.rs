@@ -39,7 +39,7 @@
 //! # A cheap state
 //!
 //! The world is copied by [`Clone::clone_from`] at each rebuild. While it is small (64 KB) the server keeps a copy and takes a
-//! digest at each tick, and clients take one each turn. Of a larger one digests are taken up to once a second only, and one
+//! digest at each tick, and clients take one each turn. Of a larger one digests are taken four times to once a second, and one
 //! tick in 16 is kept: then a part of the state that nobody touches costs next to nothing, but for a look at each float of it,
 //! which must not be NaN; a hook that [looks back](crate::hooks::Look::at) pays for a copy and up to 15 steps. So: flat `Vec`s of plain structs,
 //! indices instead of boxes, no `String`s, no trees. `#[derive(Clone)]` gives a `clone_from` that allocates anew at every
