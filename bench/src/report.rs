@@ -22,6 +22,7 @@ use std::path::Path;
 
 use crate::host::KeyFolder;
 use crate::process::Failed;
+use crate::size;
 use effort::Effort;
 use page::Page;
 
@@ -40,6 +41,8 @@ pub(crate) fn run(is_short: bool, folder: &Path, date: Option<&str>) -> Result<(
     let say = |what: &str| eprintln!("measuring: {what}");
     say("frames and rebuilds beside ggrs");
     page.beside_ggrs(&memory::beside_ggrs(&effort));
+    say("a large state that nobody touches");
+    page.large_state(&size::untouched(effort.large));
     for players in effort.together {
         say(&format!("{players} players beside renet and a UDP echo"));
         page.beside_renet(&sockets::beside_renet(&effort, *players, &keys));

@@ -113,11 +113,18 @@ fn passes_over<T: Clone + Serialize>(
     ]
 }
 
-/// Measures the match and a client beside states of each size, and writes the table.
-pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
+/// What a state of one size costs though nobody touches it, in µs: the mean over a second, and the second's slowest.
+pub(crate) struct Untouched {
+    label: &'static str,
+    pub(crate) game: (f64, f64),
+    pub(crate) client: (f64, f64),
+}
+
+/// Measures the match and a client beside states of each size, the smallest first; medians of so many seconds.
+pub(crate) fn untouched(seconds: u32) -> [Untouched; 3] {
     let mut parties = SIZES.map(|(bytes, _)| Party::new(bytes, 2, Sticks::Still));
     let mut sides = SIZES.map(|_| (Side::default(), Side::default()));
-    for _ in 0..SECONDS {
+    for _ in 0..seconds {
         for (party, (game, client)) in parties.iter_mut().zip(&mut sides) {
             let (mut ticks, mut frames) = (Vec::new(), Vec::new());
             for _ in 0..FRAMES {
@@ -129,10 +136,24 @@ pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
             client.note(&frames);
         }
     }
+    let mut sides = sides.iter_mut();
+    SIZES.map(|(_, label)| {
+        let medians = sides.next().map(|(g, c)| (g.medians(), c.medians()));
+        let (game, client) = medians.unwrap_or_default();
+        Untouched {
+            label,
+            game,
+            client,
+        }
+    })
+}
+
+/// The same as a table.
+pub(crate) fn table(measured: &[Untouched; 3]) -> Table {
     let mut table = Table::new(
         "A large state that nobody touches, µs",
-        "a match's tick with 4 clients, and one client's frame, no rebuild, k=2: the mean over a second, what that is \
-         more than with 4 KB, and the second's slowest one; medians of 60 s",
+        "a match's tick with 4 clients, and one client's frame, no rebuild, k=2: the mean over a second, what that is more \
+         than with 4 KB, and the second's slowest one; medians of many seconds",
         &[
             "state",
             "match, mean",
@@ -143,20 +164,23 @@ pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
             "slowest",
         ],
     );
-    let mut least = None;
-    for ((_, label), (game, client)) in SIZES.iter().zip(&mut sides) {
-        let (game, client) = (game.medians(), client.medians());
-        let (first_game, first_client) = *least.get_or_insert((game.0, client.0));
+    let [least, ..] = measured;
+    for state in measured {
         table.row([
-            (*label).to_owned(),
-            number(game.0),
-            number(game.0 - first_game),
-            number(game.1),
-            number(client.0),
-            number(client.0 - first_client),
-            number(client.1),
+            state.label.to_owned(),
+            number(state.game.0),
+            number(state.game.0 - least.game.0),
+            number(state.game.1),
+            number(state.client.0),
+            number(state.client.0 - least.client.0),
+            number(state.client.1),
         ]);
     }
-    table.write(format, out)?;
+    table
+}
+
+/// Measures, and writes the tables.
+pub(crate) fn run(format: Format, out: &mut impl Write) -> fmt::Result {
+    table(&untouched(SECONDS)).write(format, out)?;
     passes().write(format, out)
 }

@@ -132,3 +132,60 @@ impl<I: PartialEq> PartialEq for Inputs<I> {
 }
 
 impl<I: Eq> Eq for Inputs<I> {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::Mwc;
+
+    /// What they are said to be, one seat after the other: by each of their ways.
+    fn seats(inputs: &Inputs<String>) -> [Option<String>; PLAYERS_MAX] {
+        let all = core::array::from_fn(|i| inputs.get(PlayerId(i as u8)).cloned());
+        let held = |(i, input): (usize, &Option<String>)| {
+            let player = PlayerId(i as u8);
+            Some((player, input.clone()?))
+        };
+        let listed: Vec<_> = all.iter().enumerate().filter_map(held).collect();
+        let told: Vec<_> = inputs.iter().map(|(p, input)| (p, input.clone())).collect();
+        assert_eq!(told, listed);
+        let players: PlayerSet = listed.iter().map(|(player, _)| *player).collect();
+        assert_eq!(inputs.players(), players);
+        all
+    }
+
+    #[test]
+    fn inputs_are_what_was_set_whatever_they_were_copied_over() {
+        let mut luck = Mwc::seed(11);
+        let mut kept: Vec<(Inputs<String>, [Option<String>; PLAYERS_MAX])> = Vec::new();
+        kept.resize_with(4, || (Inputs::default(), Default::default()));
+        for _ in 0..20_000 {
+            let (at, from) = (luck.below(4) as usize, luck.below(4) as usize);
+            let (player, word) = (PlayerId(luck.below(16) as u8), luck.below(3));
+            match luck.below(8) {
+                0 => {
+                    let (inputs, seats) = kept[from].clone();
+                    kept[at].0.clone_from(&inputs);
+                    kept[at].1 = seats;
+                }
+                1 if word == 0 => {
+                    kept[at].0.clear();
+                    kept[at].1 = Default::default();
+                }
+                2 | 3 => {
+                    kept[at].0.set(player, None);
+                    kept[at].1[player.index()] = None;
+                }
+                _ => {
+                    let input = alloc::format!("{word}");
+                    kept[at].0.set(player, Some(input.clone()));
+                    kept[at].1[player.index()] = Some(input);
+                }
+            }
+            assert_eq!(seats(&kept[at].0), kept[at].1);
+            assert_eq!(kept[at].0 == kept[from].0, kept[at].1 == kept[from].1);
+        }
+    }
+}

@@ -20,6 +20,8 @@ pub(super) struct Effort {
     pub(super) silence: Duration,
     /// A Powderkeg world's virtual time.
     pub(super) world: Duration,
+    /// For how many seconds a large state is looked at.
+    pub(super) large: u32,
     pub(super) crowd_frames: u32,
     pub(super) crowd_rows: usize,
 }
@@ -37,6 +39,7 @@ impl Effort {
         idle_matches: 50,
         silence: Duration::from_millis(4_500),
         world: Duration::from_secs(300),
+        large: 60,
         crowd_frames: 300,
         crowd_rows: 6,
     };
@@ -52,6 +55,7 @@ impl Effort {
         idle_matches: 2,
         silence: Duration::from_millis(2_500),
         world: Duration::from_secs(5),
+        large: 2,
         crowd_frames: 60,
         crowd_rows: 1,
     };

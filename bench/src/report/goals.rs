@@ -78,6 +78,21 @@ pub(crate) const GAME_THREAD: Goal = at_most(
     1.0,
 );
 
+pub(crate) const LARGE: [Goal; 3] = [
+    at_most(
+        "1 MB that nobody touches: more than 4 KB of a match's tick, µs",
+        60.0,
+    ),
+    at_most(
+        "1 MB that nobody touches: more than 4 KB of a client's frame, µs",
+        20.0,
+    ),
+    at_most(
+        "1 MB that nobody touches: a second's slowest tick or frame, ms",
+        1.0,
+    ),
+];
+
 /// All of them, in the order in which they are told.
 pub(crate) fn all() -> Vec<Goal> {
     let mut goals = vec![
@@ -100,6 +115,7 @@ pub(crate) fn all() -> Vec<Goal> {
         CHANGING,
         GAME_THREAD,
     ]);
+    goals.extend(LARGE);
     goals
 }
 

@@ -7,6 +7,7 @@ use crate::report::goals;
 use crate::report::plot::{self, Line};
 use crate::report::sockets::Carried;
 use crate::served::Lateness;
+use crate::size::{self, Untouched};
 use crate::spread::{Spread, digits};
 use crate::table::Table;
 
@@ -191,8 +192,9 @@ impl Page {
         self.reached.limit(
             &goals::WORLD,
             "Nine worlds are stepped, drawn and digested: the server's, and of each of four clients a confirmed and a predicted one, \
-             which is rebuilt over the whole way to the server. A fifth is pictures, a fifth digests, the rest is spread. Tried: \
-             only poses out of order are sorted, pictures pass only over what is new, digests keep their place in registers."
+             which is rebuilt over the whole way to the server. A quarter is pictures, as much the game's own steps, the rest is \
+             spread. Tried: only poses out of order are sorted, by their keys alone, and merged where they are read; digests keep \
+             their place in registers; who is there, and what they hold, are sets."
                 .to_owned(),
         );
         if let Some(spread) = spread {
@@ -201,6 +203,23 @@ impl Page {
                 "A Powderkeg world of a server, four clients that draw 60 frames a second, and WAN lines between them, played \
                  on one core: {median} virtual seconds a second ({min} to {max})."
             ));
+        }
+    }
+
+    pub(in crate::report) fn large_state(&mut self, measured: &[Untouched; 3]) {
+        self.table(&size::table(measured));
+        let [least, .., most] = measured;
+        let values = [
+            most.game.0 - least.game.0,
+            most.client.0 - least.client.0,
+            most.game.1.max(most.client.1) / 1e3,
+        ];
+        for (goal, value) in goals::LARGE.iter().zip(values) {
+            self.reached.note_one(goal, value);
+            self.reached.limit(
+                goal,
+                "Once a second all of it is hashed, since it is a plain list; in chunks it is not (NOTES.md).".to_owned(),
+            );
         }
     }
 
