@@ -92,15 +92,59 @@ fn is_netcodes(sane: &[u8]) -> bool {
     (1..=DISCONNECT).contains(&(sane[0] & 15))
 }
 
+/// Sessions that share a [`Room`], in the mean; and its places. Of a full server's rooms one in 10¹⁵ or so is full.
+const ROOM: usize = 64;
+const PLACES: usize = 144;
+
 /// The server's half, for one key.
+///
+/// For each datagram netcode looks for its address among all clients that it has, one after the other, and each lies in
+/// memory of its own: of 400 clients that takes longer than to open the datagram. So a gate has several of them, and which one
+/// knows a session follows from the session's number.
 pub(crate) struct Gate {
-    netcode: NetcodeServer,
+    /// Each from its first session on: one takes half a megabyte.
+    rooms: Vec<Option<Room>>,
+    /// Of each room.
+    places: usize,
     protocol_id: u64,
     /// Seals the tokens that the gate makes for itself.
     secret: [u8; KEY_BYTES],
     /// Since the gate was made.
     now: Duration,
-    sessions_max: usize,
+}
+
+/// A netcode of its own, for some of the sessions.
+struct Room {
+    netcode: NetcodeServer,
+    /// Up to when time has passed in it.
+    now: Duration,
+}
+
+impl Room {
+    fn new(protocol_id: u64, secret: [u8; KEY_BYTES], places: usize) -> Room {
+        let netcode = NetcodeServer::new(ServerConfig {
+            current_time: Duration::ZERO,
+            // What was made before this process was made with another secret.
+            max_token_lifetime: 0,
+            max_clients: places,
+            protocol_id,
+            sockets: vec![ServerSocketConfig::new(vec![HERE])],
+            authentication: ServerAuthentication::Secure {
+                private_key: secret,
+            },
+        });
+        Room {
+            netcode,
+            now: Duration::ZERO,
+        }
+    }
+
+    fn reach(&mut self, now: Duration) {
+        if now > self.now {
+            self.netcode.update(now - self.now);
+            self.now = now;
+        }
+    }
 }
 
 /// What a datagram turned out to be.
@@ -124,24 +168,38 @@ pub(crate) enum Arrival<'a> {
 impl Gate {
     pub(crate) fn new(protocol_id: u64, sessions_max: usize) -> Gate {
         let secret = random();
-        let netcode = NetcodeServer::new(ServerConfig {
-            current_time: Duration::ZERO,
-            // What was made before this process was made with another secret.
-            max_token_lifetime: 0,
-            max_clients: sessions_max,
-            protocol_id,
-            sockets: vec![ServerSocketConfig::new(vec![HERE])],
-            authentication: ServerAuthentication::Secure {
-                private_key: secret,
-            },
-        });
+        let rooms = sessions_max.div_ceil(ROOM);
         Gate {
-            netcode,
+            rooms: (0..rooms).map(|_| None).collect(),
+            places: match rooms {
+                1 => sessions_max,
+                _ => PLACES,
+            },
             protocol_id,
             secret,
             now: Duration::ZERO,
-            sessions_max,
         }
+    }
+
+    /// The room of a session. Clients draw the numbers of their sessions, but do not know what they are mixed with: nobody
+    /// can choose a room, and fill it.
+    fn room(&mut self, session: u64) -> &mut Room {
+        let place = self.place(session);
+        let room = self.rooms[place]
+            .get_or_insert_with(|| Room::new(self.protocol_id, self.secret, self.places));
+        room.reach(self.now);
+        room
+    }
+
+    fn place(&self, session: u64) -> usize {
+        let [mask, odd] = [0, 8].map(|at| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&self.secret[at..at + 8]);
+            u64::from_le_bytes(word)
+        });
+        let mixed = (session ^ mask).wrapping_mul(odd | 1) >> 32;
+        // Below the number of rooms: both factors' product has 32 bits more than it.
+        ((mixed * self.rooms.len() as u64) >> 32) as usize
     }
 
     /// Challenges whoever dials from an address; `false`: it cannot be done now. The same dial again is the same
@@ -155,8 +213,8 @@ impl Gate {
         out: &mut Outbox,
     ) -> bool {
         let mut request = self.request(from, dial, timeout_s, 0);
-        self.netcode.set_max_clients(self.sessions_max);
-        match self.netcode.process_packet(0, from, &mut request) {
+        let netcode = &mut self.room(dial.session).netcode;
+        match netcode.process_packet(0, from, &mut request) {
             ServerResult::ConnectionAccepted { payload, .. } => out.push(from, payload),
             _ => false,
         }
@@ -165,10 +223,12 @@ impl Gate {
     /// Forgets an unanswered challenge to an address: netcode would go on with its keys, whoever dials from there next.
     pub(crate) fn forget(&mut self, from: SocketAddr, dial: &Dial) {
         let mut request = self.request(from, dial, 1, 1);
+        let places = self.places;
+        let netcode = &mut self.room(dial.session).netcode;
         // With room for nobody it drops whom it waits for. Its answer goes nowhere.
-        self.netcode.set_max_clients(0);
-        let _ = self.netcode.process_packet(0, from, &mut request);
-        self.netcode.set_max_clients(self.sessions_max);
+        netcode.set_max_clients(0);
+        let _ = netcode.process_packet(0, from, &mut request);
+        netcode.set_max_clients(places);
     }
 
     /// The connection request that netcode would get from a client which has a token for this dial. Each `salt` makes
@@ -227,9 +287,10 @@ impl Gate {
         (oldest..=newest).any(|window| *told == user_data(window, from))
     }
 
-    /// Takes a sane datagram of netcode's.
+    /// Takes a sane datagram of netcode's, of a session or of whoever is to begin it.
     pub(crate) fn handle<'a>(
         &mut self,
+        session: u64,
         from: SocketAddr,
         datagram: &'a mut [u8],
         out: &mut Outbox,
@@ -238,7 +299,7 @@ impl Gate {
             return Arrival::Rejected;
         }
         let kind = datagram[0] & 15;
-        match self.netcode.process_packet(0, from, datagram) {
+        match self.room(session).netcode.process_packet(0, from, datagram) {
             ServerResult::Payload { client_id, payload } => Arrival::Payload {
                 id: client_id,
                 bytes: payload,
@@ -251,10 +312,11 @@ impl Gate {
             } => {
                 let _ = out.push(from, payload);
                 if !self.is_timely(from, &user_data) {
-                    let _ = self.netcode.disconnect(client_id);
+                    let _ = self.room(session).netcode.disconnect(client_id);
                     return Arrival::Rejected;
                 }
                 let slot = self
+                    .room(session)
                     .netcode
                     .clients_id_iter_with_slots()
                     .find_map(|(slot, id)| (id == client_id).then_some(slot));
@@ -279,21 +341,21 @@ impl Gate {
     /// Moves time on.
     pub(crate) fn advance(&mut self, elapsed: Duration) {
         self.now += elapsed;
-        self.netcode.update(elapsed);
     }
 
     /// Looks after a session, and has it hear something if it `pings`; `false` when it timed out and is gone.
     #[must_use]
     pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut Outbox) -> bool {
+        let netcode = &mut self.room(id).netcode;
         if let ServerResult::ClientDisconnected { addr, payload, .. } =
-            self.netcode.update_client(slot, id)
+            netcode.update_client(slot, id)
         {
             say_goodbye(addr, payload.as_deref(), out);
             return false;
         }
         if pings
             && let ServerResult::PacketToSend { addr, payload, .. } =
-                self.netcode.generate_client_ping(slot, id)
+                netcode.generate_client_ping(slot, id)
         {
             let _ = out.push(addr, payload);
         }
@@ -303,15 +365,16 @@ impl Gate {
     /// Seals a payload and queues it; `false` when the queue is full.
     #[must_use]
     pub(crate) fn seal(&mut self, slot: usize, id: u64, payload: &[u8], out: &mut Outbox) -> bool {
-        self.netcode
+        self.room(id)
+            .netcode
             .generate_payload_packet(slot, id, payload)
             .is_ok_and(|(_, addr, sealed)| out.push(addr, sealed))
     }
 
     /// Ends a session and tells the peer.
     pub(crate) fn disconnect(&mut self, id: u64, out: &mut Outbox) {
-        if let ServerResult::ClientDisconnected { addr, payload, .. } = self.netcode.disconnect(id)
-        {
+        let ended = self.room(id).netcode.disconnect(id);
+        if let ServerResult::ClientDisconnected { addr, payload, .. } = ended {
             say_goodbye(addr, payload.as_deref(), out);
         }
     }
@@ -498,5 +561,49 @@ mod tests {
         assert!(!sane(&[0x27; KNOCK_BYTES]), "a knock with a sequence");
         assert!(sane(&[KNOCK; KNOCK_BYTES]) && sane(&[REFUSAL; REFUSAL_BYTES]));
         assert!(!is_netcodes(&[KNOCK; KNOCK_BYTES]));
+    }
+
+    /// Of any numbers that clients may draw: random ones, and such as follow each other.
+    #[test]
+    fn a_full_servers_sessions_find_a_place_in_their_rooms() {
+        const SESSIONS: usize = 1_024;
+        let mut gate = Gate::new(1, SESSIONS);
+        assert_eq!(gate.rooms.len(), 16);
+        let mut most = 0;
+        for round in 0..200 {
+            let mut taken = vec![0; gate.rooms.len()];
+            gate.secret = random();
+            for n in 0..SESSIONS as u64 {
+                let session = match round % 2 {
+                    0 => u64::from_le_bytes(random()),
+                    _ => n << (round % 48),
+                };
+                let place = gate.place(session);
+                assert_eq!(gate.place(session), place);
+                taken[place] += 1;
+            }
+            // Numbers that are far from random may all be in a few rooms, for some secrets.
+            if round % 2 == 0 {
+                most = most.max(*taken.iter().max().expect("rooms"));
+            }
+        }
+        assert!(most < PLACES * 3 / 4, "{most} of {PLACES} places");
+        assert_eq!(
+            Gate::new(1, 40).rooms.len(),
+            1,
+            "a small server needs no more"
+        );
+    }
+
+    #[test]
+    fn time_passes_in_a_room_that_nobody_looked_at() {
+        let mut gate = Gate::new(1, 1_024);
+        for second in 1..=10 {
+            gate.advance(Duration::from_secs(1));
+            let at = Duration::from_secs(second);
+            // Each session's room is where the gate is, whichever was asked for before.
+            let room = gate.room(second);
+            assert_eq!((room.now, room.netcode.current_time()), (at, at));
+        }
     }
 }

@@ -223,7 +223,7 @@ impl ServerEndpoint {
             self.handle_knock(now, from, datagram);
         } else if let Some(&session) = self.by_address.get(&from) {
             let gate = self.sessions[&session].gate;
-            self.handle_sealed(now, from, datagram, gate);
+            self.handle_sealed(now, from, datagram, (gate, session.0));
         } else if self.door.challenge(from).is_some() {
             self.handle_answer(now, from, datagram);
         } else if self.gone.contains_key(&from) {
@@ -433,10 +433,18 @@ impl ServerEndpoint {
         }
     }
 
-    fn handle_sealed(&mut self, now: Duration, from: SocketAddr, datagram: &[u8], gate: usize) {
+    /// Something sealed came for a gate, by a session or by whoever is to begin it.
+    fn handle_sealed(
+        &mut self,
+        now: Duration,
+        from: SocketAddr,
+        datagram: &[u8],
+        (gate, session): (usize, u64),
+    ) {
         let copy = &mut self.scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
-        let arrival = self.gates[gate].gate.handle(from, copy, &mut self.outbox);
+        let out = &mut self.outbox;
+        let arrival = self.gates[gate].gate.handle(session, from, copy, out);
         match arrival {
             Arrival::Payload { id, bytes } => {
                 let id = SessionId(id);

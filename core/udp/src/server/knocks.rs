@@ -93,7 +93,8 @@ impl ServerEndpoint {
             let dial = challenge.dial.clone();
             self.refuse(from, &dial, reason);
         } else {
-            self.handle_sealed(now, from, datagram, gate);
+            let session = challenge.dial.session;
+            self.handle_sealed(now, from, datagram, (gate, session));
         }
     }
 

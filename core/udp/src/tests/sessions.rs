@@ -47,6 +47,58 @@ fn nothing_passes_either_way_until_the_session_is_admitted() {
     assert_eq!(world.packets, [(session, b"now".to_vec())]);
 }
 
+/// More than one netcode of a gate has places for: whoever knows a session, it is found, ended and timed out.
+#[test]
+fn many_sessions_are_each_found_again() {
+    const PLAYERS: u16 = 150;
+    let mut world = World::new();
+    world.server = server_of(std::slice::from_ref(&world.key), Duration::ZERO, 256);
+    for n in 0..PLAYERS {
+        let ticket = world.ticket();
+        world.join(n, &ticket);
+        world.run(STEP * 2);
+    }
+    world.run(SECOND);
+    assert_eq!(world.connected.len(), usize::from(PLAYERS));
+    let address = |world: &World, session| world.server.address(session);
+    for (session, _) in world.connected.clone() {
+        let to = address(&world, session).expect("a session");
+        world
+            .server
+            .send(session, to.to_string().as_bytes())
+            .unwrap();
+    }
+    for player in &mut world.players {
+        let from = player.address.to_string();
+        player.endpoint.send(from.as_bytes()).unwrap();
+    }
+    world.step();
+    assert_eq!(world.packets.len(), usize::from(PLAYERS));
+    for (session, bytes) in &world.packets {
+        let from = address(&world, *session).expect("a session").to_string();
+        assert_eq!(*bytes, from.as_bytes());
+    }
+    for player in &world.players {
+        assert_eq!(player.packets, [player.address.to_string().as_bytes()]);
+    }
+    // A third is put out, a third leaves, a third falls silent.
+    for (n, (session, _)) in world.connected.clone().into_iter().enumerate() {
+        match n % 3 {
+            0 => world.server.disconnect(session),
+            1 => world.players[n].endpoint.disconnect(),
+            _ => {}
+        }
+    }
+    world.step();
+    world.step();
+    assert_eq!(world.server.sessions(), usize::from(PLAYERS) / 3);
+    world.players.clear();
+    world.run(SECOND * 6);
+    assert_eq!(world.server.sessions(), 0);
+    let timed_out = |left: &&(SessionId, LeaveReason)| left.1 == LeaveReason::TimedOut;
+    assert_eq!(world.left.iter().filter(timed_out).count(), 50);
+}
+
 /// All share one link, and still each hears only what is sent to it.
 #[test]
 fn sessions_share_a_link_and_nothing_else() {
