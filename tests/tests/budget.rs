@@ -66,6 +66,8 @@ fn a_thousand_enemies_cost_no_byte_more_than_ten() {
         "in 20 s up {} and {} B, down {} and {} B",
         few.0, many.0, few.1, many.1
     );
-    assert!((few.0 / many.0 - 1.0).abs() <= 0.02);
-    assert!((few.1 / many.1 - 1.0).abs() <= 0.02);
+    assert!((many.0 / few.0 - 1.0).abs() <= 0.02);
+    // The larger world is digested less often, which spares some bytes.
+    let down = many.1 / few.1;
+    assert!((0.95..=1.01).contains(&down), "{down}");
 }
