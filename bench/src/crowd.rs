@@ -169,6 +169,8 @@ struct Table4<V: Show<Crowd>> {
     game: Match<Crowd>,
     client: Client<Crowd, V, SimulatedTransport>,
     others: Vec<(Session<Crowd>, Pads)>,
+    /// When the client's next frame is due.
+    next: Instant,
     pads: Pads,
     ends: Vec<SimulatedTransport>,
     wires: Vec<SimulatedTransport>,
@@ -211,6 +213,7 @@ fn table4(how: Reconcile) -> Table4<impl Show<Crowd>> {
         game,
         client: Client::over(ends.remove(0), mine),
         others: others.collect(),
+        next: Instant::now(),
         pads: Pads::new(Sticks::Moving, 0),
         wires: std::mem::take(&mut wires),
         ends,
@@ -259,17 +262,17 @@ impl<V: Show<Crowd>> Table4<V> {
         began.elapsed()
     }
 
-    /// So many frames, one every [`FRAME`]; what each took of the game's thread.
+    /// So many frames, one every [`FRAME`], also since the last one of those before; what each took of the game's thread.
     fn play(&mut self, frames: u32) -> Vec<Duration> {
-        let began = Instant::now();
-        let frame = |n: u32| {
-            let wait = (began + FRAME * n).saturating_duration_since(Instant::now());
+        let frame = |_| {
             // The match and the others take their time out of the pause before the frame.
             self.others(self.client.now());
+            let wait = self.next.saturating_duration_since(Instant::now());
             thread::sleep(wait.saturating_sub(Duration::from_millis(1)));
-            while Instant::now() < began + FRAME * n {
+            while Instant::now() < self.next {
                 std::hint::spin_loop();
             }
+            self.next = (self.next + FRAME).max(Instant::now());
             self.frame()
         };
         (0..frames).map(frame).collect()
