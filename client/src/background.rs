@@ -17,6 +17,10 @@ use twinstep_core::Simulation;
 
 use crate::timeline::Rebuild;
 
+/// How nice the worker is to the game's thread, of 19.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+
 /// Where rebuilds go, and where they come back.
 pub(crate) struct Channels<S: Simulation> {
     todo: Sender<Box<Rebuild<S>>>,
@@ -79,6 +83,7 @@ impl<S: Simulation> Channels<S> {
         thread::Builder::new()
             .name("twinstep rebuild".to_owned())
             .spawn(move || {
+                give_way();
                 for mut rebuild in jobs {
                     // Panics of the game are caught in there.
                     rebuild.run();
@@ -89,4 +94,12 @@ impl<S: Simulation> Channels<S> {
             })?;
         Ok(Channels { todo, done })
     }
+}
+
+/// From now on this thread has less of a claim to a processor than the game's, which wakes it: else it may be put on the
+/// same one, and take it away in the middle of a frame.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    // Nothing is lost where it is not allowed. Of Linux's threads each has its own.
+    let _ = rustix::process::nice(NICE);
 }
