@@ -103,3 +103,23 @@ fn give_way() {
     // Nothing is lost where it is not allowed. Of Linux's threads each has its own.
     let _ = rustix::process::nice(NICE);
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worker_gives_way_and_whoever_wakes_it_does_not() {
+        let nice = || rustix::process::getpriority_process(None).expect("a thread's own");
+        let before = nice();
+        let worker = thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                give_way();
+                nice()
+            });
+            worker.join().expect("it ends")
+        });
+        assert_eq!(worker, (before + NICE).min(19));
+        assert_eq!(nice(), before);
+    }
+}
