@@ -28,7 +28,9 @@ pub enum Reconcile {
     /// each rebuild, and one or two steps when that comes back; own inputs are in the picture of their own frame as
     /// ever. A correction is in the picture one frame later than inline, if the rebuild takes no longer than a frame
     /// (steps × lead), else when it is done. One that takes so long that another wrong guess is confirmed meanwhile
-    /// costs lead, until rebuilds are short enough; inputs and confirmed ticks are never shed.
+    /// costs lead, until rebuilds are short enough; inputs and confirmed ticks are never shed. On Linux the thread that
+    /// [`Client`](crate::Client) starts is nicer by 5 than the one that wakes it: where both are put on one processor, the
+    /// game's thread keeps it.
     ///
     /// Guesses and speculations are asked in both threads. A panic of the game's step in a rebuild is told by
     /// [`Event::StepFault`](crate::Event::StepFault), and what was shown stays until the authority has gone on.
