@@ -15,7 +15,7 @@ fn a_server_whose_disk_is_full_ends_with_an_error_and_a_file_that_says_why() {
     // No file of it grows beyond 1 KB.
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
     let serve = || {
-        let run = Command::new("bash")
+        let run = crate::common::without_settings(&mut Command::new("bash"))
             .args(["-c", script, env!("CARGO_BIN_EXE_powderkeg")])
             .args(["serve", "--listen", "127.0.0.1:0", "--key-file"])
             .args([

@@ -20,17 +20,21 @@ pub(crate) fn powderkeg(args: &[&str]) -> Command {
     for name in ["HOME", "XDG_CONFIG_HOME", "APPDATA"] {
         command.env(name, std::env::temp_dir().join("powderkeg-nobody"));
     }
-    // What a run of tests is told is no setting of a server.
+    without_settings(&mut command)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What a run of tests is told is no setting of a server that it starts.
+pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TWINSTEP_") {
             command.env_remove(name);
         }
     }
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
     command
 }
 
