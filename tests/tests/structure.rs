@@ -194,7 +194,7 @@ fn foreign_engines_are_named_in_one_module_only() {
     let bench_and_checks = ["tests/tests/structure.rs"];
     for (words, homes) in [
         (&["laminar::"][..], &["core/udp/src/link.rs"][..]),
-        (&["renetcode2::"], &["core/udp/src/netcode.rs"]),
+        (&["renetcode2::"], &["core/udp/src/netcode"]),
         (&["chacha20poly1305::"], &["core/udp/src/cipher.rs"]),
         (&["bincode::"], &["core/src/codec"]),
         (&["rapier2d::"], &["server/src/physics/"]),

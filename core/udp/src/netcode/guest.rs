@@ -1,0 +1,153 @@
+//! [`Guest`]: the client's half of netcode. It dials the ticket's addresses in their order, with other keys at each.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use renetcode2::{ClientAuthentication, ConnectToken, DisconnectReason, NetcodeClient};
+
+use super::{Outbox, PRIVATE_BYTES, REQUEST, VERSION_INFO, is_netcodes, say_goodbye};
+use crate::cipher::{NONCE_BYTES, TAG_BYTES};
+use crate::knock::{Dial, KNOCK_BYTES, RefusalReason};
+use crate::tickets::Ticket;
+use crate::words::CloseReason;
+
+/// See the [module](self).
+pub(crate) struct Guest {
+    ticket: Ticket,
+    /// Which address of the ticket is dialled.
+    server: usize,
+    dial: Dial,
+    knock: [u8; KNOCK_BYTES],
+    netcode: NetcodeClient,
+    refused: Option<CloseReason>,
+}
+
+/// How far a guest has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuestState {
+    Connecting,
+    Connected,
+    Closed(CloseReason),
+}
+
+impl Guest {
+    pub(crate) fn new(ticket: &Ticket) -> Guest {
+        Guest::at(ticket.clone(), 0)
+    }
+
+    fn at(ticket: Ticket, server: usize) -> Guest {
+        let (dial, knock) = Dial::draw(&ticket);
+        let mut servers = [None; 32];
+        servers[0] = ticket.servers().nth(server);
+        let connect_token = ConnectToken {
+            client_id: dial.session,
+            version_info: VERSION_INFO,
+            protocol_id: ticket.protocol_id(),
+            create_timestamp: 0,
+            // Lives are judged by the server's clock.
+            expire_timestamp: u64::from(u32::MAX),
+            xnonce: [0; NONCE_BYTES],
+            socket_id: 0,
+            server_addresses: servers,
+            client_to_server_key: dial.up_key,
+            server_to_client_key: dial.down_key,
+            private_data: [0; PRIVATE_BYTES + TAG_BYTES],
+            timeout_seconds: i32::from(ticket.timeout_s()),
+        };
+        let authentication = ClientAuthentication::Secure { connect_token };
+        let netcode = NetcodeClient::new(Duration::ZERO, authentication);
+        Guest {
+            ticket,
+            server,
+            dial,
+            knock,
+            netcode: netcode.expect("only tokens made on the spot can fail"),
+            refused: None,
+        }
+    }
+
+    /// The address that is tried now, or that answered.
+    pub(crate) fn server(&self) -> SocketAddr {
+        self.netcode.server_addr()
+    }
+
+    /// For how long nothing true came from there.
+    pub(crate) fn silence(&self) -> Duration {
+        self.netcode.time_since_last_received_packet()
+    }
+
+    /// Takes a sane datagram that came from [`server`](Guest::server); answers a payload, if it is one.
+    pub(crate) fn handle<'a>(&mut self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
+        if is_netcodes(datagram) {
+            return self.netcode.process_packet(datagram);
+        }
+        if self.netcode.is_connecting() {
+            let reason = self.dial.read_refusal(datagram);
+            self.refused = reason.map(|reason| match reason {
+                RefusalReason::Full => CloseReason::Denied,
+                RefusalReason::Expired => CloseReason::Expired,
+                RefusalReason::Superseded => CloseReason::Superseded,
+            });
+        }
+        None
+    }
+
+    /// Moves time on and queues what is due: knocks, responses, keep-alives.
+    pub(crate) fn advance(&mut self, elapsed: Duration, out: &mut Outbox) {
+        if self.netcode.is_disconnected() || self.refused.is_some() {
+            return;
+        }
+        self.netcode.update(elapsed);
+        let is_silent = self.state() == GuestState::Closed(CloseReason::NoAnswer);
+        if is_silent && self.server + 1 < self.ticket.servers().count() {
+            *self = Guest::at(self.ticket.clone(), self.server + 1);
+        }
+        if let Some((bytes, to)) = self.netcode.generate_ping() {
+            let _ = match bytes[0] {
+                // What netcode would show is the gate's own matter.
+                REQUEST => out.push(to, &self.knock),
+                _ => out.push(to, bytes),
+            };
+        }
+    }
+
+    /// Seals a payload and queues it; `false` when not connected or the queue is full.
+    #[must_use]
+    pub(crate) fn seal(&mut self, payload: &[u8], out: &mut Outbox) -> bool {
+        self.netcode
+            .generate_payload_packet(payload)
+            .is_ok_and(|(to, sealed)| out.push(to, sealed))
+    }
+
+    /// Ends the session and tells the server.
+    pub(crate) fn disconnect(&mut self, out: &mut Outbox) {
+        if self.netcode.is_disconnected() {
+            return;
+        }
+        let established = self.netcode.is_connected();
+        if let Ok((to, goodbye)) = self.netcode.disconnect()
+            && established
+        {
+            say_goodbye(to, Some(goodbye), out);
+        }
+    }
+
+    pub(crate) fn state(&self) -> GuestState {
+        if let Some(reason) = self.refused {
+            return GuestState::Closed(reason);
+        }
+        match self.netcode.disconnect_reason() {
+            None if self.netcode.is_connected() => GuestState::Connected,
+            None => GuestState::Connecting,
+            Some(reason) => GuestState::Closed(match reason {
+                DisconnectReason::ConnectTokenExpired => CloseReason::Expired,
+                DisconnectReason::ConnectionTimedOut => CloseReason::TimedOut,
+                DisconnectReason::ConnectionResponseTimedOut
+                | DisconnectReason::ConnectionRequestTimedOut => CloseReason::NoAnswer,
+                DisconnectReason::ConnectionDenied => CloseReason::Denied,
+                DisconnectReason::DisconnectedByClient => CloseReason::ByClient,
+                DisconnectReason::DisconnectedByServer => CloseReason::ByServer,
+            }),
+        }
+    }
+}
