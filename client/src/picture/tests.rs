@@ -310,3 +310,26 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
     }
     assert!(last < 1e-5, "{last}");
 }
+
+/// In whatever order they and their shooters are put.
+#[test]
+fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
+    let at = |key: u32| Vec2::new(key as f32 * 10.0, 0.0);
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 3, 0, 1]] {
+        let (mut picture, mut poses) = (picture(), Poses::new());
+        for tick in 0..2 {
+            poses.begin(Default::default());
+            for key in order.into_iter().filter(|key| tick == 1 || *key < 2) {
+                match key {
+                    0 | 1 => poses.put(key, at(key)),
+                    _ => poses.put_from(key, at(key), key - 2, at(key - 2)),
+                }
+            }
+            picture.ticked(&mut poses, TICK * tick);
+        }
+        for shot in [2, 3] {
+            let shown = picture.pose(shot, 0.0, TICK).unwrap();
+            assert_eq!(shown, at(shot - 2), "{shot} of {order:?}");
+        }
+    }
+}

@@ -129,6 +129,12 @@ mod tests {
     }
 
     #[test]
+    fn a_world_that_is_just_too_large_is_digested_four_times_a_second() {
+        let taken = digested(SMALL_BYTES + 1, cadence(2, 60), 1);
+        assert_eq!(taken, [16, 32, 48], "turns begin at even ticks");
+    }
+
+    #[test]
     fn between_them_as_many_bytes_are_hashed_as_there_may_be() {
         for bytes in [SMALL_BYTES + 1, 100 << 10, 200 << 10, 256 << 10] {
             let taken = digested(bytes, cadence(2, 60), 3).len() as u64;
