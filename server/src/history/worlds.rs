@@ -22,8 +22,9 @@ pub const APART: u32 = 16;
 
 /// See the [module](self).
 pub(super) struct Worlds<S: Simulation> {
-    /// In order; the first is the oldest tick that can be told of, or older.
-    kept: VecDeque<World<S>>,
+    /// In order; the first is the oldest tick that can be told of, or older. Boxes, since what is not needed any more is used
+    /// again: it would be moved there and back.
+    kept: VecDeque<Box<World<S>>>,
     /// By tick, of the last [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,
 }
@@ -56,10 +57,10 @@ impl<S: Simulation> Worlds<S> {
         }
         let kept = match spare {
             Some(mut spare) => {
-                spare.clone_from(world);
+                (*spare).clone_from(world);
                 spare
             }
-            None => world.clone(),
+            None => Box::new(world.clone()),
         };
         self.kept.push_back(kept);
     }
@@ -71,7 +72,7 @@ impl<S: Simulation> Worlds<S> {
         fold: impl FnOnce(&World<S>) -> Option<World<S>>,
     ) -> Option<&World<S>> {
         let after = self.kept.partition_point(|kept| kept.tick() <= tick);
-        let kept = self.kept.get(after.checked_sub(1)?)?;
+        let kept: &World<S> = self.kept.get(after.checked_sub(1)?)?;
         if kept.tick() == tick {
             return Some(kept);
         }

@@ -50,9 +50,10 @@ pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
-/// The doors' time moves on, and sessions are looked at, at the first beat after this. A transport asks for it ten
-/// times a second.
+/// The doors' time moves on, and sessions are looked at, at the first beat after this; where nothing has come for long, after
+/// that. A transport asks for it ten times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
+const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -225,7 +226,11 @@ impl Io {
         if self.around.workers.look() {
             self.around.beat.beat(now);
         }
-        if now.saturating_sub(self.tended) < TEND_EVERY {
+        let every = match self.load.is_idle(now) {
+            true => TEND_IDLE_EVERY,
+            false => TEND_EVERY,
+        };
+        if now.saturating_sub(self.tended) < every {
             return;
         }
         self.tended = now;
@@ -233,11 +238,13 @@ impl Io {
         let counters = self.doors.counters();
         let sessions = self.doors.sessions();
         self.around.counts.show(&self.traffic, &counters, sessions);
-        self.lead_waiting();
-        let is_over =
-            |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
-        for session in self.routes.those(is_over) {
-            self.end(session);
+        if !self.routes.all_play() {
+            self.lead_waiting();
+            let is_over =
+                |guest: &Guest| matches!(guest.route, Route::Leaving(_, until) if now >= until);
+            for session in self.routes.those(is_over) {
+                self.end(session);
+            }
         }
         if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
             self.lost_told = now;

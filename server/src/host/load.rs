@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// Where nothing has come for [`IDLE_AFTER`] it is less often: nobody is there for whom anything could be late. What comes
 /// wakes the task at once; what it is ordered waits for so long.
-pub(super) const IDLE_BEAT: Duration = Duration::from_millis(40);
+pub(super) const IDLE_BEAT: Duration = Duration::from_millis(80);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
 /// them.
@@ -45,11 +45,16 @@ impl Load {
 
     /// When the next beat is, if nothing comes before.
     pub(super) fn until_beat(&self, now: Duration) -> Duration {
-        match now.saturating_sub(self.came_at) < IDLE_AFTER {
-            true => BEAT,
-            false => IDLE_BEAT,
+        match self.is_idle(now) {
+            true => IDLE_BEAT,
+            false => BEAT,
         }
         .saturating_sub(now.saturating_sub(self.beaten))
+    }
+
+    /// Whether nothing has come for long.
+    pub(super) fn is_idle(&self, now: Duration) -> bool {
+        now.saturating_sub(self.came_at) >= IDLE_AFTER
     }
 
     /// So much was done. Whether a beat is due.

@@ -50,6 +50,8 @@ impl Guest {
 pub(super) struct Routes {
     guests: BTreeMap<SessionId, Guest>,
     came: u64,
+    /// How many of them play.
+    playing: usize,
 }
 
 impl Routes {
@@ -61,6 +63,7 @@ impl Routes {
             route: Route::Waiting(until),
             number: self.came,
         };
+        self.remove(session);
         self.guests.insert(session, guest);
     }
 
@@ -87,12 +90,21 @@ impl Routes {
     /// From now on a session goes this way.
     pub(super) fn turn(&mut self, session: SessionId, route: Route) {
         if let Some(guest) = self.guests.get_mut(&session) {
+            self.playing += usize::from(route == Route::Playing);
+            self.playing -= usize::from(guest.route == Route::Playing);
             guest.route = route;
         }
     }
 
     pub(super) fn remove(&mut self, session: SessionId) -> Option<Guest> {
-        self.guests.remove(&session)
+        let guest = self.guests.remove(&session)?;
+        self.playing -= usize::from(guest.route == Route::Playing);
+        Some(guest)
+    }
+
+    /// Whether nobody waits, nor is on the way out.
+    pub(super) fn all_play(&self) -> bool {
+        self.playing == self.guests.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -143,5 +155,30 @@ mod tests {
         // A copy of an older ticket puts nobody out who has a newer one.
         routes.come(SessionId(52), ticket("anna", 4), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(52)), Some(SessionId(52)));
+    }
+
+    #[test]
+    fn all_play_when_nobody_waits_or_is_on_the_way_out() {
+        let mut routes = Routes::default();
+        assert!(routes.all_play());
+        for n in 0..3 {
+            routes.come(SessionId(n), ticket("anna", 5), UNTIL);
+            assert!(!routes.all_play());
+        }
+        for n in 0..3 {
+            routes.turn(SessionId(n), Route::Playing);
+            routes.turn(SessionId(n), Route::Playing);
+        }
+        assert!(routes.all_play());
+        routes.turn(SessionId(1), Route::Leaving(CloseCode::NoMatch, UNTIL));
+        assert!(!routes.all_play());
+        routes.remove(SessionId(0));
+        routes.remove(SessionId(1));
+        assert!(routes.all_play());
+        // Whoever comes by a number that is there already waits anew.
+        routes.come(SessionId(2), ticket("anna", 6), UNTIL);
+        assert!(!routes.all_play());
+        routes.remove(SessionId(2));
+        assert!(routes.all_play() && routes.is_empty());
     }
 }

@@ -83,22 +83,25 @@ pub(super) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = Player
 }
 
 /// Entries in the order in which they are served: everybody's first one in the players' turns, then everybody's second
-/// one. `None` is nobody's, and has a turn of its own. More than `N` entries are left for a later tick.
+/// one. `None` is nobody's, and has a turn of its own. More than `N` entries, 256 at most, are left for a later tick.
 pub(super) fn dealt<const N: usize>(
     tick: Tick,
     owners: impl Iterator<Item = Option<PlayerId>>,
 ) -> impl Iterator<Item = usize> {
+    const { assert!(N <= 256, "cards of bytes") };
     let first = tick.0 as usize / KINDS.len();
-    let mut before = [0usize; PLAYERS_MAX + 1];
-    let mut cards: ArrayVec<(usize, usize, usize), N> = ArrayVec::new();
+    let mut before = [0_u8; PLAYERS_MAX + 1];
+    // They are moved at each tick, by the room that they have: so they are small.
+    let mut cards: ArrayVec<[u8; 3], N> = ArrayVec::new();
     for (entry, owner) in owners.enumerate().take(N) {
         let slot = owner.map_or(PLAYERS_MAX, |owner| owner.index().min(PLAYERS_MAX - 1));
         let turn = (slot + before.len() - first % before.len()) % before.len();
-        cards.push((before[slot], turn, entry));
-        before[slot] += 1;
+        cards.push([before[slot], turn as u8, entry as u8]);
+        // The last one that it may come to is no card's.
+        before[slot] = before[slot].wrapping_add(1);
     }
     cards.sort_unstable();
-    cards.into_iter().map(|(.., entry)| entry)
+    cards.into_iter().map(|[.., entry]| entry.into())
 }
 
 #[cfg(test)]
