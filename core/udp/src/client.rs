@@ -103,7 +103,7 @@ impl ClientEndpoint {
         if let Some(payload) = self.guest.handle(copy) {
             let (inbox, counters) = (&mut self.inbox, &mut self.counters);
             let unwrapped = self.link.unwrap(now, payload, |packet| {
-                if inbox.push((), packet) {
+                if inbox.push((), &packet) {
                     counters.packets += 1;
                 } else {
                     counters.queue_full += 1;

@@ -89,7 +89,7 @@ mod tests;
 pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{TicketKey, TicketKeyError};
-pub use link::LINK_LOG_TARGET;
+pub use link::{LINK_LOG_TARGET, Payload};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use secrets::replace_file;

@@ -12,11 +12,13 @@
 //! Invariant: only whole unreliable packets, and heartbeats, pass the fence. What laminar would keep for a peer
 //! (fragments, ordered streams, acknowledged packets) can grow without bound or break, and never enters.
 //!
-//! laminar makes its own small buffers for each packet; that is the one place where a session in its steady
-//! state allocates.
+//! laminar makes its own small buffers for each packet, three where one goes out and one where it comes in. That is the one
+//! place where a session in its steady state allocates; so a packet that came stays in the buffer that it came in.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, VirtualConnection};
@@ -36,6 +38,30 @@ pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.
     base: Instant,
+}
+
+/// The bytes of a packet that came, in the buffer that the transport put them into: to hand it on copies nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Payload(Packet);
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.payload()
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload(Packet::unreliable(PEER, bytes))
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Payload").field(&&**self).finish()
+    }
 }
 
 /// Why a datagram did not become a packet.
@@ -83,7 +109,7 @@ impl LaminarLink {
         &mut self,
         now: Duration,
         datagram: &[u8],
-        deliver: impl FnOnce(&[u8]),
+        deliver: impl FnOnce(Payload),
     ) -> Result<(), NotAPacket> {
         if !passes(datagram) {
             return Err(NotAPacket::Fenced);
@@ -103,7 +129,7 @@ impl LaminarLink {
             }
         }
         match packet {
-            Some(packet) => deliver(packet.payload()),
+            Some(packet) => deliver(Payload(packet)),
             None if datagram[2] == 2 => {}
             // Another version of laminar's protocol.
             None => return Err(NotAPacket::Fenced),
@@ -214,6 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn a_payload_is_its_bytes_wherever_they_came_from() {
+        let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
+        let mut came = None;
+        let datagram = one.wrap(NOW, b"packet").to_vec();
+        let taken = other.unwrap(NOW, &datagram, |packet| came = Some(packet));
+        assert_eq!(taken, Ok(()));
+        let came = came.expect("a packet");
+        assert_eq!(came, Payload::from(b"packet".to_vec()));
+        assert_ne!(came, Payload::from(b"Packet".to_vec()));
+        assert_eq!(
+            format!("{:?}", Payload::from(vec![1, 2])),
+            "Payload([1, 2])"
+        );
+    }
+
+    #[test]
     fn the_fence_lets_only_whole_unreliable_packets_and_heartbeats_in() {
         let mut link = LaminarLink::new();
         let bytes = vec![7; 100];
@@ -261,7 +303,7 @@ mod tests {
             let now = Duration::from_secs(day * 86_400);
             let datagram = one.wrap(now, b"packet").to_vec();
             let mut arrived = Vec::new();
-            let taken = other.unwrap(now, &datagram, |packet| arrived.extend_from_slice(packet));
+            let taken = other.unwrap(now, &datagram, |packet| arrived.extend_from_slice(&packet));
             assert_eq!(taken, Ok(()));
             assert_eq!(arrived, b"packet");
         }

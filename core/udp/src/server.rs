@@ -26,7 +26,7 @@ use crate::claims::{SerialOf, TicketClaims};
 use crate::door::Door;
 use crate::keys::TicketKey;
 use crate::knock::KNOCK;
-use crate::link::{LaminarLink, NotAPacket};
+use crate::link::{LaminarLink, NotAPacket, Payload};
 use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
@@ -70,7 +70,7 @@ pub enum ServerEvent {
         /// Whose.
         session: SessionId,
         /// At most [`PACKET_MAX`] bytes, as a peer sent them: authentic, not sensible.
-        bytes: Vec<u8>,
+        bytes: Payload,
     },
     /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
     Disconnected {
@@ -472,7 +472,7 @@ impl ServerEndpoint {
                     *packets += 1;
                     events.push_back(ServerEvent::Packet {
                         session: id,
-                        bytes: packet.to_vec(),
+                        bytes: packet,
                     });
                 });
                 match unwrapped {

@@ -340,7 +340,7 @@ mod tests {
             },
             ServerEvent::Packet {
                 session,
-                bytes: identity.as_bytes().to_vec(),
+                bytes: identity.as_bytes().to_vec().into(),
             },
         ])
     }

@@ -25,7 +25,8 @@ use twinstep_core::packet::DownKind;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::wire::Writer;
 use twinstep_udp::{
-    SerialOf, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey, TransportCounters,
+    Payload, SerialOf, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
+    TransportCounters,
 };
 
 use super::bans::Bans;
@@ -334,7 +335,7 @@ impl Io {
         }
     }
 
-    fn hear_packet(&mut self, session: SessionId, bytes: Vec<u8>) {
+    fn hear_packet(&mut self, session: SessionId, bytes: Payload) {
         let Some(guest) = self.routes.get(session) else {
             return;
         };

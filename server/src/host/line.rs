@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::TicketClaims;
+use twinstep_udp::{Payload, TicketClaims};
 
 use super::waker::{Listening, Waker};
 use crate::peer::PeerId;
@@ -21,7 +21,7 @@ pub(super) enum FromIo {
     /// A ticket for this match was good.
     Connected(PeerId, TicketClaims),
     /// A packet, and when it came.
-    Packet(Duration, PeerId, Vec<u8>),
+    Packet(Duration, PeerId, Payload),
     /// The transport of a session ended.
     Gone(PeerId),
     /// This identity is to go, for this reason; a match where it was says so.

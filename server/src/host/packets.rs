@@ -1,29 +1,89 @@
 //! [`Packets`]: what a match sends at one moment. The thread that owns the socket is woken once for all of it.
+//!
+//! ```text
+//!  Spare ── next ──▶ Packets, filled by the match ──▶ the task that owns the socket ──╮
+//!    ▲                                                                               dropped
+//!    ╰────────────────────────── its room, empty ────────────────────────────────────╯
+//! ```
+
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::peer::PeerId;
+
+/// Room that a match keeps: for what it sends while the last of it is sent, and a few more.
+const SPARE_MAX: usize = 4;
+/// Room for more bytes than that is not kept: worlds were sent.
+const SPARE_BYTES_MAX: usize = 16 << 10;
 
 /// Packets and whom they go to, in order.
 #[derive(Default)]
 pub(super) struct Packets {
+    room: Room,
+    /// Where the room is used again.
+    home: Option<Sender<Room>>,
+}
+
+#[derive(Default)]
+struct Room {
     /// To whom, and where its bytes end.
     ends: Vec<(PeerId, usize)>,
     bytes: Vec<u8>,
 }
 
+/// A match's room for what it sends: used again, so that sending allocates nothing.
+pub(super) struct Spare {
+    back: Receiver<Room>,
+    home: Sender<Room>,
+}
+
+impl Default for Spare {
+    fn default() -> Spare {
+        let (home, back) = bounded(SPARE_MAX);
+        Spare { back, home }
+    }
+}
+
+impl Spare {
+    /// No packets yet.
+    pub(super) fn next(&self) -> Packets {
+        Packets {
+            room: self.back.try_recv().unwrap_or_default(),
+            home: Some(self.home.clone()),
+        }
+    }
+}
+
+impl Drop for Packets {
+    fn drop(&mut self) {
+        let Some(home) = self.home.take() else {
+            return;
+        };
+        let mut room = std::mem::take(&mut self.room);
+        if room.bytes.capacity() <= SPARE_BYTES_MAX {
+            room.ends.clear();
+            room.bytes.clear();
+            // There may be enough of it, or no match any more.
+            let _ = home.try_send(room);
+        }
+    }
+}
+
 impl Packets {
     pub(super) fn push(&mut self, peer: PeerId, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        self.ends.push((peer, self.bytes.len()));
+        let Room { ends, bytes: all } = &mut self.room;
+        all.extend_from_slice(bytes);
+        ends.push((peer, all.len()));
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.room.ends.len()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (PeerId, &[u8])> {
         let mut start = 0;
-        self.ends.iter().map(move |&(peer, end)| {
-            let bytes = &self.bytes[start..end];
+        let Room { ends, bytes } = &self.room;
+        ends.iter().map(move |&(peer, end)| {
+            let bytes = &bytes[start..end];
             start = end;
             (peer, bytes)
         })
@@ -44,5 +104,33 @@ mod tests {
         }
         assert_eq!(packets.len(), 3);
         assert!(packets.iter().eq(told));
+    }
+
+    #[test]
+    fn what_was_sent_leaves_its_room_to_what_comes_next() {
+        let spare = Spare::default();
+        let mut packets = spare.next();
+        packets.push(PeerId(7), &[9; 1_000]);
+        let was_at = packets.room.bytes.as_ptr();
+        drop(packets);
+        let mut packets = spare.next();
+        assert_eq!((packets.len(), packets.iter().count()), (0, 0));
+        packets.push(PeerId(8), b"two");
+        assert_eq!(packets.room.bytes.as_ptr(), was_at);
+        assert!(packets.iter().eq([(PeerId(8), b"two".as_slice())]));
+        // While that is on its way there is other room, and of all of it no more than is bounded is kept.
+        let mut many = Vec::from_iter((0..2 * SPARE_MAX).map(|_| spare.next()));
+        many.iter_mut()
+            .for_each(|more| more.push(PeerId(1), b"more"));
+        drop(many);
+        assert_eq!(spare.back.len(), SPARE_MAX);
+        // Nor much room at once, nor any for a match that is over.
+        let spare = Spare::default();
+        spare.next().push(PeerId(1), &[0; SPARE_BYTES_MAX + 1]);
+        assert_eq!(spare.back.len(), 0);
+        let mut last = spare.next();
+        drop(spare);
+        last.push(PeerId(1), b"the end");
+        assert_eq!(last.len(), 1);
     }
 }

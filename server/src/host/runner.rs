@@ -29,6 +29,7 @@ use super::line::{Ear, FromIo};
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
+use super::packets::Spare;
 use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::rejoin::RejoinTickets;
@@ -136,6 +137,8 @@ pub(super) struct Runner<S: Simulation> {
     stop_by: Option<Duration>,
     /// What is to be told when the journal is settled.
     orders: Vec<ToIo>,
+    /// Room for its packets.
+    spare: Spare,
     /// Whom the match does not know, and what they are to be told: behind what the match itself says, so that whose session
     /// it ended in this round hears its reason, and not that of whoever is unknown.
     unknown: Vec<(PeerId, CloseCode)>,
@@ -185,6 +188,7 @@ impl<S: Simulation> Runner<S> {
             rests: false,
             stop_by: None,
             orders: Vec::new(),
+            spare: Spare::default(),
             unknown: Vec::new(),
             has_sealed: None,
             lamented: None,

@@ -190,7 +190,9 @@ impl World {
                         self.server.admit(session);
                     }
                 }
-                ServerEvent::Packet { session, bytes } => self.packets.push((session, bytes)),
+                ServerEvent::Packet { session, bytes } => {
+                    self.packets.push((session, bytes.to_vec()));
+                }
                 ServerEvent::Disconnected { session, reason } => self.left.push((session, reason)),
             }
         }

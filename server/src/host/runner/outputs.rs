@@ -16,7 +16,6 @@ use super::Runner;
 use crate::host::clock::unix_now;
 use crate::host::io::{RESERVED, ToIo};
 use crate::host::journal_file::{JournalFileError, OnJournalFailure};
-use crate::host::packets::Packets;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::Output;
 use crate::peer::PeerId;
@@ -47,7 +46,7 @@ impl<S: Simulation> Runner<S> {
                 Output::Packet { peer, bytes } => match self.orders.last_mut() {
                     Some(ToIo::Packets(batch)) => batch.push(peer, bytes),
                     _ => {
-                        let mut batch = Packets::default();
+                        let mut batch = self.spare.next();
                         batch.push(peer, bytes);
                         self.orders.push(ToIo::Packets(batch));
                     }

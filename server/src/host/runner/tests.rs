@@ -315,7 +315,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
         if now < plays_until {
             session.advance(now, 64, |_| Default::default()).unwrap();
             while let Some(len) = session.poll_transmit(now, &mut buffer) {
-                let packet = FromIo::Packet(now, peer, buffer[..len].to_vec());
+                let packet = FromIo::Packet(now, peer, buffer[..len].to_vec().into());
                 assert!(rig.line.pass(packet));
             }
         }
@@ -378,7 +378,7 @@ fn who_speaks_though_the_match_does_not_know_it_is_told_that_it_is_over() {
     let mut rig = Rig::new(10 * MS, 1, None);
     rig.round().unwrap();
     let came = rig.clock.now();
-    let packet = FromIo::Packet(came, PeerId(9), vec![1, 2, 3]);
+    let packet = FromIo::Packet(came, PeerId(9), vec![1, 2, 3].into());
     assert!(rig.line.pass(packet));
     rig.round().unwrap();
     let told: Vec<ToIo> = std::iter::from_fn(|| rig.told.try_recv().ok()).collect();
