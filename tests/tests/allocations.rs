@@ -15,6 +15,10 @@ use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::local::Local;
 use twinstep_testing::Counting;
+use twinstep_udp::{
+    ClientEndpoint, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent, Ticket, TicketKey,
+    TicketSpec, TransportState,
+};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -59,6 +63,89 @@ fn a_frame_of_local_play_allocates_nothing() {
     let before = Counting::so_far();
     frames(6_000);
     assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
+}
+
+/// laminar takes a buffer for what comes, three for what goes, and a block for every 31 of either. Nothing else does: what came
+/// is handed on where laminar put it.
+#[test]
+fn a_servers_sessions_allocate_what_laminar_does() {
+    const PACKETS: u64 = 310;
+    let (key, here) = (TicketKey::generate(), "127.0.0.1:1".parse().unwrap());
+    let now_unix = Duration::from_secs(1_700_000_000);
+    let spec = TicketSpec {
+        game: "a game",
+        wire_version: 1,
+        identity: "anna",
+        match_id: 1,
+        seats: 1,
+        servers: &[here],
+        life: Duration::from_secs(60),
+        timeout: Duration::from_secs(5),
+        now_unix,
+    };
+    let ticket = Ticket::issue(&key, &spec).unwrap();
+    let config = ServerConfig {
+        keys: &[key],
+        public_addresses: &[here],
+        sessions_max: 200,
+        game: "a game",
+        wire_version: 1,
+        now_unix,
+    };
+    let mut server = ServerEndpoint::new(config, Duration::ZERO).unwrap();
+    let mut client = ClientEndpoint::new(&ticket, Duration::ZERO);
+    let from = "127.0.0.1:2".parse().unwrap();
+    let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
+    let (mut taking, mut sending) = (0, 0);
+    for n in 0..2 * PACKETS {
+        if n == PACKETS {
+            (taking, sending, heard) = (0, 0, 0);
+        }
+        let now = Duration::from_millis(16) * n as u32;
+        client.advance(now);
+        if client.state() == TransportState::Connected {
+            client.send(&packet).unwrap();
+        }
+        let before = Counting::so_far();
+        server.advance(now, now_unix + now);
+        while let Some((_, datagram)) = client.poll_transmit() {
+            server.handle(now, from, datagram);
+        }
+        while let Some(event) = server.poll_event() {
+            match event {
+                ServerEvent::Connected { session, .. } => {
+                    server.admit(session);
+                    player = Some(session);
+                }
+                ServerEvent::Packet { bytes, .. } => {
+                    assert_eq!(*bytes, packet);
+                    heard += 1;
+                }
+                ServerEvent::Disconnected { reason, .. } => panic!("{reason:?}"),
+            }
+        }
+        taking += Counting::so_far() - before;
+        packet[0] = n as u8;
+        let before = Counting::so_far();
+        let sent = player.is_some_and(|player| server.send(player, &packet).is_ok());
+        sending += Counting::so_far() - before;
+        assert!(n < PACKETS || sent, "at {n}");
+        while let Some((_, datagram)) = server.poll_transmit() {
+            client.handle(now, here, datagram);
+        }
+        while client.poll_event().is_some() {}
+    }
+    assert_eq!(heard, PACKETS);
+    let blocks = PACKETS / 31;
+    let (one, three) = (
+        PACKETS..=PACKETS + blocks,
+        3 * PACKETS..=3 * PACKETS + blocks,
+    );
+    assert!(one.contains(&taking), "{taking} for {PACKETS} that came");
+    assert!(
+        three.contains(&sending),
+        "{sending} for {PACKETS} that went"
+    );
 }
 
 /// At most so many allocations of all clients, and none of the match.

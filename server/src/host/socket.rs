@@ -35,6 +35,7 @@ type Came = ArrayVec<(usize, SocketAddr), BATCH_MAX>;
 /// See the [module](self).
 pub(super) struct Socket {
     inner: Inner,
+    is_v6: bool,
     /// Whether the kernel takes and gives several at once, as far as is known.
     takes_many: bool,
     /// How often in a row it did not give several, and then gave one.
@@ -55,6 +56,7 @@ enum Inner {
 impl Socket {
     pub(super) fn new(socket: tokio::net::UdpSocket) -> Socket {
         Socket {
+            is_v6: socket.local_addr().is_ok_and(|at| at.is_ipv6()),
             inner: Inner::Rousing(socket),
             takes_many: true,
             refusals: 0,
@@ -102,7 +104,8 @@ impl Socket {
         self.came.clear();
         let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
         let came = &mut self.came;
-        let mut many = |socket: SockRef<'_>| many::receive(&socket, room, came);
+        let is_v6 = self.is_v6;
+        let mut many = |socket: SockRef<'_>| many::receive(&socket, is_v6, room, came);
         #[cfg(test)]
         let mut many = |socket: SockRef<'_>| match self.refuses {
             Some(reason) => Err(reason.into()),
@@ -205,7 +208,12 @@ fn take_each(
 mod many {
     use super::{Buffer, Came, ErrorKind, SocketAddr, io};
 
-    pub(super) fn receive(_: &socket2::Socket, _: &mut [Buffer], _: &mut Came) -> io::Result<()> {
+    pub(super) fn receive(
+        _: &socket2::Socket,
+        _is_v6: bool,
+        _: &mut [Buffer],
+        _: &mut Came,
+    ) -> io::Result<()> {
         Err(ErrorKind::Unsupported.into())
     }
 

@@ -1,9 +1,10 @@
 //! Several datagrams at one call: `recvmmsg` and `sendmmsg`. The only module that names nix.
 //!
-//! rustix has only the one for sending. nix's headers for the other cannot go from thread to thread, so each call makes them
-//! anew: two allocations for a batch.
+//! rustix has only the one for sending. nix's headers for the other cannot go from thread to thread, so each thread that
+//! receives keeps some.
 
 use std::array;
+use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
@@ -15,22 +16,47 @@ use socket2::Socket;
 
 use super::{BATCH_MAX, Buffer, Came};
 
+type Headers = MultiHeaders<SockaddrStorage>;
+
+thread_local! {
+    /// One for sockets of IPv4 and one of IPv6: each call leaves in them how long the addresses were, and the next one takes
+    /// that for the room that it has.
+    static HEADERS: [RefCell<Headers>; 2] =
+        array::from_fn(|_| RefCell::new(Headers::preallocate(BATCH_MAX, None)));
+}
+
 /// Takes what waits, as far as there is room.
 ///
 /// # Errors
 /// [`ErrorKind::WouldBlock`]: nothing waits any more. [`ErrorKind::Unsupported`]: the kernel does not do this.
-pub(super) fn receive(socket: &Socket, room: &mut [Buffer], came: &mut Came) -> io::Result<()> {
+pub(super) fn receive(
+    socket: &Socket,
+    is_v6: bool,
+    room: &mut [Buffer],
+    came: &mut Came,
+) -> io::Result<()> {
+    HEADERS.with(|headers| {
+        let mut headers = headers[usize::from(is_v6)].borrow_mut();
+        receive_by(&mut headers, socket, room, came)
+    })
+}
+
+fn receive_by(
+    headers: &mut Headers,
+    socket: &Socket,
+    room: &mut [Buffer],
+    came: &mut Came,
+) -> io::Result<()> {
     let wanted = room.len().min(BATCH_MAX);
     let mut buffers = room.iter_mut();
     let mut slices: [_; BATCH_MAX] = array::from_fn(|_| match buffers.next() {
         Some(buffer) => [IoSliceMut::new(buffer)],
         None => [IoSliceMut::new(&mut [])],
     });
-    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(wanted, None);
     let flags = MsgFlags::MSG_DONTWAIT;
     let taken = recvmmsg(
         socket.as_raw_fd(),
-        &mut headers,
+        headers,
         &mut slices[..wanted],
         flags,
         None,
