@@ -192,10 +192,8 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
                 key: bullet.key,
                 kind: bullet.kind,
             },
-            Pose {
-                at: bullet.at,
-                angle: angle_of(bullet.step),
-            },
+            // It is round.
+            still(bullet.at),
         );
     }
 }

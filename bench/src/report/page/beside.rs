@@ -257,8 +257,9 @@ impl Page {
             );
             self.reached.limit(
                 &goals::ALLOCATIONS_HOST,
-                "All threads are counted, the matches' too. laminar makes a list of bytes of its own for each packet, in and out, and \
-                 takes one for each that it sends; one more carries what came to its match's thread."
+                "All threads are counted, the matches' too. laminar makes three lists of bytes for each packet that goes and one for \
+                 each that comes, 1.67 at a turn of two ticks. What came is handed on in laminar's own; of ours nothing is left but \
+                 blocks of the channels between threads, one for 31 packets (NOTES.md)."
                     .to_owned(),
             );
         }
