@@ -22,8 +22,8 @@ pub const APART: u32 = 16;
 
 /// See the [module](self).
 pub(super) struct Worlds<S: Simulation> {
-    /// In order; the first is the oldest tick that can be told of, or older. Boxes, since what is not needed any more is used
-    /// again: it would be moved there and back.
+    /// In order; the first is the oldest tick that can be told of, or older. That one becomes the newest at each tick where all
+    /// are kept: as boxes they change places without being moved.
     kept: VecDeque<Box<World<S>>>,
     /// By tick, of the last [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,

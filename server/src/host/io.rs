@@ -51,10 +51,6 @@ pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Datagrams, or orders, that are taken before the other side gets its turn.
 const BATCH: usize = 256;
-/// The doors' time moves on, and sessions are looked at, at the first beat after this; where nothing has come for long, after
-/// that. A transport asks for it ten times a second.
-const TEND_EVERY: Duration = Duration::from_millis(35);
-const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 /// How long a session waits for its match: a host that starts again takes its matches up one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -121,7 +117,6 @@ struct Io {
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
     lost_told: Duration,
-    tended: Duration,
 }
 
 /// The task; it runs until it was told to drain and everybody is gone.
@@ -146,7 +141,6 @@ pub(super) fn start(
         sealed: ArrayVec::new(),
         lost_before: (Traffic::default(), counters),
         lost_told: Duration::ZERO,
-        tended: Duration::ZERO,
     };
     io.run(orders)
 }
@@ -227,18 +221,14 @@ impl Io {
         if self.around.workers.look() {
             self.around.beat.beat(now);
         }
-        let every = match self.load.is_idle(now) {
-            true => TEND_IDLE_EVERY,
-            false => TEND_EVERY,
-        };
-        if now.saturating_sub(self.tended) < every {
+        if !self.load.tends(now) {
             return;
         }
-        self.tended = now;
         self.doors.advance(now, unix_now());
         let counters = self.doors.counters();
         let sessions = self.doors.sessions();
         self.around.counts.show(&self.traffic, &counters, sessions);
+        // All but always; a look at each session costs.
         if !self.routes.all_play() {
             self.lead_waiting();
             let is_over =

@@ -1,4 +1,4 @@
-//! [`Load`]: when the I/O task stops waking up for each datagram.
+//! [`Load`]: when the I/O task stops waking up for each datagram, and how often it looks after what nobody wakes it for.
 //!
 //! A thread that sleeps is woken for each datagram that comes, and that costs more than the datagram does: at 200 players,
 //! half of what the process spends. So while much comes, the task looks at the socket when matches were run, whose packets
@@ -9,9 +9,14 @@ use std::time::Duration;
 
 /// The workers are looked at and the load is judged anew about so often, while something comes.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
-/// Where nothing has come for [`IDLE_AFTER`] it is less often: nobody is there for whom anything could be late. What comes
-/// wakes the task at once; what it is ordered waits for so long.
-pub(super) const IDLE_BEAT: Duration = Duration::from_millis(80);
+/// Where nothing has come for [`IDLE_AFTER`] the task looks so long after it last tended: nobody is there for whom anything could
+/// be late. What comes wakes the task at once; what it is ordered waits for so long.
+const IDLE_BEAT: Duration = Duration::from_millis(80);
+/// Transports are tended, and sessions looked at, at the first beat that is so long after the last such one. A transport asks
+/// for it ten times a second.
+const TEND_EVERY: Duration = Duration::from_millis(35);
+/// The same where nothing has come for [`IDLE_AFTER`].
+const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Under load: the longest time until the next look. tokio's timers go by whole milliseconds and round up, so it is two of
 /// them.
@@ -29,6 +34,8 @@ const LOW_FOR: u32 = 10;
 pub(super) struct Load {
     /// When the last beat was.
     beaten: Duration,
+    /// When transports were tended.
+    tended: Duration,
     /// What came since.
     count: usize,
     /// For how many beats more it counts as high.
@@ -45,15 +52,30 @@ impl Load {
 
     /// When the next beat is, if nothing comes before.
     pub(super) fn until_beat(&self, now: Duration) -> Duration {
+        let beat = BEAT.saturating_sub(now.saturating_sub(self.beaten));
         match self.is_idle(now) {
-            true => IDLE_BEAT,
-            false => BEAT,
+            // Not after the last beat: matches that were run make some at which nothing is tended.
+            true => IDLE_BEAT
+                .saturating_sub(now.saturating_sub(self.tended))
+                .max(beat),
+            false => beat,
         }
-        .saturating_sub(now.saturating_sub(self.beaten))
     }
 
-    /// Whether nothing has come for long.
-    pub(super) fn is_idle(&self, now: Duration) -> bool {
+    /// At a beat: whether transports are to be tended now.
+    pub(super) fn tends(&mut self, now: Duration) -> bool {
+        let every = match self.is_idle(now) {
+            true => TEND_IDLE_EVERY,
+            false => TEND_EVERY,
+        };
+        let is_due = now.saturating_sub(self.tended) >= every;
+        if is_due {
+            self.tended = now;
+        }
+        is_due
+    }
+
+    fn is_idle(&self, now: Duration) -> bool {
         now.saturating_sub(self.came_at) >= IDLE_AFTER
     }
 
@@ -122,11 +144,13 @@ mod tests {
     fn where_nothing_comes_there_are_fewer_beats_until_something_does() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         load.note(now, 0);
+        load.tends(now);
         let mut beats = |came: usize, wakes: usize| {
             let waits = (0..wakes).map(|_| {
                 let wait = load.until_beat(now);
                 now += wait;
                 assert!(load.note(now, came), "after {wait:?}");
+                load.tends(now);
                 wait
             });
             Vec::from_iter(waits)
@@ -136,11 +160,35 @@ mod tests {
         assert_eq!(beats(1, 3), [IDLE_BEAT, BEAT, BEAT]);
         let slower = beats(0, 101);
         assert_eq!(slower[..100], [BEAT; 100]);
-        assert_eq!(slower[100], IDLE_BEAT);
+        assert!(slower[100] > BEAT, "{:?}", slower[100]);
         // A wait that was cut short goes on.
         now += Duration::from_millis(1);
         load.note(now, 1);
         assert_eq!(load.until_beat(now), BEAT - Duration::from_millis(1));
+    }
+
+    /// Whatever wakes the task between: matches that are run at moments of their own.
+    #[test]
+    fn transports_are_tended_ten_times_a_second_also_where_nothing_comes() {
+        for apart in (3..200).map(Duration::from_millis) {
+            let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
+            load.note(now, 0);
+            load.tends(now);
+            let (mut tended, mut run, mut tends) = (now, now + apart, 0);
+            let end = now + Duration::from_secs(20);
+            while now < end {
+                let wait = load.until_beat(now);
+                assert!(!wait.is_zero(), "it turns round and round at {now:?}");
+                now = run.min(now + wait);
+                run += if now == run { apart } else { Duration::ZERO };
+                if load.note(now, 0) && load.tends(now) {
+                    assert!(now - tended <= IDLE_BEAT + BEAT, "{:?}", now - tended);
+                    tended = now;
+                    tends += 1;
+                }
+            }
+            assert!((220..=267).contains(&tends), "{tends} in 20 s, {apart:?}");
+        }
     }
 
     #[test]

@@ -12,15 +12,15 @@ use crate::peer::PeerId;
 
 /// Room that a match keeps: for what it sends while the last of it is sent, and a few more.
 const SPARE_MAX: usize = 4;
-/// Room for more bytes than that is not kept: worlds were sent.
-const SPARE_BYTES_MAX: usize = 16 << 10;
+/// Room for more bytes than that is not kept. A turn for 32 sessions in the largest packets there are has 34 KB, and its room
+/// was doubled as it grew; so it was worlds.
+const SPARE_BYTES_MAX: usize = 96 << 10;
 
 /// Packets and whom they go to, in order.
-#[derive(Default)]
 pub(super) struct Packets {
     room: Room,
     /// Where the room is used again.
-    home: Option<Sender<Room>>,
+    home: Sender<Room>,
 }
 
 #[derive(Default)]
@@ -48,22 +48,25 @@ impl Spare {
     pub(super) fn next(&self) -> Packets {
         Packets {
             room: self.back.try_recv().unwrap_or_default(),
-            home: Some(self.home.clone()),
+            home: self.home.clone(),
         }
+    }
+
+    /// How much room waits.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.back.len()
     }
 }
 
 impl Drop for Packets {
     fn drop(&mut self) {
-        let Some(home) = self.home.take() else {
-            return;
-        };
         let mut room = std::mem::take(&mut self.room);
         if room.bytes.capacity() <= SPARE_BYTES_MAX {
             room.ends.clear();
             room.bytes.clear();
             // There may be enough of it, or no match any more.
-            let _ = home.try_send(room);
+            let _ = self.home.try_send(room);
         }
     }
 }
@@ -92,11 +95,13 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
+    use twinstep_udp::PACKET_MAX;
+
     use super::*;
 
     #[test]
     fn packets_come_out_as_they_went_in() {
-        let mut packets = Packets::default();
+        let mut packets = Spare::default().next();
         let told: [(PeerId, &[u8]); 3] =
             [(PeerId(7), b"one"), (PeerId(3), b""), (PeerId(7), b"two")];
         for (peer, bytes) in told {
@@ -123,11 +128,17 @@ mod tests {
         many.iter_mut()
             .for_each(|more| more.push(PeerId(1), b"more"));
         drop(many);
-        assert_eq!(spare.back.len(), SPARE_MAX);
+        assert_eq!(spare.waiting(), SPARE_MAX);
+        // A turn of a full match grows bit by bit.
+        let spare = Spare::default();
+        let mut turn = spare.next();
+        (0..32).for_each(|n| turn.push(PeerId(n), &[0; PACKET_MAX]));
+        drop(turn);
+        assert_eq!(spare.waiting(), 1);
         // Nor much room at once, nor any for a match that is over.
         let spare = Spare::default();
         spare.next().push(PeerId(1), &[0; SPARE_BYTES_MAX + 1]);
-        assert_eq!(spare.back.len(), 0);
+        assert_eq!(spare.waiting(), 0);
         let mut last = spare.next();
         drop(spare);
         last.push(PeerId(1), b"the end");

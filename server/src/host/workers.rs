@@ -11,7 +11,7 @@
 //! One worker does it all as long as it can: each thread more that wakes costs more than a small match's tick. Another one
 //! is woken when a match is late by [`LATE`], or when a match is taken whose rounds are long. A worker that has been in one
 //! round for [`LOST`] no longer counts, and a fresh one may take its place: so whatever a match does, the others are late by
-//! a few hundredths of a second, once. Go's scheduler deals with system calls in the same way (its `sysmon` takes the
+//! a few hundredths of a second, once; by a tenth where nobody has said anything for a second, and the I/O task rarely looks. Go's scheduler deals with system calls in the same way (its `sysmon` takes the
 //! processor away from a thread that stays in one).
 //!
 //! Invariant: a match is with one worker, or at home in its slot; so no two threads ever see it.

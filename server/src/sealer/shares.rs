@@ -83,12 +83,13 @@ pub(super) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = Player
 }
 
 /// Entries in the order in which they are served: everybody's first one in the players' turns, then everybody's second
-/// one. `None` is nobody's, and has a turn of its own. More than `N` entries, 256 at most, are left for a later tick.
+/// one. `None` is nobody's, and has a turn of its own. What is beyond the first `N` entries, at most 256, waits for a later
+/// tick.
 pub(super) fn dealt<const N: usize>(
     tick: Tick,
     owners: impl Iterator<Item = Option<PlayerId>>,
 ) -> impl Iterator<Item = usize> {
-    const { assert!(N <= 256, "cards of bytes") };
+    const { assert!(N <= 256 && PLAYERS_MAX < 256, "cards of bytes") };
     let first = tick.0 as usize / KINDS.len();
     let mut before = [0_u8; PLAYERS_MAX + 1];
     // They are moved at each tick, by the room that they have: so they are small.

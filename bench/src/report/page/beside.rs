@@ -258,8 +258,8 @@ impl Page {
             self.reached.limit(
                 &goals::ALLOCATIONS_HOST,
                 "All threads are counted, the matches' too. laminar makes three lists of bytes for each packet that goes and one for \
-                 each that comes, 1.67 at a turn of two ticks. What came is handed on in laminar's own; of ours nothing is left but \
-                 blocks of the channels between threads, one for 31 packets (NOTES.md)."
+                 each that comes, 1.67 at a turn of two ticks. What came is handed on in laminar's own; beside that there are \
+                 blocks of the channels between threads, one for 31 packets, and what a host does once a second (NOTES.md)."
                     .to_owned(),
             );
         }

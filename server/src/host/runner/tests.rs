@@ -14,7 +14,6 @@ use crate::host::journal_file::{Durability, OnJournalFailure};
 use crate::host::line::{Line, line};
 use crate::host::metrics::{Entry, Ledger};
 use crate::host::minting::MintingKey;
-use crate::host::packets::Packets;
 use crate::host::waker::waker;
 use crate::host::workers::Workers;
 
@@ -331,6 +330,7 @@ fn silence_of(turn: u8) -> (Duration, Duration) {
         }
     }
     assert!(session.authority().is_some(), "she played");
+    assert_ne!(rig.runner.spare.waiting(), 0, "what was sent left no room");
     told_at.retain(|told| *told > plays_until + 4_500 * MS);
     for pair in told_at.windows(2) {
         longest = longest.max(pair[1] - pair[0]);
@@ -448,7 +448,7 @@ fn what_could_not_be_written_is_sent_only_by_a_match_that_goes_on_without_its_jo
         // In the round in which something is written.
         let ended = loop {
             while rig.told.try_recv().is_ok() {}
-            let mut batch = Packets::default();
+            let mut batch = rig.runner.spare.next();
             batch.push(PeerId(1), b"a sealed turn");
             rig.runner.orders.push(ToIo::Packets(batch));
             match rig.round() {
