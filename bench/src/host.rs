@@ -143,8 +143,8 @@ impl Server for Hosted {
 }
 
 /// A player: a whole session behind its cipher, without what only a game needs. It predicts nothing, looks at its socket at
-/// every second frame, when a turn may be there, and asks the kernel no more than that: who plays must cost less than who
-/// serves.
+/// every second frame, when a turn may be there, and asks the kernel no more than that: who plays should cost less than who
+/// serves, and does not yet (NOTES.md).
 struct Seated {
     session: Session<Watched>,
     endpoint: ClientEndpoint,
