@@ -1,8 +1,7 @@
 //! What a server process costs per player: real UDP, tickets and encryption, matches of four at 60 Hz, a state of 64 bytes.
 //!
-//! Only the server's process is counted, with what the kernel does for it. The players are whole sessions, so that the
-//! server does what it does for players; they are advanced at moments spread over a frame, as the players of many machines
-//! are.
+//! Only the server's process is counted, with what the kernel does for it. The players are [seated](crate::seated) at moments
+//! spread over a frame, as the players of many machines are.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock; nothing that it measures does"
@@ -10,27 +9,25 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use twinstep_client::{Session, SessionConfig};
-use twinstep_core::packet::WIRE_VERSION;
 use twinstep_core::{Key, Never, PlayerId, Simulation};
 use twinstep_server::host::{Host, HostConfig, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
-use twinstep_udp::{
-    ClientEndpoint, ClientEvent, DATAGRAM_MAX, Ticket, TicketKey, TicketSpec, TransportState,
-};
+use twinstep_udp::TicketKey;
 
-use crate::players::{Crowd, Played, Player};
+use crate::players::{Crowd, Played};
 use crate::process::Failed;
 use crate::seals::{Seals, Watched};
+use crate::seated::dial;
 use crate::served::{Done, Kind, Lateness, Sample, Served, Server};
-use crate::simulation::{PLAYERS, Pads, Sticks};
+use crate::simulation::{PLAYERS, Sticks};
 
-const STATE_BYTES: usize = 64;
+/// The state of a match, in bytes.
+pub(crate) const STATE_BYTES: usize = 64;
 /// Until everybody plays, and clocks have settled.
 const WARM_UP: Duration = Duration::from_secs(4);
 
@@ -140,88 +137,6 @@ impl Server for Hosted {
         done.lateness = Lateness::of(late_us);
         Ok(done)
     }
-}
-
-/// A player: a whole session behind its cipher, without what only a game needs. It predicts nothing, looks at its socket at
-/// every second frame, when a turn may be there, and asks the kernel no more than that: who plays should cost less than who
-/// serves, and does not yet (NOTES.md).
-struct Seated {
-    session: Session<Watched>,
-    endpoint: ClientEndpoint,
-    socket: UdpSocket,
-    pads: Pads,
-    frames: u64,
-}
-
-impl Player for Seated {
-    fn frame(&mut self, now: Duration) -> Result<(), Failed> {
-        let mut buffer = [0; DATAGRAM_MAX + 1];
-        self.frames += 1;
-        if self.frames.is_multiple_of(2) {
-            while let Ok(len) = self.socket.recv(&mut buffer) {
-                let from = self.endpoint.server();
-                self.endpoint.handle(now, from, &buffer[..len]);
-            }
-        }
-        self.endpoint.advance(now);
-        while let Some(event) = self.endpoint.poll_event() {
-            match event {
-                ClientEvent::Packet(packet) => self.session.handle(now, packet),
-                ClientEvent::Closed { reason } => return Err(reason.to_string().into()),
-                ClientEvent::Connected => {}
-            }
-        }
-        let pads = &mut self.pads;
-        self.session.advance(now, 0, |_| pads.next())?;
-        if self.endpoint.state() == TransportState::Connected {
-            while let Some(len) = self.session.poll_transmit(now, &mut buffer) {
-                // What cannot be sent is lost, as on any line.
-                let _ = self.endpoint.send(&buffer[..len]);
-            }
-        }
-        while let Some((_, datagram)) = self.endpoint.poll_transmit() {
-            let _ = self.socket.send(datagram);
-        }
-        Ok(())
-    }
-
-    fn is_in(&self) -> bool {
-        !self.session.seats().is_empty()
-    }
-}
-
-/// The nth player of matches of four.
-pub(crate) fn dial(
-    n: usize,
-    server: SocketAddr,
-    key: &TicketKey,
-    sticks: Sticks,
-) -> Result<Box<dyn Player>, Failed> {
-    let ticket = Ticket::issue(
-        key,
-        &TicketSpec {
-            game: Watched::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity: &format!("player-{n}"),
-            match_id: (n / PLAYERS) as u64,
-            seats: 1,
-            servers: &[server],
-            life: Duration::from_secs(3_600),
-            timeout: Duration::from_secs(10),
-            now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
-        },
-    )?;
-    let config = SessionConfig::new(Arc::new(Seals::default())).start(Watched::new(STATE_BYTES));
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
-    socket.connect(server)?;
-    socket.set_nonblocking(true)?;
-    Ok(Box::new(Seated {
-        session: Session::new(config)?,
-        endpoint: ClientEndpoint::new(&ticket, Duration::ZERO),
-        socket,
-        pads: Pads::new(sticks, n),
-        frames: n as u64,
-    }))
 }
 
 /// Plays on a server that is served elsewhere.

@@ -36,6 +36,7 @@
 //! claims (that "a rebuild at every turn" is one, that "no rebuild" is none, on both sides).
 
 mod allocations;
+mod bare_session;
 mod cores;
 mod crowd;
 mod echo;
@@ -53,6 +54,7 @@ mod process;
 mod quick;
 mod report;
 mod seals;
+mod seated;
 mod served;
 mod serving;
 mod simulation;

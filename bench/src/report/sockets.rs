@@ -5,12 +5,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::effort::Effort;
-use crate::host::{self, KeyFolder};
+use crate::host::KeyFolder;
 use crate::players::{Crowd, Played, Player};
 use crate::process::{Failed, datagrams_sent};
 use crate::served::{Kind, Lateness, Sample, Served};
 use crate::simulation::{PLAYERS, Sticks};
-use crate::{echo, peer_renet};
+use crate::{echo, peer_renet, seated};
 
 /// Where a larger share of the players' frames began late, others kept their core busy, or they are too many for it: then a
 /// round says nothing of the server.
@@ -51,7 +51,7 @@ fn crowd(
     let server = served.address;
     Crowd::new(players, |n| -> Result<Box<dyn Player>, Failed> {
         match kind {
-            Kind::Twinstep => host::dial(n, server, &keys.key, sticks),
+            Kind::Twinstep => seated::dial(n, server, &keys.key, sticks),
             Kind::Renet => Ok(Box::new(peer_renet::Played::dial(server, n)?)),
             Kind::Echo => Ok(Box::new(echo::Echoed::dial(server)?)),
         }
