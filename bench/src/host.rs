@@ -22,7 +22,7 @@ use twinstep_udp::TicketKey;
 use crate::players::{Crowd, Played};
 use crate::process::Failed;
 use crate::seals::{Seals, Watched};
-use crate::seated::dial;
+use crate::seated::Seats;
 use crate::served::{Done, Kind, Lateness, Sample, Served, Server};
 use crate::simulation::{PLAYERS, Sticks};
 
@@ -147,7 +147,8 @@ pub(crate) fn load(
     time: Duration,
 ) -> Result<(), Failed> {
     let key = TicketKey::load(key_file)?;
-    let mut crowd = Crowd::new(players, |n| dial(n, server, &key, Sticks::Moving))?;
+    let seats = Seats::new(server, &key, Sticks::Moving);
+    let mut crowd = Crowd::new(players, |n| seats.dial(n))?;
     let seated = crowd.join(time)?;
     println!("{seated} of {players} players have a seat");
     let played = crowd.play(time)?;
@@ -195,8 +196,8 @@ impl Drop for KeyFolder {
 pub(crate) fn run(players: usize, time: Duration, out: &mut String) -> Result<(), Failed> {
     let keys = KeyFolder::new()?;
     let mut served = Served::start(Kind::Twinstep, players, &keys.file())?;
-    let address = served.address;
-    let mut crowd = Crowd::new(players, |n| dial(n, address, &keys.key, Sticks::Moving))?;
+    let seats = Seats::new(served.address, &keys.key, Sticks::Moving);
+    let mut crowd = Crowd::new(players, |n| seats.dial(n))?;
     let seated = crowd.join(WARM_UP * 2)?;
     if seated < players {
         return Err(format!("{seated} of {players} players have a seat").into());

@@ -30,7 +30,7 @@ use twinstep_client::{Client, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_server::host::{AdminClient, Blueprint, HostConfig, Limits, OnDemand, RunningMany};
-use twinstep_udp::{SESSIONS_MAX, Ticket, TicketKey, TicketSpec};
+use twinstep_udp::{SESSIONS_MAX, SharedLink, Ticket, TicketKey, TicketSpec};
 
 use crate::simulation::{Blob, PLAYERS, Pads, Sticks};
 
@@ -207,6 +207,8 @@ struct Crowd<'s> {
     players: VecDeque<Player>,
     /// Whoever came, from the beginning.
     came: usize,
+    /// One laminar for all.
+    link: SharedLink,
 }
 
 impl Crowd<'_> {
@@ -228,8 +230,9 @@ impl Crowd<'_> {
             },
         )?;
         let config = SessionConfig::new(Arc::new(())).start(Blob::new(STATE_BYTES));
+        let link = self.link.clone();
         let player = Player {
-            client: Client::connect(&ticket, config)?,
+            client: Client::connect_through(&ticket, config, move |way| way.sharing(&link))?,
             pads: Pads::new(Sticks::Moving, n),
             due: self.began.elapsed() + FRAME * (n % 97) as u32 / 97,
         };
@@ -323,6 +326,7 @@ fn measure(
         began: Instant::now(),
         players: VecDeque::new(),
         came: 0,
+        link: SharedLink::new(),
     };
     while crowd.came < matches * PLAYERS {
         for _ in 0..DIALS_A_FRAME {

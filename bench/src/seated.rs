@@ -11,7 +11,8 @@ use twinstep_client::{Session, SessionConfig};
 use twinstep_core::Simulation;
 use twinstep_core::packet::WIRE_VERSION;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, DATAGRAM_MAX, Ticket, TicketKey, TicketSpec, TransportState,
+    ClientEndpoint, ClientEvent, DATAGRAM_MAX, SharedLink, Ticket, TicketKey, TicketSpec,
+    TransportState,
 };
 
 use crate::bare_session::BareSession;
@@ -121,43 +122,58 @@ impl Player for Seated {
     }
 }
 
-/// The nth player of matches of four.
-pub(crate) fn dial(
-    n: usize,
+/// Who plays on a server of ours.
+pub(crate) struct Seats<'k> {
     server: SocketAddr,
-    key: &TicketKey,
+    key: &'k TicketKey,
     sticks: Sticks,
-) -> Result<Box<dyn Player>, Failed> {
-    let ticket = Ticket::issue(
-        key,
-        &TicketSpec {
-            game: Watched::NAME,
-            wire_version: u32::from(WIRE_VERSION),
-            identity: &format!("player-{n}"),
-            match_id: (n / PLAYERS) as u64,
-            seats: 1,
-            servers: &[server],
-            life: Duration::from_secs(3_600),
-            timeout: Duration::from_secs(10),
-            now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
-        },
-    )?;
-    let (rules, start) = (Seals::default(), Watched::new(STATE_BYTES));
-    let says = match n < PLAYERS {
-        true => {
-            let config = SessionConfig::new(Arc::new(rules)).start(start);
-            Says::Whole(Box::new(Session::new(config)?))
+    /// One laminar for all.
+    link: SharedLink,
+}
+
+impl<'k> Seats<'k> {
+    pub(crate) fn new(server: SocketAddr, key: &'k TicketKey, sticks: Sticks) -> Seats<'k> {
+        Seats {
+            server,
+            key,
+            sticks,
+            link: SharedLink::new(),
         }
-        false => Says::Bare(BareSession::new(&rules, &start)?),
-    };
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
-    socket.connect(server)?;
-    socket.set_nonblocking(true)?;
-    Ok(Box::new(Seated {
-        says,
-        endpoint: ClientEndpoint::new(&ticket, Duration::ZERO),
-        socket,
-        pads: Pads::new(sticks, n),
-        frames: n as u64,
-    }))
+    }
+
+    /// The nth player of matches of four.
+    pub(crate) fn dial(&self, n: usize) -> Result<Box<dyn Player>, Failed> {
+        let ticket = Ticket::issue(
+            self.key,
+            &TicketSpec {
+                game: Watched::NAME,
+                wire_version: u32::from(WIRE_VERSION),
+                identity: &format!("player-{n}"),
+                match_id: (n / PLAYERS) as u64,
+                seats: 1,
+                servers: &[self.server],
+                life: Duration::from_secs(3_600),
+                timeout: Duration::from_secs(10),
+                now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
+            },
+        )?;
+        let (rules, start) = (Seals::default(), Watched::new(STATE_BYTES));
+        let says = match n < PLAYERS {
+            true => {
+                let config = SessionConfig::new(Arc::new(rules)).start(start);
+                Says::Whole(Box::new(Session::new(config)?))
+            }
+            false => Says::Bare(BareSession::new(&rules, &start)?),
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(self.server)?;
+        socket.set_nonblocking(true)?;
+        Ok(Box::new(Seated {
+            says,
+            endpoint: ClientEndpoint::new(&ticket, Duration::ZERO).sharing(&self.link),
+            socket,
+            pads: Pads::new(self.sticks, n),
+            frames: n as u64,
+        }))
+    }
 }

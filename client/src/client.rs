@@ -129,7 +129,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     }
 
     /// As [`connect`](Client::connect); each transport, also those to return with, passes `through`: a simulated bad
-    /// network, for example.
+    /// network, for example, or a [laminar that it shares](UdpClient::sharing) with the other clients of a process of bots.
     ///
     /// # Errors
     /// As [`connect`](Client::connect).

@@ -8,9 +8,10 @@ use super::effort::Effort;
 use crate::host::KeyFolder;
 use crate::players::{Crowd, Played, Player};
 use crate::process::{Failed, datagrams_sent};
+use crate::seated::Seats;
 use crate::served::{Kind, Lateness, Sample, Served};
 use crate::simulation::{PLAYERS, Sticks};
-use crate::{echo, peer_renet, seated};
+use crate::{echo, peer_renet};
 
 /// Where a larger share of the players' frames began late, others kept their core busy, or they are too many for it: then a
 /// round says nothing of the server.
@@ -49,9 +50,10 @@ fn crowd(
     sticks: Sticks,
 ) -> Result<Crowd, Failed> {
     let server = served.address;
+    let seats = Seats::new(server, &keys.key, sticks);
     Crowd::new(players, |n| -> Result<Box<dyn Player>, Failed> {
         match kind {
-            Kind::Twinstep => seated::dial(n, server, &keys.key, sticks),
+            Kind::Twinstep => seats.dial(n),
             Kind::Renet => Ok(Box::new(peer_renet::Played::dial(server, n)?)),
             Kind::Echo => Ok(Box::new(echo::Echoed::dial(server)?)),
         }

@@ -11,7 +11,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::link::{LaminarLink, NotAPacket};
+use crate::link::{NotAPacket, SharedLink};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::ring::Ring;
 use crate::tickets::Ticket;
@@ -54,7 +54,7 @@ pub enum TransportState {
 /// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     guest: Guest,
-    link: LaminarLink,
+    link: SharedLink,
     now: Duration,
     state: TransportState,
     told_connected: bool,
@@ -74,7 +74,7 @@ impl ClientEndpoint {
     pub fn new(ticket: &Ticket, now: Duration) -> ClientEndpoint {
         ClientEndpoint {
             guest: Guest::new(ticket),
-            link: LaminarLink::new(),
+            link: SharedLink::new(),
             now,
             state: TransportState::Connecting,
             told_connected: false,
@@ -84,6 +84,17 @@ impl ClientEndpoint {
             counters: TransportCounters::default(),
             scratch: Box::new([0; DATAGRAM_MAX]),
         }
+    }
+
+    /// Shares its laminar with whoever else has `link`, from the next packet on.
+    #[must_use]
+    pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {
+        self.link = link.clone();
+        self
+    }
+
+    pub(crate) fn link(&self) -> &SharedLink {
+        &self.link
     }
 
     /// Takes a datagram from the socket. Nothing that is in it can be an error: junk costs a counter.
@@ -102,7 +113,7 @@ impl ClientEndpoint {
         copy.copy_from_slice(datagram);
         if let Some(payload) = self.guest.handle(copy) {
             let (inbox, counters) = (&mut self.inbox, &mut self.counters);
-            let unwrapped = self.link.unwrap(now, payload, |packet| {
+            let unwrapped = self.link.lock().unwrap(now, payload, |packet| {
                 if inbox.push((), &packet) {
                     counters.packets += 1;
                 } else {
@@ -143,7 +154,8 @@ impl ClientEndpoint {
         if self.state != TransportState::Connected {
             return Err(SendError::NotConnected);
         }
-        let wrapped = self.link.wrap(self.now, packet);
+        let mut link = self.link.lock();
+        let wrapped = link.wrap(self.now, packet);
         if self.guest.seal(wrapped, &mut self.outbox) {
             Ok(())
         } else {

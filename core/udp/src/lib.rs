@@ -3,7 +3,7 @@
 //! ```text
 //! session packets        at most PACKET_MAX bytes
 //!       │  ▲
-//!     laminar            link:    one manager a session, whole unreliable packets only, +5 B
+//!     laminar            link:    whole unreliable packets only, +5 B; one manager for a server's sessions
 //!       │  ▲
 //!   renetcode2           netcode: handshake, encryption, replay window, +17..25 B
 //!       │  ▲
@@ -89,7 +89,7 @@ mod tests;
 pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{TicketKey, TicketKeyError};
-pub use link::{LINK_LOG_TARGET, Payload};
+pub use link::{LINK_LOG_TARGET, Payload, SharedLink};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use secrets::replace_file;

@@ -117,7 +117,10 @@ impl World {
 
     /// Adds a player at address `n` and answers its index.
     fn join(&mut self, n: u16, ticket: &Ticket) -> usize {
-        let endpoint = ClientEndpoint::new(ticket, self.now);
+        self.join_as(n, ClientEndpoint::new(ticket, self.now))
+    }
+
+    fn join_as(&mut self, n: u16, endpoint: ClientEndpoint) -> usize {
         self.players.push(Player {
             address: player_address(n),
             endpoint,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::PACKET_MAX;
 use crate::words::SendError;
+use crate::{PACKET_MAX, SharedLink};
 use twinstep_core::simnet::{LinkProfile, SimLink};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,6 +45,43 @@ fn nothing_passes_either_way_until_the_session_is_admitted() {
     world.players[0].endpoint.send(b"now").unwrap();
     world.step();
     assert_eq!(world.packets, [(session, b"now".to_vec())]);
+}
+
+/// What one of them says or is told, however large, is no other's.
+#[test]
+fn clients_that_share_a_laminar_have_sessions_of_their_own() {
+    const PLAYERS: usize = 3;
+    let mut world = World::new();
+    let link = SharedLink::new();
+    for n in 0..PLAYERS {
+        let ticket = world.ticket();
+        let endpoint = ClientEndpoint::new(&ticket, world.now).sharing(&link);
+        world.join_as(n as u16, endpoint);
+        world.run(STEP * 2);
+    }
+    world.run(SECOND);
+    assert_eq!(world.connected.len(), PLAYERS);
+    let said = |n: usize, round: usize| vec![n as u8; (round * 97 + n * 301) % PACKET_MAX];
+    for round in 0..20 {
+        world.packets.clear();
+        for n in 0..PLAYERS {
+            let session = world.connected[n].0;
+            world.players[n].packets.clear();
+            world.players[n].endpoint.send(&said(n, round)).unwrap();
+            world.server.send(session, &said(n, round + 7)).unwrap();
+            if n == 0 {
+                // The others are not disturbed by what nobody reads.
+                world.server.send(session, b"unread").unwrap();
+            }
+        }
+        world.step();
+        for n in 0..PLAYERS {
+            let (session, player) = (world.connected[n].0, &world.players[n]);
+            assert!(world.packets.contains(&(session, said(n, round))));
+            assert_eq!(player.packets[0], said(n, round + 7));
+        }
+        assert_eq!(world.packets.len(), PLAYERS);
+    }
 }
 
 /// More than one netcode of a gate has places for: whoever knows a session, it is found, ended and timed out.
