@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A load generator should cost less than what it loads. Half of what a whole session costs is for its player's eyes: both
-//! worlds, the picture, statistics. A server sees none of that. What it does see is the same to the byte, over a line that
-//! loses little (a test plays both beside each other). What is not here: commands, a look at digests (so a server is loaded
-//! with some whole sessions too), leaving out over a long way what is on its way, silence while controls are held.
+//! worlds, the picture, statistics. A server sees none of that. What it does see is as many packets of the same sizes, as a
+//! test holds that plays both. What is not here: commands, a look at digests (so a server is loaded with some whole sessions
+//! too), leaving out over a long way what is on its way, silence while controls are held.
 
 use std::time::Duration;
 
@@ -74,6 +74,7 @@ struct Frames {
 }
 
 impl Frames {
+    /// One came.
     fn note(&mut self, tick: Tick) {
         if tick < self.wanted {
             return;
@@ -85,6 +86,7 @@ impl Frames {
         self.wanted += come;
     }
 
+    /// Those that are missing between others.
     fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let (mut left, mut at) = (self.beyond, self.wanted);
@@ -402,5 +404,37 @@ impl<S: Simulation> Playing<S> {
             parts.add(UpPart::Rare);
         }
         Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(came: &[u32]) -> (u32, Vec<(u32, u32)>) {
+        let mut frames = Frames {
+            wanted: Tick(100),
+            beyond: 0,
+        };
+        came.iter().for_each(|tick| frames.note(Tick(*tick)));
+        let gaps = frames.gaps();
+        let gaps = gaps.iter().map(|(first, end)| (first.0, end.0));
+        (frames.wanted.0, gaps.collect())
+    }
+
+    #[test]
+    fn frames_count_once_and_gaps_are_told_until_they_are_filled() {
+        assert_eq!(frames(&[]), (100, vec![]));
+        assert_eq!(frames(&[99, 100, 100, 101]), (102, vec![]));
+        assert_eq!(
+            frames(&[102, 103, 106]),
+            (100, vec![(100, 102), (104, 106)])
+        );
+        assert_eq!(frames(&[102, 106, 100, 101]), (103, vec![(103, 106)]));
+        // The farthest one that is remembered, and one beyond it.
+        assert_eq!(frames(&[227]), (100, vec![(100, 227)]));
+        assert_eq!(frames(&[228]), (100, vec![]));
+        let all: Vec<u32> = (101..228).chain([100, 228]).collect();
+        assert_eq!(frames(&all), (229, vec![]));
     }
 }

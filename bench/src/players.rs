@@ -2,7 +2,7 @@
 //! are.
 //!
 //! ```text
-//!  a frame of 16.7 ms:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop a millisecond: whose frame is due plays it
+//!  a frame of 16.7 ms:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms: whose frame is due plays it
 //! ```
 #![allow(
     clippy::disallowed_methods,
@@ -17,6 +17,10 @@ use crate::served::{Sample, Served};
 
 /// Frames and ticks are so long.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
+
+/// Between two turns of the loop. To wake costs this process as much as to play a frame, and servers take the same whether it
+/// wakes every millisecond or every second one (NOTES.md).
+const NAP: Duration = Duration::from_millis(2);
 
 /// A player of any of the stacks that are compared.
 pub(crate) trait Player {
@@ -73,7 +77,7 @@ impl Crowd {
                     player.frame(now)?;
                 }
             }
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(NAP);
         }
         played.cpu = cpu()? - before;
         Ok(played)
@@ -86,7 +90,7 @@ impl Crowd {
         thread::scope(|scope| {
             let answer = scope.spawn(|| served.answer().map_err(|error| error.to_string()));
             while !answer.is_finished() {
-                self.play(Duration::from_millis(1))?;
+                self.play(NAP)?;
             }
             let answer = answer.join().map_err(|_| "whoever listened panicked")?;
             Ok(answer?)

@@ -2,8 +2,14 @@
 //!
 //! The players of the first match are whole sessions, which see whether their world is the server's. All others are
 //! [`BareSession`]s: who plays should cost less than who serves.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock; nothing that it measures does"
+)]
 
+use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -30,10 +36,22 @@ const EMPTY_EVERY: u64 = 16;
 /// What a player says.
 enum Says {
     Whole(Box<Session<Watched>>),
-    Bare(BareSession<Watched>),
+    Bare(Box<BareSession<Watched>>),
 }
 
 impl Says {
+    /// What the nth player of matches of four says.
+    fn of(n: usize) -> Result<Says, Failed> {
+        let (rules, start) = (Seals::default(), Watched::new(STATE_BYTES));
+        Ok(match n < PLAYERS {
+            true => {
+                let config = SessionConfig::new(Arc::new(rules)).start(start);
+                Says::Whole(Box::new(Session::new(config)?))
+            }
+            false => Says::Bare(Box::new(BareSession::new(&rules, &start)?)),
+        })
+    }
+
     fn handle(&mut self, now: Duration, packet: &[u8]) -> Result<(), Failed> {
         match self {
             Says::Whole(session) => session.handle(now, packet),
@@ -66,6 +84,9 @@ impl Says {
     }
 }
 
+/// One for all players: to make it anew for each frame costs as much as to write a packet.
+type Buffer = Rc<RefCell<[u8; DATAGRAM_MAX + 1]>>;
+
 /// See the [module](self).
 struct Seated {
     says: Says,
@@ -73,6 +94,7 @@ struct Seated {
     socket: UdpSocket,
     pads: Pads,
     frames: u64,
+    buffer: Buffer,
 }
 
 impl Seated {
@@ -90,11 +112,12 @@ impl Seated {
 
 impl Player for Seated {
     fn frame(&mut self, now: Duration) -> Result<(), Failed> {
-        let mut buffer = [0; DATAGRAM_MAX + 1];
+        let buffer = self.buffer.clone();
+        let buffer = &mut *buffer.borrow_mut();
         self.frames += 1;
         if self.frames.is_multiple_of(READ_EVERY) {
             let all = self.frames.is_multiple_of(EMPTY_EVERY) || !self.is_in();
-            self.read(now, all, &mut buffer);
+            self.read(now, all, buffer);
         }
         self.endpoint.advance(now);
         while let Some(event) = self.endpoint.poll_event() {
@@ -106,7 +129,7 @@ impl Player for Seated {
         }
         self.says.advance(now, &mut self.pads)?;
         if self.endpoint.state() == TransportState::Connected {
-            while let Some(len) = self.says.poll_transmit(now, &mut buffer) {
+            while let Some(len) = self.says.poll_transmit(now, buffer) {
                 // What cannot be sent is lost, as on any line.
                 let _ = self.endpoint.send(&buffer[..len]);
             }
@@ -129,6 +152,7 @@ pub(crate) struct Seats<'k> {
     sticks: Sticks,
     /// One laminar for all.
     link: SharedLink,
+    buffer: Buffer,
 }
 
 impl<'k> Seats<'k> {
@@ -138,6 +162,7 @@ impl<'k> Seats<'k> {
             key,
             sticks,
             link: SharedLink::new(),
+            buffer: Rc::new(RefCell::new([0; DATAGRAM_MAX + 1])),
         }
     }
 
@@ -157,23 +182,175 @@ impl<'k> Seats<'k> {
                 now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
             },
         )?;
-        let (rules, start) = (Seals::default(), Watched::new(STATE_BYTES));
-        let says = match n < PLAYERS {
-            true => {
-                let config = SessionConfig::new(Arc::new(rules)).start(start);
-                Says::Whole(Box::new(Session::new(config)?))
-            }
-            false => Says::Bare(BareSession::new(&rules, &start)?),
-        };
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.connect(self.server)?;
         socket.set_nonblocking(true)?;
         Ok(Box::new(Seated {
-            says,
+            says: Says::of(n)?,
             endpoint: ClientEndpoint::new(&ticket, Duration::ZERO).sharing(&self.link),
             socket,
             pads: Pads::new(self.sticks, n),
             frames: n as u64,
+            buffer: self.buffer.clone(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_core::bounds::PACKET_BYTES_MAX;
+    use twinstep_core::simnet::SimLink;
+    use twinstep_core::{Key, Never, PlayerId};
+    use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId};
+
+    use super::*;
+    use crate::players::FRAME;
+
+    /// Until clocks have settled and lines have proven good; then for how long is looked.
+    const SETTLED: u32 = 15 * 60;
+    const FRAMES: u32 = 30 * 60;
+
+    /// What was sent one way.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Sent {
+        packets: u64,
+        bytes: u64,
+    }
+
+    impl Sent {
+        fn note(&mut self, packet: &[u8]) {
+            self.packets += 1;
+            self.bytes += packet.len() as u64;
+        }
+    }
+
+    /// A match of four in virtual time.
+    struct Table {
+        game: Match<Watched>,
+        players: Vec<(Says, Pads, SimLink)>,
+        up: Sent,
+        down: Sent,
+        round: u32,
+    }
+
+    impl Table {
+        /// With the players from the nth on, who have so much of it behind them.
+        fn settled(first: usize, line: &str) -> Table {
+            let nothing = |_: &Look<'_, Watched>, _: Key, never: &Never| -> Decision<Never> {
+                match *never {}
+            };
+            let config = MatchConfig::action();
+            let (start, rules) = (Watched::new(STATE_BYTES), Arc::new(Seals::default()));
+            let mut game = Match::new(config, start, rules, nothing).expect("sound");
+            let players = (0..PLAYERS).map(|n| {
+                let peer = PeerId(n as u64);
+                game.connect(Duration::ZERO, peer, &format!("player {n}"), 1)
+                    .expect("a free seat");
+                let says = Says::of(first + n).expect("rules without a NaN");
+                let line = SimLink::new(line.parse().expect("a line in words"), n as u64);
+                (says, Pads::new(Sticks::Moving, n), line)
+            });
+            let mut table = Table {
+                players: players.collect(),
+                game,
+                up: Sent::default(),
+                down: Sent::default(),
+                round: 0,
+            };
+            table.play(SETTLED);
+            (table.up, table.down) = (Sent::default(), Sent::default());
+            table
+        }
+
+        fn play(&mut self, rounds: u32) {
+            for _ in 0..rounds {
+                self.round();
+            }
+        }
+
+        fn round(&mut self) {
+            let mut buffer = [0; PACKET_BYTES_MAX];
+            for (n, (says, pads, line)) in self.players.iter_mut().enumerate() {
+                // Each at a moment of its own.
+                let now = FRAME * self.round + FRAME * n as u32 / PLAYERS as u32;
+                while let Some(packet) = line.down.poll(now) {
+                    says.handle(now, packet).expect("a packet of the match");
+                }
+                says.advance(now, pads).expect("a session that plays");
+                while let Some(len) = says.poll_transmit(now, &mut buffer) {
+                    self.up.note(&buffer[..len]);
+                    line.up.send(now, &buffer[..len]);
+                }
+            }
+            self.round += 1;
+            let now = FRAME * self.round;
+            for (n, (_, _, line)) in self.players.iter_mut().enumerate() {
+                while let Some(packet) = line.up.poll(now) {
+                    self.game.handle(now, PeerId(n as u64), packet);
+                }
+            }
+            self.game.advance(now);
+            while let Some(output) = self.game.poll() {
+                match output {
+                    Output::Packet { peer, bytes } => {
+                        self.down.note(bytes);
+                        self.players[peer.0 as usize].2.down.send(now, bytes);
+                    }
+                    Output::Closed { peer, code } => panic!("{peer:?} was closed: {code}"),
+                    _ => {}
+                }
+            }
+        }
+
+        fn fills(&self) -> u64 {
+            let fills = (0..PLAYERS as u8).map(|n| self.game.seat_stats(PlayerId(n)).fills);
+            fills.sum()
+        }
+    }
+
+    #[test]
+    fn a_server_sees_of_a_bare_session_what_it_sees_of_a_whole_one() {
+        for line in ["rtt=0,jitter=0,loss=0", "rtt=20,jitter=2,loss=0"] {
+            let [whole, bare] = [0, PLAYERS].map(|first| {
+                let mut table = Table::settled(first, line);
+                assert_eq!(matches!(table.players[0].0, Says::Whole(_)), first == 0);
+                let fills = table.fills();
+                table.play(FRAMES);
+                (table.up, table.down, table.fills() - fills)
+            });
+            assert_eq!(whole, bare, "{line}");
+            assert_eq!(whole.0.packets, u64::from(FRAMES) * PLAYERS as u64);
+            assert_eq!(whole.1.packets, u64::from(FRAMES / 2) * PLAYERS as u64);
+            assert_eq!(whole.2, 0, "{line}: missing inputs");
+        }
+    }
+
+    #[test]
+    fn over_a_bad_line_a_bare_session_loads_a_server_as_a_whole_one_does() {
+        // Over a long way it says again what a whole session leaves out.
+        for (line, up_percent) in [
+            ("rtt=60,jitter=10,loss=1", 1),
+            ("rtt=150,jitter=30,loss=5", 50),
+        ] {
+            let [whole, bare] = [0, PLAYERS].map(|first| {
+                let mut table = Table::settled(first, line);
+                let fills = table.fills();
+                table.play(FRAMES);
+                (table.up, table.down, table.fills() - fills)
+            });
+            let alike = |one: u64, other: u64, percent: u64| {
+                let differ = one.abs_diff(other) * 100;
+                assert!(differ <= one * percent, "{line}: {whole:?}, {bare:?}");
+            };
+            alike(whole.0.packets, bare.0.packets, 1);
+            alike(whole.0.bytes, bare.0.bytes, up_percent);
+            alike(whole.1.packets, bare.1.packets, 1);
+            alike(whole.1.bytes, bare.1.bytes, 2);
+            let inputs = u64::from(FRAMES) * PLAYERS as u64;
+            assert!(
+                bare.2 <= whole.2 + inputs / 100,
+                "{line}: {whole:?}, {bare:?}"
+            );
+        }
     }
 }
