@@ -19,7 +19,7 @@ use twinstep_server::host::{Host, HostConfig, MatchHandle};
 use twinstep_server::{Decision, Look, Match, MatchConfig};
 use twinstep_udp::TicketKey;
 
-use crate::players::{Crowd, Played};
+use crate::players::{Crowd, JOIN_PATIENCE, Played};
 use crate::process::Failed;
 use crate::seals::{Seals, Watched};
 use crate::seated::Seats;
@@ -148,17 +148,37 @@ pub(crate) fn load(
 ) -> Result<(), Failed> {
     let key = TicketKey::load(key_file)?;
     let seats = Seats::new(server, &key, Sticks::Moving);
-    let mut crowd = Crowd::new(players, |n| seats.dial(n))?;
-    let seated = crowd.join(time)?;
+    let mut crowd = Crowd::new(players, |n| seats.dial(n))?.going_on();
+    let seated = crowd.join(JOIN_PATIENCE)?;
     println!("{seated} of {players} players have a seat");
-    let played = crowd.play(time)?;
-    println!(
-        "{:.1} µs of this process for each player and frame; {} of {} frames began late",
-        played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-        played.late,
-        played.frames
-    );
-    Ok(())
+    if seated > 0 {
+        let played = crowd.play(time)?;
+        println!(
+            "{:.1} µs of this process for each player and frame; {} of {} frames began late",
+            played.cpu.total_us() as f64 / played.frames.max(1) as f64,
+            played.late,
+            played.frames
+        );
+    }
+    match crowd.lost() {
+        _ if seated == 0 => Err(format!(
+            "nobody was let in by {server}{}: expected a server there that `twinstep-bench serve` started, with the same key file",
+            crowd.lost().first().map_or(String::new(), |why| format!(" ({why})")),
+        )
+        .into()),
+        [first, ..] => Err(format!(
+            "{} of {players} players could not play to the end; the first one: {first}",
+            crowd.lost().len()
+        )
+        .into()),
+        [] if seated < players => Err(format!(
+            "{} of {players} players were not let in within {} s",
+            players - seated,
+            JOIN_PATIENCE.as_secs()
+        )
+        .into()),
+        [] => Ok(()),
+    }
 }
 
 /// A folder with the key of a server that is measured; it goes when this is dropped.
@@ -198,7 +218,7 @@ pub(crate) fn run(players: usize, time: Duration, out: &mut String) -> Result<()
     let mut served = Served::start(Kind::Twinstep, players, &keys.file())?;
     let seats = Seats::new(served.address, &keys.key, Sticks::Moving);
     let mut crowd = Crowd::new(players, |n| seats.dial(n))?;
-    let seated = crowd.join(WARM_UP * 2)?;
+    let seated = crowd.join(JOIN_PATIENCE)?;
     if seated < players {
         return Err(format!("{seated} of {players} players have a seat").into());
     }

@@ -64,7 +64,7 @@ mod spread;
 mod subjects;
 mod table;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -168,25 +168,26 @@ enum What {
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
         /// Matches, with the ids from 0 on.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=500))]
         matches: u16,
         /// The key of its tickets, made by `powderkeg key`.
         #[arg(long)]
         key_file: PathBuf,
     },
-    /// Plays on such a server, four players in each match, from one thread.
+    /// Plays on such a server, four players in each match, from one thread, and costs less than what it loads. Fails if not all
+    /// play to the end.
     Load {
-        /// Where it listens.
-        #[arg(long)]
+        /// Where it listens, such as 127.0.0.1:7777; a name is looked up.
+        #[arg(long, value_name = "ADDR", value_parser = address)]
         server: SocketAddr,
-        /// Players.
-        #[arg(long)]
+        /// Players: no more than four for each match of the server.
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..=2_000))]
         players: u16,
         /// The key of its tickets.
         #[arg(long)]
         key_file: PathBuf,
-        /// For how long.
-        #[arg(long, default_value_t = 10)]
+        /// For how long, once all are in.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
         seconds: u64,
     },
     /// Measures what a turn's journal costs on the disk of a folder, by what it is to survive.
@@ -272,6 +273,15 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// An address and a port, or a name and a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map(|mut found| found.next());
+    let found = found
+        .map_err(|why| why.to_string())
+        .and_then(|first| first.ok_or_else(|| "that name has no address".to_owned()));
+    found.map_err(|why| format!("{why}; expected an address and a port, such as 127.0.0.1:7777"))
 }
 
 fn format(markdown: bool) -> Format {

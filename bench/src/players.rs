@@ -31,10 +31,18 @@ pub(crate) trait Player {
     fn is_in(&self) -> bool;
 }
 
+/// Until all should be in.
+pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Players on a server, in turns.
 pub(crate) struct Crowd {
     began: Instant,
+    /// With the moments at which their next frames are due.
     players: Vec<(Box<dyn Player>, Duration)>,
+    /// Whether the others go on when one cannot.
+    goes_on: bool,
+    /// Why some could not go on.
+    lost: Vec<Failed>,
 }
 
 /// How that went.
@@ -56,9 +64,26 @@ impl Crowd {
     ) -> Result<Crowd, Failed> {
         let began = Instant::now();
         let due = |n: usize| FRAME * n as u32 / players as u32;
+        let dial = |n| dial(n).map_err(|why| Failed::from(format!("player {n}: {why}")));
         let players = (0..players).map(|n| Ok((dial(n)?, due(n))));
         let players = players.collect::<Result<_, Failed>>()?;
-        Ok(Crowd { began, players })
+        Ok(Crowd {
+            began,
+            players,
+            goes_on: false,
+            lost: Vec::new(),
+        })
+    }
+
+    /// The others go on when one cannot. What is measured then says nothing of so many players.
+    pub(crate) fn going_on(mut self) -> Crowd {
+        self.goes_on = true;
+        self
+    }
+
+    /// Why some could not go on, the first one first.
+    pub(crate) fn lost(&self) -> &[Failed] {
+        &self.lost
     }
 
     /// Plays for so long.
@@ -67,20 +92,34 @@ impl Crowd {
         let mut played = Played::default();
         let until = self.began.elapsed() + time;
         while self.began.elapsed() < until {
-            let now = self.began.elapsed();
-            for (player, due) in &mut self.players {
-                if *due <= now {
-                    played.frames += 1;
-                    played.late += u64::from(now - *due > FRAME / 2);
-                    // Who was late by more than a frame does not hurry after.
-                    *due = (*due + FRAME).max(now);
-                    player.frame(now)?;
-                }
-            }
+            self.turn(&mut played)?;
             thread::sleep(NAP);
         }
         played.cpu = cpu()? - before;
         Ok(played)
+    }
+
+    /// A frame of all whose time has come.
+    fn turn(&mut self, played: &mut Played) -> Result<(), Failed> {
+        let now = self.began.elapsed();
+        let lost_before = self.lost.len();
+        self.players.retain_mut(|(player, due)| {
+            if *due > now {
+                return true;
+            }
+            played.frames += 1;
+            played.late += u64::from(now - *due > FRAME / 2);
+            // Who was late by more than a frame does not hurry after.
+            *due = (*due + FRAME).max(now);
+            let went = player.frame(now);
+            let goes_on = went.is_ok();
+            self.lost.extend(went.err());
+            goes_on
+        });
+        match self.lost.len() > lost_before && !self.goes_on {
+            true => Err(self.lost.remove(lost_before)),
+            false => Ok(()),
+        }
     }
 
     /// What a server has used up and done by now. Everybody plays on while it answers: players that stand still say
@@ -106,5 +145,64 @@ impl Crowd {
             inside = self.players.iter().filter(|one| one.0.is_in()).count();
         }
         Ok(inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Plays so many frames, then cannot go on.
+    struct Ends {
+        left: u32,
+        played: Rc<Cell<u32>>,
+    }
+
+    impl Player for Ends {
+        fn frame(&mut self, _: Duration) -> Result<(), Failed> {
+            self.left = self.left.checked_sub(1).ok_or("it ended")?;
+            self.played.set(self.played.get() + 1);
+            Ok(())
+        }
+
+        fn is_in(&self) -> bool {
+            true
+        }
+    }
+
+    /// Two players, the second of whom ends at once.
+    fn two(played: &Rc<Cell<u32>>) -> Crowd {
+        let dial = |n| -> Result<Box<dyn Player>, Failed> {
+            Ok(Box::new(Ends {
+                left: if n == 0 { u32::MAX } else { 0 },
+                played: played.clone(),
+            }))
+        };
+        Crowd::new(2, dial).expect("no dial fails")
+    }
+
+    #[test]
+    fn who_measures_hears_of_a_player_that_ends_and_a_load_goes_on_without_it() {
+        let played = Rc::default();
+        let ended = two(&played).play(FRAME * 5).expect_err("one ends");
+        assert_eq!(ended.to_string(), "it ended");
+
+        let mut crowd = two(&played).going_on();
+        let before = played.get();
+        crowd.play(FRAME * 5).expect("the other goes on");
+        assert!(played.get() > before);
+        assert_eq!(crowd.lost().len(), 1);
+        assert_eq!(crowd.join(Duration::ZERO).expect("no frame"), 0);
+        assert_eq!(crowd.join(FRAME).expect("the other goes on"), 1);
+    }
+
+    #[test]
+    fn a_dial_that_fails_says_whose_it_was() {
+        let failed = Crowd::new(3, |n| Err(format!("no socket for {n}").into()));
+        let why = failed.err().expect("nobody was dialled").to_string();
+        assert_eq!(why, "player 0: no socket for 0");
     }
 }

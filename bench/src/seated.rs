@@ -8,7 +8,7 @@
 )]
 
 use std::cell::RefCell;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -108,6 +108,21 @@ impl Seated {
             }
         }
     }
+
+    fn send(&mut self) {
+        while let Some((_, datagram)) = self.endpoint.poll_transmit() {
+            // What cannot be sent is lost, as on any line.
+            let _ = self.socket.send(datagram);
+        }
+    }
+}
+
+impl Drop for Seated {
+    /// Says goodbye: its seat is free at once for who plays next.
+    fn drop(&mut self) {
+        self.endpoint.disconnect();
+        self.send();
+    }
 }
 
 impl Player for Seated {
@@ -130,13 +145,10 @@ impl Player for Seated {
         self.says.advance(now, &mut self.pads)?;
         if self.endpoint.state() == TransportState::Connected {
             while let Some(len) = self.says.poll_transmit(now, buffer) {
-                // What cannot be sent is lost, as on any line.
                 let _ = self.endpoint.send(&buffer[..len]);
             }
         }
-        while let Some((_, datagram)) = self.endpoint.poll_transmit() {
-            let _ = self.socket.send(datagram);
-        }
+        self.send();
         Ok(())
     }
 
@@ -182,7 +194,10 @@ impl<'k> Seats<'k> {
                 now_unix: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
             },
         )?;
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let socket = UdpSocket::bind(match self.server {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        })?;
         socket.connect(self.server)?;
         socket.set_nonblocking(true)?;
         Ok(Box::new(Seated {

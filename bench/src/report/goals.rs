@@ -38,6 +38,14 @@ pub(crate) const CPU_100: Goal =
     at_most("server CPU per player and tick ÷ renet's, 100 players", 0.7);
 pub(crate) const CPU_400: Goal =
     at_most("server CPU per player and tick ÷ renet's, 400 players", 0.7);
+pub(crate) const GENERATOR_100: Goal = at_most(
+    "load generator ÷ the server that it loads, 100 players",
+    1.0,
+);
+pub(crate) const GENERATOR_400: Goal = at_most(
+    "load generator ÷ the server that it loads, 400 players",
+    1.0,
+);
 pub(crate) const PACKETS: Goal = at_least(
     "whole stack's datagrams a second of CPU ÷ raw UDP echo's",
     0.5,
@@ -98,6 +106,8 @@ pub(crate) fn all() -> Vec<Goal> {
     let mut goals = vec![
         CPU_100,
         CPU_400,
+        GENERATOR_100,
+        GENERATOR_400,
         PACKETS,
         PLAYERS_A_CORE,
         LINEAR,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::effort::Effort;
 use crate::host::KeyFolder;
-use crate::players::{Crowd, Played, Player};
+use crate::players::{Crowd, JOIN_PATIENCE, Played, Player};
 use crate::process::{Failed, datagrams_sent};
 use crate::seated::Seats;
 use crate::served::{Kind, Lateness, Sample, Served};
@@ -16,8 +16,6 @@ use crate::{echo, peer_renet};
 /// Where a larger share of the players' frames began late, others kept their core busy, or they are too many for it: then a
 /// round says nothing of the server.
 pub(super) const PLAYERS_LATE_MAX: f64 = 0.1;
-/// Until all must be in.
-const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a server did while players played on it.
 pub(super) struct Round {

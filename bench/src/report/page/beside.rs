@@ -207,9 +207,9 @@ impl Page {
             let median = Spread::of(us.iter().copied());
             line.extend(median.map(|spread| (players as f64, spread.median)));
         }
-        let goal = match players {
-            400 => goals::CPU_400,
-            _ => goals::CPU_100,
+        let (goal, generator) = match players {
+            400 => (goals::CPU_400, goals::GENERATOR_400),
+            _ => (goals::CPU_100, goals::GENERATOR_100),
         };
         let counted = |values: &[f64]| -> Vec<f64> {
             let both = values.iter().zip(&together.counts);
@@ -218,6 +218,9 @@ impl Page {
         };
         let ratio = Spread::of_ratios(&counted(&us[0]), &counted(&us[1]));
         self.reached.note(&goal, ratio);
+        let theirs = values(&together.ours, |round| round.players_us);
+        let ratio = Spread::of_ratios(&counted(&theirs), &counted(&us[0]));
+        self.reached.note(&generator, ratio);
         let spoilt = together.counts.iter().filter(|counts| !**counts).count();
         if spoilt > 0 {
             self.say(&format!(
@@ -242,6 +245,11 @@ impl Page {
                      threads are the rest. What was tried stands in NOTES.md under Servers.",
                     round.us, round.kernel_us
                 ),
+            );
+            self.reached.limit(
+                &generator,
+                "Each player has a socket of its own and sends twice as often as it is told something; over loopback the sender's                  call also delivers what it sends (NOTES.md)."
+                    .to_owned(),
             );
             self.reached.limit(
                 &goals::PACKETS,
