@@ -8,12 +8,14 @@
 //! Invariants: only datagrams from the server's address that the server's half of the ticket's keys sealed become
 //! packets. A closed endpoint stays closed: to return, make a new one.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::link::{NotAPacket, SharedLink};
+use crate::link::{NotAPacket, Payload};
 use crate::netcode::{DATAGRAM_MAX, Guest, GuestState, Outbox, sane};
 use crate::ring::Ring;
+use crate::shared_link::{Shared, SharedLink};
 use crate::tickets::Ticket;
 use crate::words::{CloseReason, PACKET_MAX, SendError, TransportCounters};
 
@@ -60,9 +62,10 @@ pub struct ClientEndpoint {
     told_connected: bool,
     told_closed: bool,
     outbox: Outbox,
-    inbox: Ring<()>,
+    inbox: VecDeque<Payload>,
+    /// The packet that an event told of.
+    told: Option<Payload>,
     counters: TransportCounters,
-    scratch: Box<[u8; DATAGRAM_MAX]>,
 }
 
 impl ClientEndpoint {
@@ -80,9 +83,9 @@ impl ClientEndpoint {
             told_connected: false,
             told_closed: false,
             outbox: Ring::new(QUEUE_MAX),
-            inbox: Ring::new(QUEUE_MAX),
+            inbox: VecDeque::new(),
+            told: None,
             counters: TransportCounters::default(),
-            scratch: Box::new([0; DATAGRAM_MAX]),
         }
     }
 
@@ -109,12 +112,15 @@ impl ClientEndpoint {
             self.counters.junk += 1;
             return;
         }
-        let copy = &mut self.scratch[..datagram.len()];
+        let mut shared = self.link.lock();
+        let Shared { link, scratch } = &mut *shared;
+        let copy = &mut scratch[..datagram.len()];
         copy.copy_from_slice(datagram);
         if let Some(payload) = self.guest.handle(copy) {
             let (inbox, counters) = (&mut self.inbox, &mut self.counters);
-            let unwrapped = self.link.lock().unwrap(now, payload, |packet| {
-                if inbox.push((), &packet) {
+            let unwrapped = link.unwrap(now, payload, |packet| {
+                if inbox.len() < QUEUE_MAX {
+                    inbox.push_back(packet);
                     counters.packets += 1;
                 } else {
                     counters.queue_full += 1;
@@ -126,6 +132,7 @@ impl ClientEndpoint {
                 Err(NotAPacket::Oversize) => self.counters.oversize += 1,
             }
         }
+        drop(shared);
         self.settle();
     }
 
@@ -154,8 +161,8 @@ impl ClientEndpoint {
         if self.state != TransportState::Connected {
             return Err(SendError::NotConnected);
         }
-        let mut link = self.link.lock();
-        let wrapped = link.wrap(self.now, packet);
+        let mut shared = self.link.lock();
+        let wrapped = shared.link.wrap(self.now, packet);
         if self.guest.seal(wrapped, &mut self.outbox) {
             Ok(())
         } else {
@@ -183,7 +190,8 @@ impl ClientEndpoint {
             self.told_connected = true;
             return Some(ClientEvent::Connected);
         }
-        if let Some(((), packet)) = self.inbox.pop() {
+        self.told = self.inbox.pop_front();
+        if let Some(packet) = &self.told {
             return Some(ClientEvent::Packet(packet));
         }
         match self.state {

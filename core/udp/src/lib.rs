@@ -78,6 +78,7 @@ mod ring;
 mod secrets;
 mod serials;
 mod server;
+mod shared_link;
 mod socket;
 mod tickets;
 mod transport;
@@ -89,7 +90,7 @@ mod tests;
 pub use claims::{IDENTITY_MAX_BYTES, SEATS_MAX, SERVERS_MAX, SerialOf, TicketClaims, is_identity};
 pub use client::{ClientEndpoint, ClientEvent, TransportState};
 pub use keys::{TicketKey, TicketKeyError};
-pub use link::{LINK_LOG_TARGET, Payload, SharedLink};
+pub use link::{LINK_LOG_TARGET, Payload};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 pub use secrets::replace_file;
@@ -97,6 +98,7 @@ pub use serials::{SafeSerials, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,
 };
+pub use shared_link::SharedLink;
 pub use socket::{ConnectError, RECEIVE_BUDGET, UdpClient};
 pub use tickets::{GAME_MAX_BYTES, TICKET_LIFE_MAX, Ticket, TicketError, TicketSpec};
 pub use transport::{SimulatedTransport, Transport};

@@ -20,7 +20,6 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, VirtualConnection};
@@ -40,39 +39,6 @@ pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.
     base: Instant,
-}
-
-/// The laminar of [`ClientEndpoint`](crate::ClientEndpoint)s, for a process that holds many of them: bots, or a load
-/// generator. A client with its own takes 1.7 MB for it; those that share one take that once.
-///
-/// Clones are the same laminar. A lock guards it, for less than a microsecond a packet: clients of several threads
-/// that have much to say should share one for each thread.
-#[derive(Clone)]
-pub struct SharedLink(Arc<Mutex<LaminarLink>>);
-
-impl SharedLink {
-    /// One that nobody shares yet.
-    #[must_use]
-    pub fn new() -> SharedLink {
-        SharedLink(Arc::new(Mutex::new(LaminarLink::new())))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LaminarLink> {
-        // Each packet begins with empty buffers: what a panic left of another one does not matter.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for SharedLink {
-    fn default() -> SharedLink {
-        SharedLink::new()
-    }
-}
-
-impl fmt::Debug for SharedLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedLink").finish_non_exhaustive()
-    }
 }
 
 /// The bytes of a packet that came, in the buffer that the transport put them into: to hand it on copies nothing.
@@ -329,22 +295,6 @@ mod tests {
             unwrapped(&mut LaminarLink::new(), &datagram),
             Err(NotAPacket::Oversize)
         );
-    }
-
-    /// Each client's time begins when it does.
-    #[test]
-    fn clients_with_other_clocks_can_share_one() {
-        let (shared, mut server) = (SharedLink::new(), LaminarLink::new());
-        for seconds in [0, 86_400 * 30, 1, 86_400, 0, 2] {
-            let now = Duration::from_secs(seconds);
-            let datagram = shared.clone().lock().wrap(now, b"up").to_vec();
-            assert_eq!(unwrapped(&mut server, &datagram), Ok(Some(b"up".to_vec())));
-            let datagram = server.wrap(NOW, b"down").to_vec();
-            let mut arrived = Vec::new();
-            let deliver = |packet: Payload| arrived.extend_from_slice(&packet);
-            assert_eq!(shared.lock().unwrap(now, &datagram, deliver), Ok(()));
-            assert_eq!(arrived, b"down");
-        }
     }
 
     #[test]

@@ -23,8 +23,8 @@ use std::time::Duration;
 use twinstep_core::simnet::{LinkProfile, SimLink};
 
 use crate::client::{ClientEndpoint, ClientEvent, TransportState};
-use crate::link::SharedLink;
 use crate::netcode::DATAGRAM_MAX;
+use crate::shared_link::SharedLink;
 use crate::tickets::Ticket;
 use crate::transport::Transport;
 use crate::words::{PACKET_MAX, SendError, TransportCounters};
