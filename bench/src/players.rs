@@ -9,6 +9,7 @@
     reason = "a benchmark reads the clock; nothing that it measures does"
 )]
 
+use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,8 @@ pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 /// Players on a server, in turns.
 pub(crate) struct Crowd {
     began: Instant,
-    /// With the moments at which their next frames are due.
-    players: Vec<(Box<dyn Player>, Duration)>,
+    /// With the moments at which their next frames are due, the next one first.
+    players: VecDeque<(Box<dyn Player>, Duration)>,
     /// Whether the others go on when one cannot.
     goes_on: bool,
     /// Why some could not go on.
@@ -102,24 +103,21 @@ impl Crowd {
     /// A frame of all whose time has come.
     fn turn(&mut self, played: &mut Played) -> Result<(), Failed> {
         let now = self.began.elapsed();
-        let lost_before = self.lost.len();
-        self.players.retain_mut(|(player, due)| {
-            if *due > now {
-                return true;
-            }
+        // At most one frame of each, also of those whose next one is due already.
+        for _ in 0..self.players.len() {
+            let Some((mut player, due)) = self.players.pop_front_if(|(_, due)| *due <= now) else {
+                break;
+            };
             played.frames += 1;
-            played.late += u64::from(now - *due > FRAME / 2);
-            // Who was late by more than a frame does not hurry after.
-            *due = (*due + FRAME).max(now);
-            let went = player.frame(now);
-            let goes_on = went.is_ok();
-            self.lost.extend(went.err());
-            goes_on
-        });
-        match self.lost.len() > lost_before && !self.goes_on {
-            true => Err(self.lost.remove(lost_before)),
-            false => Ok(()),
+            played.late += u64::from(now - due > FRAME / 2);
+            match player.frame(now) {
+                // Who was late by more than a frame does not hurry after.
+                Ok(()) => self.players.push_back((player, (due + FRAME).max(now))),
+                Err(why) if self.goes_on => self.lost.push(why),
+                Err(why) => return Err(why),
+            }
         }
+        Ok(())
     }
 
     /// What a server has used up and done by now. Everybody plays on while it answers: players that stand still say
