@@ -65,10 +65,10 @@ fn a_frame_of_local_play_allocates_nothing() {
     assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
 }
 
-/// laminar takes a buffer for what comes, three for what goes, and a block for every 31 of either. Nothing else does: what came
-/// is handed on where laminar put it.
+/// laminar takes a buffer for what comes, three for what goes, and a block for every 31 of either. Nothing else does at either end:
+/// what came is handed on where laminar put it.
 #[test]
-fn a_servers_sessions_allocate_what_laminar_does() {
+fn both_ends_of_a_session_allocate_what_laminar_does() {
     const PACKETS: u64 = 310;
     let (key, here) = (TicketKey::generate(), "127.0.0.1:1".parse().unwrap());
     let now_unix = Duration::from_secs(1_700_000_000);
@@ -97,15 +97,20 @@ fn a_servers_sessions_allocate_what_laminar_does() {
     let from = "127.0.0.1:2".parse().unwrap();
     let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
     let (mut taking, mut sending) = (0, 0);
+    // Of the client.
+    let (mut took, mut sent_up) = (0, 0);
     for n in 0..2 * PACKETS {
         if n == PACKETS {
             (taking, sending, heard) = (0, 0, 0);
+            (took, sent_up) = (0, 0);
         }
         let now = Duration::from_millis(16) * n as u32;
+        let before = Counting::so_far();
         client.advance(now);
         if client.state() == TransportState::Connected {
             client.send(&packet).unwrap();
         }
+        sent_up += Counting::so_far() - before;
         let before = Counting::so_far();
         server.advance(now, now_unix + now);
         while let Some((_, datagram)) = client.poll_transmit() {
@@ -130,10 +135,12 @@ fn a_servers_sessions_allocate_what_laminar_does() {
         let sent = player.is_some_and(|player| server.send(player, &packet).is_ok());
         sending += Counting::so_far() - before;
         assert!(n < PACKETS || sent, "at {n}");
+        let before = Counting::so_far();
         while let Some((_, datagram)) = server.poll_transmit() {
             client.handle(now, here, datagram);
         }
         while client.poll_event().is_some() {}
+        took += Counting::so_far() - before;
     }
     assert_eq!(heard, PACKETS);
     let blocks = PACKETS / 31;
@@ -141,11 +148,13 @@ fn a_servers_sessions_allocate_what_laminar_does() {
         PACKETS..=PACKETS + blocks,
         3 * PACKETS..=3 * PACKETS + blocks,
     );
-    assert!(one.contains(&taking), "{taking} for {PACKETS} that came");
-    assert!(
-        three.contains(&sending),
-        "{sending} for {PACKETS} that went"
-    );
+    for (end, came, went) in [("server", taking, sending), ("client", took, sent_up)] {
+        assert!(one.contains(&came), "{end}: {came} for {PACKETS} that came");
+        assert!(
+            three.contains(&went),
+            "{end}: {went} for {PACKETS} that went"
+        );
+    }
 }
 
 /// At most so many allocations of all clients, and none of the match.

@@ -37,6 +37,12 @@ impl SharedLink {
         // Each call begins with its own bytes: what a panic left of another one does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// How many hold this one.
+    #[cfg(test)]
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
 }
 
 impl Default for SharedLink {

@@ -394,6 +394,22 @@ mod tests {
         assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
     }
 
+    /// A client dials again for as long as its player plays: what it would leave its share for is 1.7 MB.
+    #[test]
+    fn a_laminar_is_shared_by_all_dials_of_all_that_share_it() {
+        let (mut server, mut now) = (Server::new(), Duration::ZERO);
+        let link = SharedLink::new();
+        let ticket = server.ticket();
+        let mut one = UdpClient::connect(&ticket, now).unwrap().sharing(&link);
+        let other = UdpClient::connect(&ticket, now).unwrap().sharing(&link);
+        assert_eq!(link.holders(), 3);
+        let mut again = one.redial(&ticket, now).unwrap();
+        assert_eq!(link.holders(), 4);
+        assert!(server.lets_in(&mut again, &mut now, Duration::from_secs(1)));
+        drop((one, other));
+        assert_eq!(link.holders(), 2);
+    }
+
     #[test]
     fn who_is_heard_keeps_its_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
