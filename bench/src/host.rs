@@ -21,13 +21,11 @@ use twinstep_udp::TicketKey;
 
 use crate::players::{Crowd, JOIN_PATIENCE, Played};
 use crate::process::Failed;
-use crate::seals::{Seals, Watched};
+use crate::seals::{STATE_BYTES, Seals, Watched};
 use crate::seated::Seats;
 use crate::served::{Done, Kind, Lateness, Sample, Served, Server};
 use crate::simulation::{PLAYERS, Sticks};
 
-/// The state of a match, in bytes.
-pub(crate) const STATE_BYTES: usize = 64;
 /// Until everybody plays, and clocks have settled.
 const WARM_UP: Duration = Duration::from_secs(4);
 

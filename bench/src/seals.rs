@@ -17,6 +17,9 @@ use twinstep_core::{Effects, Frame, Never, Simulation, Tick};
 use crate::served::Lateness;
 use crate::simulation::{Blob, Pad};
 
+/// The state of a match, in bytes.
+pub(crate) const STATE_BYTES: usize = 64;
+
 /// A tick, in microseconds.
 const TICK_US: f64 = 1e6 / 60.0;
 /// Ticks that are kept until they are asked for: half a minute.

@@ -22,10 +22,9 @@ use twinstep_udp::{
 };
 
 use crate::bare_session::BareSession;
-use crate::host::STATE_BYTES;
 use crate::players::Player;
 use crate::process::Failed;
-use crate::seals::{Seals, Watched};
+use crate::seals::{STATE_BYTES, Seals, Watched};
 use crate::simulation::{PLAYERS, Pads, Sticks};
 
 /// What came is read at every so many frames: a turn may be there.
