@@ -5,13 +5,15 @@
 //!  margins ─▶ pace ──▶ inputs of the ticks that are due  ──┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator should cost less than what it loads. Half of what a whole session costs is for its player's eyes: both
+//! A load generator should cost less than what it loads. Most of what a whole session costs is for its player's eyes: both
 //! worlds, the picture, statistics. A server sees none of that. What it does see is as many packets of the same sizes, as a
-//! test holds that plays both. What is not here: commands, a look at digests (so a server is loaded with some whole sessions
-//! too), leaving out over a long way what is on its way, silence while controls are held.
+//! test holds that plays both. What is not here: more than one seat, commands, a look at digests (so a server is loaded with
+//! some whole sessions too), silence while controls are held, and what only matches need that adapt their turns or delay
+//! inputs.
 
 use std::time::Duration;
 
+use twinstep_client::again::Again;
 use twinstep_client::orders::LocalActions;
 use twinstep_client::pace::{Pace, PaceConfig};
 use twinstep_core::bounds::{INPUT_WINDOW, KEEP_ALIVE, REFUSALS_PER_PACKET, WORLD_BYTES_MAX};
@@ -32,10 +34,10 @@ use twinstep_core::{Simulation, Tick, codec, digest};
 
 use crate::process::Failed;
 
-/// As a session does.
+/// As a session does: while a world is on its way, acks leave this often.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-const PROVEN: Duration = Duration::from_secs(10);
-const LOSSY_EVERY: u32 = 8;
+/// A goodbye is said so often, since nobody will be there to say it again.
+const GOODBYES: u8 = 3;
 
 /// See the [module](self).
 pub(crate) struct BareSession<S: Simulation> {
@@ -45,6 +47,8 @@ pub(crate) struct BareSession<S: Simulation> {
     welcome: Option<Welcome>,
     playing: Option<Box<Playing<S>>>,
     sent_at: Option<Duration>,
+    /// Goodbyes that are left to say; `None`: it stays.
+    goodbyes: Option<u8>,
 }
 
 /// What it keeps of its match.
@@ -53,13 +57,16 @@ struct Playing<S: Simulation> {
     frames: Frames,
     actions: LocalActions<S>,
     cadence: Cadence,
+    /// The tick whose frame changed it.
+    cadence_since: Tick,
+    again: Again,
     /// Once all has come that was sealed before this session did.
     pace: Option<Pace>,
     /// The first tick of which the server holds no input of ours, and the next one that it seals.
     needed: Tick,
     next_seal: Tick,
-    /// Since when the server tells of the match.
-    heard_since: Option<Duration>,
+    /// The server has told of the match.
+    is_heard: bool,
     /// There are inputs that no packet has said.
     has_news: bool,
 }
@@ -118,11 +125,24 @@ impl<S: Simulation> BareSession<S> {
             welcome: None,
             playing: None,
             sent_at: None,
+            goodbyes: None,
         })
     }
 
+    /// Whether it has a seat.
     pub(crate) fn is_playing(&self) -> bool {
         self.playing.is_some()
+    }
+
+    /// Whether it has come as far as the match, and says what its player holds.
+    pub(crate) fn is_settled(&self) -> bool {
+        let playing = self.playing.as_ref();
+        playing.is_some_and(|playing| playing.pace.is_some())
+    }
+
+    /// Says goodbye; [`poll_transmit`](BareSession::poll_transmit) carries it.
+    pub(crate) fn leave(&mut self) {
+        self.goodbyes.get_or_insert(GOODBYES);
     }
 
     /// Takes a packet of the server.
@@ -140,7 +160,7 @@ impl<S: Simulation> BareSession<S> {
             _ if header.repeated => {}
             (DownKind::Lane, _) => self.lane.handle(packet.rest())?,
             (_, Some(playing)) => {
-                let said = playing.read(now, parts, &mut packet)?;
+                let said = playing.read(parts, &mut packet)?;
                 self.link.note(now, header);
                 if header.newest {
                     playing.heed(now, said, self.link.rtt().unwrap_or_default());
@@ -162,8 +182,16 @@ impl<S: Simulation> BareSession<S> {
         match told.kind {
             message::WELCOME => {
                 let welcome: Welcome = codec::decode_whole(&told.bytes)?;
+                if !welcome.is_sound() {
+                    return Err("the server's welcome breaks its own bounds".into());
+                }
                 if welcome.command_delay > 0 || welcome.seats.len() != 1 {
-                    return Err("expected one seat in a match that is predicted".into());
+                    return Err(format!(
+                        "expected one seat in a match that is predicted, and was given {} with a command delay of {}",
+                        welcome.seats.len(),
+                        welcome.command_delay
+                    )
+                    .into());
                 }
                 if let Basis::Start(tick, cadence) = welcome.basis {
                     self.playing = Some(Box::new(Playing::new(&welcome, tick, cadence)));
@@ -172,6 +200,9 @@ impl<S: Simulation> BareSession<S> {
             }
             message::WORLD => {
                 let world: World<S> = codec::decode_whole(&told.bytes)?;
+                if !world.is_sound() {
+                    return Err("the server's world breaks its own bounds".into());
+                }
                 let welcome = self.welcome.as_ref().ok_or("a world before a welcome")?;
                 let playing = Playing::new(welcome, world.tick(), world.turn().cadence);
                 self.playing = Some(Box::new(playing));
@@ -189,8 +220,16 @@ impl<S: Simulation> BareSession<S> {
         }
     }
 
-    /// Writes the packet that is due, if one is; its length. Ask once after each [`advance`](BareSession::advance).
+    /// Writes the next packet that is due; its length. Call until there is none, after each
+    /// [`advance`](BareSession::advance).
     pub(crate) fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        if let Some(left) = &mut self.goodbyes {
+            *left = left.checked_sub(1)?;
+            let mut out = Writer::new(out);
+            out.u8(UpKind::Leave.alone()).ok()?;
+            self.link.write(now, &mut out).ok()?;
+            return Some(out.len());
+        }
         let has_news = self.playing.as_ref().is_some_and(|one| one.has_news);
         let patience = match self.lane.progress() {
             Some(_) if self.playing.is_none() => LOADING_ACKS,
@@ -222,10 +261,8 @@ impl<S: Simulation> BareSession<S> {
             };
         };
         out.u8(UpKind::Play.alone())?;
-        let is_proven = playing.is_proven(now, &self.link);
-        let lossy = !is_proven && self.link.next_seq().is_multiple_of(LOSSY_EVERY);
         self.link.write(now, out)?;
-        let parts = playing.write(ack, lossy, out)?;
+        let parts = playing.write(now, &self.link, ack, out)?;
         out.patch(0, UpKind::Play.head(parts));
         Ok(())
     }
@@ -248,21 +285,19 @@ impl<S: Simulation> Playing<S> {
             },
             actions: LocalActions::new(welcome.seats.clone(), &welcome.next_seq),
             cadence,
+            cadence_since: tick,
+            again: Again::default(),
             pace: None,
             needed: tick,
             next_seal: tick,
-            heard_since: None,
-            has_news: false,
+            is_heard: false,
+            // That it is here.
+            has_news: true,
         }
     }
 
     /// Reads a packet behind its link header, to its end.
-    fn read(
-        &mut self,
-        now: Duration,
-        parts: Parts<DownPart>,
-        packet: &mut Reader<'_>,
-    ) -> Result<Said, WireError> {
+    fn read(&mut self, parts: Parts<DownPart>, packet: &mut Reader<'_>) -> Result<Said, WireError> {
         let said = Said {
             next_seal: packet.tick16(self.next_seal)?,
             margin: packet.u8()? as i8,
@@ -301,18 +336,23 @@ impl<S: Simulation> Playing<S> {
             self.run.announced(packet, own, |_, _, _| {}, |_, _| {})?;
         }
         packet.end()?;
-        self.heard_since.get_or_insert(now);
+        self.is_heard = true;
         Ok(said)
     }
 
     fn read_frames(&mut self, packet: &mut Reader<'_>) -> Result<(), WireError> {
         let (own, actions) = (self.actions.players(), &self.actions);
-        let (frames, cadence) = (&mut self.frames, &mut self.cadence);
+        let (frames, cadence, since) =
+            (&mut self.frames, &mut self.cadence, &mut self.cadence_since);
         self.run.begin(packet, frames.wanted)?;
         let sent = |player, tick| actions.input_of(player, tick);
         while self.run.next(packet, own, sent, |frame| {
             frames.note(frame.tick);
-            *cadence = frame.cadence.unwrap_or(*cadence);
+            // The same frame may come again after newer ones.
+            let news = frame.cadence.filter(|cadence| cadence.is_sound());
+            if let Some(news) = news.filter(|_| frame.tick >= *since) {
+                (*cadence, *since) = (news, frame.tick);
+            }
         })? {}
         if packet.u8()? != NO_DIGEST {
             packet.u32()?;
@@ -323,6 +363,7 @@ impl<S: Simulation> Playing<S> {
     fn heed(&mut self, now: Duration, said: Said, rtt: Duration) {
         self.next_seal = said.next_seal;
         self.needed = said.next_seal + u32::from(said.unbroken);
+        self.again.note_sealing(now, said.next_seal);
         let Some(pace) = &mut self.pace else { return };
         match said.margin {
             i8::MIN => pace.report_nothing(now, rtt),
@@ -339,8 +380,8 @@ impl<S: Simulation> Playing<S> {
             turn_ticks: u32::from(self.cadence.turn_ticks),
         };
         let wanted = self.frames.wanted;
-        let has_come = self.heard_since.is_some()
-            && self.next_seal.0.saturating_sub(wanted.0) <= 2 * config.turn_ticks;
+        let has_come =
+            self.is_heard && self.next_seal.0.saturating_sub(wanted.0) <= 2 * config.turn_ticks;
         if self.pace.is_none() && has_come {
             self.pace = Some(Pace::start(config, now, wanted, rtt));
         }
@@ -355,28 +396,27 @@ impl<S: Simulation> Playing<S> {
         self.has_news |= beat.end > beat.first;
     }
 
-    fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
-        let long = |since| now.saturating_sub(since) >= PROVEN;
-        let lost = link.lost_at();
-        self.heard_since.is_some_and(long) && lost.is_none_or(long)
-    }
-
     /// Writes a packet behind its link header; which parts it has.
     fn write(
         &mut self,
+        now: Duration,
+        link: &LinkState,
         ack: Option<LaneAck>,
-        lossy: bool,
         out: &mut Writer<'_>,
     ) -> Result<Parts<UpPart>, WireError> {
         self.has_news = false;
+        let lossy = self.again.says_lossy(now, link);
         let mut parts = Parts::default();
         let wanted = self.frames.wanted;
         out.tick16(wanted)?;
-        // All that came is confirmed; nobody computes anything, so no turn is late and no machine is busy.
+        // All that came is confirmed, no machine is busy, and of late turns nothing is told.
         out.u8(0)?;
         out.u8(0)?;
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
-        let first = self.needed.max(self.actions.first()).max(wanted);
+        let again = self.again.from(now, link, self.cadence.tick());
+        let lacks = self.needed.max(self.actions.first()).max(wanted);
+        let first = lacks.max(again);
+        self.again.note_said(now, end, true);
         if first < end {
             let neutral = S::Input::default();
             let actions = &self.actions;

@@ -10,7 +10,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub(crate) struct Hosted {
 impl Hosted {
     pub(crate) fn start(
         listen: SocketAddr,
+        public: Option<SocketAddr>,
         matches: usize,
         key: TicketKey,
     ) -> Result<Hosted, Failed> {
@@ -49,6 +50,7 @@ impl Hosted {
         let config = HostConfig {
             sessions_max: matches * PLAYERS,
             admin: Some(([127, 0, 0, 1], 0).into()),
+            public: public.into_iter().collect(),
             ..HostConfig::new(Watched::NAME, listen, key)
         };
         let host = runtime.block_on(Host::start(config))?;
@@ -134,48 +136,6 @@ impl Server for Hosted {
         }
         done.lateness = Lateness::of(late_us);
         Ok(done)
-    }
-}
-
-/// Plays on a server that is served elsewhere.
-pub(crate) fn load(
-    players: usize,
-    server: SocketAddr,
-    key_file: &Path,
-    time: Duration,
-) -> Result<(), Failed> {
-    let key = TicketKey::load(key_file)?;
-    let seats = Seats::new(server, &key, Sticks::Moving);
-    let mut crowd = Crowd::new(players, |n| seats.dial(n))?.going_on();
-    let seated = crowd.join(JOIN_PATIENCE)?;
-    println!("{seated} of {players} players have a seat");
-    if seated > 0 {
-        let played = crowd.play(time)?;
-        println!(
-            "{:.1} µs of this process for each player and frame; {} of {} frames began late",
-            played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-            played.late,
-            played.frames
-        );
-    }
-    match crowd.lost() {
-        _ if seated == 0 => Err(format!(
-            "nobody was let in by {server}{}: expected a server there that `twinstep-bench serve` started, with the same key file",
-            crowd.lost().first().map_or(String::new(), |why| format!(" ({why})")),
-        )
-        .into()),
-        [first, ..] => Err(format!(
-            "{} of {players} players could not play to the end; the first one: {first}",
-            crowd.lost().len()
-        )
-        .into()),
-        [] if seated < players => Err(format!(
-            "{} of {players} players were not let in within {} s",
-            players - seated,
-            JOIN_PATIENCE.as_secs()
-        )
-        .into()),
-        [] => Ok(()),
     }
 }
 

@@ -22,11 +22,11 @@
 //! | `frames` | how long a picture of the demo takes; skipped, with the reason, where there can be none |
 //! | `journal` | what a journal costs that survives a crash, or a loss of power |
 //! | `crowd` | what a frame costs the game's thread at a wrong guess a turn, rebuilt inline and in the background |
-//! | `host` | what a server process costs per player, in CPU time and memory, over real UDP |
+//! | `host`, `load` | what a server process costs per player, in CPU time and memory, over real UDP; players for one elsewhere |
 //! | `many` | many matches in one process, made on demand: lateness, and what joins and leaves leave behind |
 //! | `peer_renet`, `echo`, `socket` | the same work by renet, and by a socket alone |
 //! | `served`, `serving`, `process`, `cores` | a server as a process of its own, on a core of its own, and what it has used up |
-//! | `players`, `seals` | who plays on it; how late its ticks are |
+//! | `players`, `seated`, `bare_session`, `seals` | who plays on it, and what they say; how late its ticks are |
 //! | `report`, `spread` | everything in one go, with targets and plots |
 //! | `size` | what a large state costs that nobody touches |
 //! | `kit` | how fast `twinstep-testing` checks a game |
@@ -44,6 +44,7 @@ mod frames;
 mod host;
 mod journal;
 mod kit;
+mod load;
 mod many;
 mod measure;
 mod ours;
@@ -167,6 +168,9 @@ enum What {
         /// Where it listens; port 0 takes a free one.
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
+        /// The address by which players reach it, if that is another one than where it listens.
+        #[arg(long, value_name = "ADDR", value_parser = address)]
+        public: Option<SocketAddr>,
         /// Matches, with the ids from 0 on.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..=500))]
         matches: u16,
@@ -249,9 +253,12 @@ fn main() -> ExitCode {
         What::Serve {
             kind,
             listen,
+            public,
             matches,
             key_file,
-        } => failed = serving::serve(kind, listen, matches.into(), &key_file).err(),
+        } => {
+            failed = serving::serve(kind, (listen, public), matches.into(), &key_file).err();
+        }
         What::Load {
             server,
             players,
@@ -259,7 +266,7 @@ fn main() -> ExitCode {
             seconds,
         } => {
             let time = Duration::from_secs(seconds);
-            failed = host::load(players.into(), server, &key_file, time).err();
+            failed = load::run(players.into(), server, &key_file, time).err();
         }
         What::Journal { folder } => {
             failed = journal::run(&folder, &mut text).err().map(Into::into);

@@ -38,12 +38,19 @@ pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 /// Players on a server, in turns.
 pub(crate) struct Crowd {
     began: Instant,
-    /// With the moments at which their next frames are due, the next one first.
-    players: VecDeque<(Box<dyn Player>, Duration)>,
+    /// The one whose frame is due next is the first.
+    players: VecDeque<Seat>,
     /// Whether the others go on when one cannot.
     goes_on: bool,
-    /// Why some could not go on.
-    lost: Vec<Failed>,
+    lost: usize,
+}
+
+/// One of them.
+struct Seat {
+    n: usize,
+    player: Box<dyn Player>,
+    /// When its next frame is due.
+    due: Duration,
 }
 
 /// How that went.
@@ -53,7 +60,7 @@ pub(crate) struct Played {
     pub(crate) cpu: Cpu,
     /// Frames that were played.
     pub(crate) frames: u64,
-    /// Frames that began more than half a frame late.
+    /// Frames that began more than half a frame late, or not at all.
     pub(crate) late: u64,
 }
 
@@ -63,61 +70,79 @@ impl Crowd {
         players: usize,
         dial: impl Fn(usize) -> Result<Box<dyn Player>, Failed>,
     ) -> Result<Crowd, Failed> {
-        let began = Instant::now();
-        let due = |n: usize| FRAME * n as u32 / players as u32;
-        let dial = |n| dial(n).map_err(|why| Failed::from(format!("player {n}: {why}")));
-        let players = (0..players).map(|n| Ok((dial(n)?, due(n))));
-        let players = players.collect::<Result<_, Failed>>()?;
+        let seat = |n| {
+            let player = dial(n).map_err(|why| format!("player {n}: {why}"))?;
+            let due = FRAME * n as u32 / players as u32;
+            Ok(Seat { n, player, due })
+        };
+        let players = (0..players).map(seat).collect::<Result<_, Failed>>()?;
         Ok(Crowd {
-            began,
             players,
+            // Not before: to dial takes longer than a frame.
+            began: Instant::now(),
             goes_on: false,
-            lost: Vec::new(),
+            lost: 0,
         })
     }
 
-    /// The others go on when one cannot. What is measured then says nothing of so many players.
+    /// The others go on when one cannot, which is told at once. What is measured then says nothing of so many players.
     pub(crate) fn going_on(mut self) -> Crowd {
         self.goes_on = true;
         self
     }
 
-    /// Why some could not go on, the first one first.
-    pub(crate) fn lost(&self) -> &[Failed] {
-        &self.lost
+    /// How many could not go on.
+    pub(crate) fn lost(&self) -> usize {
+        self.lost
     }
 
-    /// Plays for so long.
+    /// Plays for so long, or until nobody is left.
     pub(crate) fn play(&mut self, time: Duration) -> Result<Played, Failed> {
         let before = cpu()?;
         let mut played = Played::default();
         let until = self.began.elapsed() + time;
-        while self.began.elapsed() < until {
-            self.turn(&mut played)?;
+        while self.began.elapsed() < until && !self.players.is_empty() {
+            self.turn(self.began.elapsed(), &mut played)?;
             thread::sleep(NAP);
         }
         played.cpu = cpu()? - before;
         Ok(played)
     }
 
-    /// A frame of all whose time has come.
-    fn turn(&mut self, played: &mut Played) -> Result<(), Failed> {
-        let now = self.began.elapsed();
-        // At most one frame of each, also of those whose next one is due already.
-        for _ in 0..self.players.len() {
-            let Some((mut player, due)) = self.players.pop_front_if(|(_, due)| *due <= now) else {
-                break;
-            };
+    /// A frame of all whose time has come by `now`.
+    fn turn(&mut self, now: Duration, played: &mut Played) -> Result<(), Failed> {
+        self.leave_out(now, played);
+        while let Some(mut seat) = self.players.pop_front_if(|seat| seat.due <= now) {
             played.frames += 1;
-            played.late += u64::from(now - due > FRAME / 2);
-            match player.frame(now) {
-                // Who was late by more than a frame does not hurry after.
-                Ok(()) => self.players.push_back((player, (due + FRAME).max(now))),
-                Err(why) if self.goes_on => self.lost.push(why),
-                Err(why) => return Err(why),
+            played.late += u64::from(now - seat.due > FRAME / 2);
+            match seat.player.frame(now) {
+                Ok(()) => {
+                    seat.due += FRAME;
+                    self.players.push_back(seat);
+                }
+                Err(why) => {
+                    let why = format!("player {}: {why}", seat.n);
+                    if !self.goes_on {
+                        return Err(why.into());
+                    }
+                    eprintln!("{why}");
+                    self.lost += 1;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Who is late by more than a frame does not hurry after: as many frames of everybody are left out, so that each keeps its
+    /// moment.
+    fn leave_out(&mut self, now: Duration, played: &mut Played) {
+        let due = self.players.front().map_or(now, |seat| seat.due);
+        let frames = now.saturating_sub(due).as_nanos() / FRAME.as_nanos();
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+        for seat in &mut self.players {
+            seat.due += FRAME * frames;
+            played.late += u64::from(frames);
+        }
     }
 
     /// What a server has used up and done by now. Everybody plays on while it answers: players that stand still say
@@ -140,7 +165,11 @@ impl Crowd {
         let mut inside = 0;
         while inside < self.players.len() && self.began.elapsed() < until {
             self.play(Duration::from_millis(100))?;
-            inside = self.players.iter().filter(|one| one.0.is_in()).count();
+            inside = self
+                .players
+                .iter()
+                .filter(|seat| seat.player.is_in())
+                .count();
         }
         Ok(inside)
     }
@@ -148,21 +177,23 @@ impl Crowd {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::RefCell;
     use std::rc::Rc;
 
     use super::*;
 
     /// Plays so many frames, then cannot go on.
     struct Ends {
+        n: usize,
         left: u32,
-        played: Rc<Cell<u32>>,
+        /// Who played, and when.
+        played: Rc<RefCell<Vec<(usize, Duration)>>>,
     }
 
     impl Player for Ends {
-        fn frame(&mut self, _: Duration) -> Result<(), Failed> {
+        fn frame(&mut self, now: Duration) -> Result<(), Failed> {
             self.left = self.left.checked_sub(1).ok_or("it ended")?;
-            self.played.set(self.played.get() + 1);
+            self.played.borrow_mut().push((self.n, now));
             Ok(())
         }
 
@@ -171,30 +202,80 @@ mod tests {
         }
     }
 
-    /// Two players, the second of whom ends at once.
-    fn two(played: &Rc<Cell<u32>>) -> Crowd {
-        let dial = |n| -> Result<Box<dyn Player>, Failed> {
+    type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
+
+    /// Players of whom each can play as many frames as `lefts` says.
+    fn crowd(lefts: &[u32]) -> (Crowd, Log) {
+        let played = Log::default();
+        let dial = |n: usize| -> Result<Box<dyn Player>, Failed> {
             Ok(Box::new(Ends {
-                left: if n == 0 { u32::MAX } else { 0 },
+                n,
+                left: lefts[n],
                 played: played.clone(),
             }))
         };
-        Crowd::new(2, dial).expect("no dial fails")
+        let crowd = Crowd::new(lefts.len(), dial).expect("no dial fails");
+        (crowd, played)
+    }
+
+    #[test]
+    fn each_player_has_a_moment_of_its_own_and_keeps_it_over_a_pause() {
+        const PLAYERS: usize = 5;
+        let ms = Duration::from_millis;
+        let (mut crowd, log) = crowd(&[u32::MAX; PLAYERS]);
+        let mut played = Played::default();
+        // The process stands still for some frames now and then; once it wakes between two players' moments.
+        for (from, to) in [(0, 400), (447, 900), (1_213, 1_500), (9_999, 10_400)] {
+            for now in from..to {
+                crowd.turn(ms(now), &mut played).expect("all go on");
+            }
+        }
+        let log = log.borrow();
+        assert_eq!(played.frames, log.len() as u64);
+        // All frames that were due are played, or left out as late; of those after a pause some are both.
+        let due = 10_400 * 60 / 1_000 * PLAYERS as u64;
+        let told = played.frames + played.late;
+        assert!((due - 5..due + 25).contains(&told), "{played:?} of {due}");
+        for n in 0..PLAYERS {
+            let moments = log
+                .iter()
+                .filter(|(who, now)| *who == n && *now > ms(10_020));
+            let mut last = None;
+            for (_, now) in moments {
+                let off = (now.as_nanos() % FRAME.as_nanos()) as f64 / FRAME.as_nanos() as f64;
+                let beyond = (off - n as f64 / PLAYERS as f64).rem_euclid(1.0);
+                assert!(
+                    beyond < 0.07,
+                    "player {n} at {now:?}: {beyond} of a frame behind its moment"
+                );
+                assert!(last.is_none_or(|last| *now > last), "once a turn");
+                last = Some(*now);
+            }
+            assert!(last.is_some());
+        }
     }
 
     #[test]
     fn who_measures_hears_of_a_player_that_ends_and_a_load_goes_on_without_it() {
-        let played = Rc::default();
-        let ended = two(&played).play(FRAME * 5).expect_err("one ends");
-        assert_eq!(ended.to_string(), "it ended");
+        let (mut strict, _) = crowd(&[u32::MAX, 0]);
+        let ended = strict.play(FRAME * 5).expect_err("one ends");
+        assert_eq!(ended.to_string(), "player 1: it ended");
 
-        let mut crowd = two(&played).going_on();
-        let before = played.get();
+        let (crowd, log) = crowd(&[u32::MAX, 0]);
+        let mut crowd = crowd.going_on();
         crowd.play(FRAME * 5).expect("the other goes on");
-        assert!(played.get() > before);
-        assert_eq!(crowd.lost().len(), 1);
-        assert_eq!(crowd.join(Duration::ZERO).expect("no frame"), 0);
+        assert!(!log.borrow().is_empty());
+        assert_eq!(crowd.lost(), 1);
         assert_eq!(crowd.join(FRAME).expect("the other goes on"), 1);
+    }
+
+    /// It would keep on waking until its time is over.
+    #[test]
+    fn a_load_with_nobody_left_ends() {
+        let (crowd, _) = crowd(&[3, 1, 2]);
+        let mut crowd = crowd.going_on();
+        let played = crowd.play(Duration::from_secs(86_400)).expect("it ends");
+        assert_eq!((crowd.lost(), played.frames), (3, 9));
     }
 
     #[test]

@@ -13,13 +13,13 @@ use crate::{echo, host, peer_renet};
 /// Serves for matches of four until its input ends: prints its address, then a [`Sample`] for each line that it reads.
 pub(crate) fn serve(
     kind: Kind,
-    listen: SocketAddr,
+    (listen, public): (SocketAddr, Option<SocketAddr>),
     matches: usize,
     key_file: &Path,
 ) -> Result<(), Failed> {
     let key = TicketKey::load(key_file)?;
     let mut server: Box<dyn Server> = match kind {
-        Kind::Twinstep => Box::new(host::Hosted::start(listen, matches, key)?),
+        Kind::Twinstep => Box::new(host::Hosted::start(listen, public, matches, key)?),
         Kind::Renet => Box::new(peer_renet::Serving::start(listen, matches)?),
         Kind::Echo => Box::new(echo::Echoing::start(listen)?),
     };

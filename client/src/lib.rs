@@ -9,7 +9,7 @@
 //! | [`client`] | the feature `udp`, on by default: transport, clock, reconnects |
 //! | [`session`] | handshake, packets, the match being played |
 //! | [`timeline`] | authority and prediction, and the one comparison that ties them |
-//! | [`pace`] | which tick to sample when |
+//! | [`pace`], [`again`] | which tick to sample when; which inputs a packet says again |
 //! | [`hooks`] | what a game may tell its client: guesses and speculation |
 //! | [`cues`] | each sound and flash exactly once, confirmed or cancelled |
 //! | [`picture`], [`smooth`], [`projectile`] | poses, interpolation, corrections, muzzles |
@@ -24,6 +24,7 @@
     )
 )]
 
+pub mod again;
 pub mod announced;
 mod answers;
 #[cfg(feature = "udp")]

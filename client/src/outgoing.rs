@@ -8,7 +8,7 @@ use std::time::Duration;
 use twinstep_core::bounds::INPUT_PACKETS_PER_SECOND;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::packets::again::Again;
+use crate::again::Again;
 use crate::packets::older::Older;
 
 /// New inputs leave this often at most, and so many at once after a pause.

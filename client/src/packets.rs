@@ -16,7 +16,6 @@ use crate::playing::Playing;
 use crate::session::{Closed, Event, Events, Session, State};
 use told::{Near, Told};
 
-pub(crate) mod again;
 pub(crate) mod older;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use twinstep_core::Simulation;
 
-use crate::packets::again;
+use crate::again;
 use crate::picture::Show;
 use crate::session::Session;
 

@@ -1,7 +1,7 @@
 //! The session's own packets, put together.
 //!
 //! Each send repeats all that the server may lack, but for inputs that were said often and are on their way
-//! ([`again`](super::again)). Inputs that exceed one datagram are split over at most
+//! ([`again`](crate::again)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX), each decodable alone, newest first, since the oldest are the likeliest to be too late.
 //! Commands that exceed it take turns; in lockstep they and the batches go oldest first.
 

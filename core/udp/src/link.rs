@@ -39,6 +39,8 @@ pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.
     base: Instant,
+    /// The latest that it has seen. Clients that share it have clocks of their own, and its time must not go back.
+    latest: Instant,
 }
 
 /// The bytes of a packet that came, in the buffer that the transport put them into: to hand it on copies nothing.
@@ -84,22 +86,32 @@ impl LaminarLink {
             receive_buffer_max_size: 1_300,
             ..Config::default()
         };
+        let base = base();
         LaminarLink {
             manager: ConnectionManager::new(Pipe::default(), config),
-            base: base(),
+            base,
+            latest: base,
         }
+    }
+
+    /// laminar's time at `now`.
+    fn at(&mut self, now: Duration) -> Instant {
+        let at = self.base.checked_add(now).unwrap_or(self.latest);
+        self.latest = self.latest.max(at);
+        self.latest
     }
 
     /// Wraps a packet of at most [`PACKET_MAX`] bytes; the datagram is readable until the next call.
     pub(crate) fn wrap(&mut self, now: Duration, packet: &[u8]) -> &[u8] {
         assert!(packet.len() <= PACKET_MAX, "{} bytes", packet.len());
+        let at = self.at(now);
         self.manager.socket_mut().outgoing.clear();
         let queued = self
             .manager
             .event_sender()
             .send(Packet::unreliable(PEER, packet.to_vec()));
         queued.expect("the manager holds its own receiver");
-        self.manager.manual_poll(self.base + now);
+        self.manager.manual_poll(at);
         let wrapped = &self.manager.socket().outgoing;
         assert_eq!(wrapped.len(), HEADER_BYTES + packet.len());
         wrapped
@@ -118,10 +130,11 @@ impl LaminarLink {
         if datagram.len() > HEADER_BYTES + PACKET_MAX {
             return Err(NotAPacket::Oversize);
         }
+        let at = self.at(now);
         let incoming = &mut self.manager.socket_mut().incoming;
         incoming.clear();
         incoming.extend_from_slice(datagram);
-        self.manager.manual_poll(self.base + now);
+        self.manager.manual_poll(at);
         let mut packet = None;
         while let Ok(event) = self.manager.event_receiver().try_recv() {
             // The others tell of laminar's own connection, which holds nothing for unreliable packets.

@@ -5,6 +5,7 @@ use crate::report::goals;
 use crate::report::memory::{Beside, Bytes, Pair};
 use crate::report::plot;
 use crate::report::sockets::{PLAYERS_LATE_MAX, Round, Together};
+use crate::simulation::PLAYERS;
 use crate::spread::{Spread, digits};
 use crate::table::Table;
 
@@ -146,8 +147,9 @@ impl Page {
         }
         let players = together.players;
         self.say(&format!(
-            "{players} players in matches of {}, on one core; those who play are on another.",
-            4
+            "{players} players in matches of {PLAYERS}, on one core; those who play are on another. Of ours all but the first four simulate \
+             nothing, so that they leave more of what the two cores share to the server (NOTES.md); renet's and the echo's players \
+             have nothing to simulate.",
         ));
         let mut table = Table::new(
             "A server's CPU and memory",
@@ -248,7 +250,8 @@ impl Page {
             );
             self.reached.limit(
                 &generator,
-                "Each player has a socket of its own and sends twice as often as it is told something; over loopback the sender's                  call also delivers what it sends (NOTES.md)."
+                "Each player has a socket of its own and sends twice as often as it is told something; over loopback the sender's \
+                 call also delivers what it sends (NOTES.md)."
                     .to_owned(),
             );
             self.reached.limit(

@@ -21,9 +21,9 @@ use twinstep_core::link::LinkState;
 use twinstep_core::repeats::Repeats;
 
 /// Every input is in at least so many packets...
-const PACKETS: usize = 6;
+pub const PACKETS: usize = 6;
 /// ...which leave over at least so long. Acks that stay away for longer are noticed, so this covers what is lost before.
-const COVERED: Duration = Duration::from_millis(100);
+pub const COVERED: Duration = Duration::from_millis(100);
 /// Where packets were lost, more may be lost, for so long.
 const LOSSY_FOR: Duration = Duration::from_secs(15);
 /// A path that has lost nothing for so long is a good one.
@@ -34,8 +34,8 @@ const LOSSY_EVERY: u32 = 8;
 const LATE_TICKS: u32 = 3;
 
 /// See the [module](self).
-#[derive(Default)]
-pub(crate) struct Again {
+#[derive(Debug, Default)]
+pub struct Again {
     said: Repeats,
     /// The next tick that the server would seal, as it said last, and when that was heard.
     sealing: Option<(Tick, Duration)>,
@@ -45,30 +45,32 @@ pub(crate) struct Again {
 
 impl Again {
     /// Nothing was said yet over the path that there is now.
-    pub(crate) fn begin_anew(&mut self) {
+    pub fn begin_anew(&mut self) {
         *self = Again::default();
     }
 
     /// The server says which tick it seals next.
-    pub(crate) fn note_sealing(&mut self, now: Duration, next: Tick) {
+    pub fn note_sealing(&mut self, now: Duration, next: Tick) {
         self.sealing = Some((next, now));
         self.heard_since.get_or_insert(now);
     }
 
     /// Whether the path has carried everything for so long that it may be trusted to go on like that.
-    pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
+    #[must_use]
+    pub fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
         let long = |since| now.saturating_sub(since) >= PROVEN;
         self.heard_since.is_some_and(long) && !is_lossy(now, link)
     }
 
     /// Whether the packet at hand says that not all came lately, or that nobody knows yet: the server believes it for a second,
     /// and a byte in each packet would cost more than it saves.
-    pub(crate) fn says_lossy(&self, now: Duration, link: &LinkState) -> bool {
+    #[must_use]
+    pub fn says_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
     /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room.
-    pub(crate) fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
+    pub fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
             self.said.clear();
         }
@@ -76,12 +78,14 @@ impl Again {
     }
 
     /// Up to where inputs were said.
-    pub(crate) fn said(&self) -> Option<Tick> {
+    #[must_use]
+    pub fn said(&self) -> Option<Tick> {
         self.said.newest()
     }
 
     /// The first input that a packet says which leaves now; ticks last `tick`.
-    pub(crate) fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
+    #[must_use]
+    pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         if !is_heard(now, link) {
             return Tick(0);
         }
@@ -110,7 +114,8 @@ fn is_lossy(now: Duration, link: &LinkState) -> bool {
 
 /// Whether the server hears this client as it should: its newest ack is of a packet that left no longer ago than a round
 /// trip and [`COVERED`].
-pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
+#[must_use]
+pub fn is_heard(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;
     };
