@@ -110,7 +110,7 @@ impl Says {
 /// no other costs as much as to read it.
 struct Reading {
     frames: u64,
-    /// The last time nothing was there, so two turns may be there the next time.
+    /// The last time nothing was there: it came after that, and the next one may be there too.
     found_none: bool,
 }
 
@@ -121,9 +121,9 @@ impl Reading {
         if !self.frames.is_multiple_of(READ_EVERY) {
             return 0;
         }
-        match self.found_none || !is_settled || self.frames.is_multiple_of(EMPTY_EVERY) {
-            true => usize::MAX,
-            false => 1,
+        match is_settled && !self.frames.is_multiple_of(EMPTY_EVERY) {
+            true => 1 + usize::from(self.found_none),
+            false => usize::MAX,
         }
     }
 

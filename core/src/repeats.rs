@@ -14,8 +14,6 @@
 
 use core::time::Duration;
 
-use arrayvec::ArrayVec;
-
 use crate::Tick;
 
 /// Packets that are remembered.
@@ -24,38 +22,42 @@ const SAID: usize = 32;
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    /// When packets left, and up to which tick they reached; oldest first.
-    said: ArrayVec<(Duration, Tick), SAID>,
+    /// When packets left, and up to which tick they reached: the newest stands before `next`, and the older ones before it.
+    said: [(Duration, Tick); SAID],
+    next: usize,
+    len: usize,
 }
 
 impl Repeats {
     /// A packet leaves that reaches up to `end`.
     pub fn note(&mut self, now: Duration, end: Tick) {
-        if self.said.is_full() {
-            self.said.remove(0);
-        }
-        self.said.push((now, end));
+        self.said[self.next] = (now, end);
+        self.next = (self.next + 1) % SAID;
+        self.len = (self.len + 1).min(SAID);
     }
 
     /// What was said before counts for nothing: it took another path.
     pub fn clear(&mut self) {
-        self.said.clear();
+        self.len = 0;
     }
 
     /// Up to where the newest packet reached.
     #[must_use]
     pub fn newest(&self) -> Option<Tick> {
-        self.said.last().map(|(_, end)| *end)
+        self.newest_first().next().map(|(_, end)| end)
     }
 
     /// The tick before which all stood in at least so many packets, the first of which left at least so long ago; tick 0 if
     /// not so much is known.
     #[must_use]
     pub fn enough(&self, now: Duration, packets: usize, time: Duration) -> Tick {
-        let settled = self.said.len().saturating_sub(packets - 1);
-        let often = self.said[..settled].iter().rev();
+        let often = self.newest_first().skip(packets.saturating_sub(1));
         let mut old = often.filter(|(at, _)| now.saturating_sub(*at) >= time);
-        old.next().map_or(Tick(0), |(_, end)| *end)
+        old.next().map_or(Tick(0), |(_, end)| end)
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = (Duration, Tick)> + '_ {
+        (1..=self.len).map(|back| self.said[(self.next + SAID - back) % SAID])
     }
 }
 
