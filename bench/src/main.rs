@@ -297,3 +297,27 @@ fn format(markdown: bool) -> Format {
         false => Format::Text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_and_what_is_none_says_what_was_expected() {
+        assert_eq!(
+            address("192.0.2.1:7777"),
+            Ok(([192, 0, 2, 1], 7_777).into())
+        );
+        assert!(address("[::1]:7").is_ok_and(|found| found.is_ipv6()));
+        for wrong in [
+            "nowhere",
+            "192.0.2.1",
+            "192.0.2.1:",
+            ":7777:",
+            "192.0.2.1:70000",
+        ] {
+            let why = address(wrong).expect_err(wrong);
+            assert!(why.ends_with("such as 127.0.0.1:7777"), "{wrong}: {why}");
+        }
+    }
+}

@@ -112,15 +112,15 @@
 //!
 //! | what | for each player | 1,000 players, one core |
 //! |---|--:|--:|
-//! | processor | 11 to 13 µs a tick; 8 on a quieter machine | 66 to 80 % of the core; 47 % on the quieter one, with ticks late by 1.8 ms at p99.9 |
+//! | processor | 9 to 13 µs a tick, by what else the machine does | 54 to 80 % of the core |
 //! | memory | 80 KB at first, 130 KB once the history of half a minute is full | 130 MB, and what is kept of your states: [more than one of each](super::costs#a-cheap-state) |
 //! | network, both ways, with all headers | 5.1 KB/s while controls are held, 13.0 while they change at every tick; 18 to 47 MB an hour | 41 to 104 Mbit/s |
 //! | disk, if there is a journal | 2.1 MB an hour in Powderkeg; a third of that once it is compressed | 2.1 GB an hour |
 //!
 //! Leave half of a core free: a process says "full" by lateness, and what else runs on a machine makes ticks late too. Few players
-//! cost more each (12 of them 55 µs, 23 on the quieter machine), because threads that sleep and wake are most of it. On the machine of the
-//! report ticks were late by less than 2 ms at p99.9 up to 300 players in one report and 500 in another; a thread that only slept was late by
-//! 1.1 and 1.8 ms there by itself. A match whose four players say nothing costs 5 µs a tick.
+//! cost more each (12 of them 23 to 66 µs), because threads that sleep and wake are most of it. On machines of the report's kind ticks were
+//! late by less than 2 ms at p99.9 up to 1,000 players in one report, up to 300, 500 and 600 in others, and in one not even with 12: a thread
+//! that only slept was late by 0.8 to 3.5 ms there by itself. A match whose four players say nothing costs 3 to 5 µs a tick.
 //!
 //! # How to build a server that ships
 //!

@@ -11,7 +11,7 @@
 //! One worker does it all as long as it can: each thread more that wakes costs more than a small match's tick. Another one
 //! is woken when a match is late by [`LATE`], or when a match is taken whose rounds are long. A worker that has been in one
 //! round for [`LOST`] no longer counts, and a fresh one may take its place: so whatever a match does, the others are late by
-//! a few hundredths of a second, once; by a tenth where nobody has said anything for a second, and the I/O task rarely looks. Go's scheduler deals with system calls in the same way (its `sysmon` takes the
+//! a few hundredths of a second, once. Go's scheduler deals with system calls in the same way (its `sysmon` takes the
 //! processor away from a thread that stays in one).
 //!
 //! Invariant: a match is with one worker, or at home in its slot; so no two threads ever see it.
@@ -35,7 +35,7 @@ mod tests;
 /// A match that is late by so much makes another worker wake.
 const LATE: Duration = Duration::from_millis(1);
 /// A worker that is in one round for so long does not count until it is back.
-const LOST: Duration = Duration::from_millis(20);
+pub(super) const LOST: Duration = Duration::from_millis(20);
 /// Rounds that usually take longer than this have somebody else watch the heap meanwhile.
 const LONG: Duration = Duration::from_micros(300);
 /// Where a match is late and no round begins for so long, nobody runs matches any more.
@@ -195,8 +195,13 @@ impl Workers {
         self.0.rested.notified().await;
     }
 
+    /// When the next match is due, of those that are not with a worker.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.0.lock().first()
+    }
+
     /// Looks whether a match is late although somebody could run it, and says whether matches are run at all. To be called a
-    /// hundred times a second, or less where nobody plays.
+    /// hundred times a second; where nobody plays, soon after [the next match](Workers::next_due) was to be run.
     pub(super) fn look(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();
