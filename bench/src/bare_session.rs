@@ -416,7 +416,6 @@ impl<S: Simulation> Playing<S> {
         let again = self.again.from(now, link, self.cadence.tick());
         let lacks = self.needed.max(self.actions.first()).max(wanted);
         let first = lacks.max(again);
-        self.again.note_said(now, end, true);
         if first < end {
             let neutral = S::Input::default();
             let actions = &self.actions;
@@ -424,6 +423,7 @@ impl<S: Simulation> Playing<S> {
             inputs::write(out, wanted, first, end - first, 1, input)?;
             parts.add(UpPart::Inputs);
         }
+        self.again.note_said(now, end, true);
         if let Some(ack) = ack {
             out.bytes(&ack.encode())?;
             parts.add(UpPart::LaneAck);

@@ -215,10 +215,9 @@ fn show(
     )?;
     writeln!(
         out,
-        "  the players' own: {:.1} µs a frame; {} of {} frames began late",
+        "  the players' own: {:.1} µs a frame; {}",
         played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-        played.late,
-        played.frames,
+        played.lateness(),
     )?;
     writeln!(
         out,

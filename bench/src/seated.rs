@@ -449,6 +449,7 @@ mod tests {
             );
         }
     }
+
     /// Who plays next in a load finds the seats of the one before.
     #[test]
     fn who_says_goodbye_leaves_its_seat() {

@@ -18,6 +18,9 @@ pub(crate) fn serve(
     key_file: &Path,
 ) -> Result<(), Failed> {
     let key = TicketKey::load(key_file)?;
+    if public.is_some() && !matches!(kind, Kind::Twinstep) {
+        return Err("only Twinstep's tickets name a public address: leave --public out".into());
+    }
     let mut server: Box<dyn Server> = match kind {
         Kind::Twinstep => Box::new(host::Hosted::start(listen, public, matches, key)?),
         Kind::Renet => Box::new(peer_renet::Serving::start(listen, matches)?),

@@ -12,6 +12,25 @@
 //!
 //! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets that
 //! leave over at least [`COVERED`].
+//!
+//! [`Session`](crate::Session) does all this by itself. A program that speaks the protocol without simulating (a load generator)
+//! goes through these steps:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use twinstep_client::again::Again;
+//! # use twinstep_core::{Tick, link::LinkState};
+//! # let (mut again, link, tick) = (Again::default(), LinkState::default(), Duration::from_millis(16));
+//! # let (now, next_seal, held, end) = (Duration::from_secs(1), Tick(100), 3, Tick(110));
+//! // The newest packet down says which tick is sealed next, and how many inputs from there on are held without a gap.
+//! again.note_sealing(now, next_seal);
+//! let needed = next_seal + held;
+//! // The next packet up says the inputs `first..end`, and whether the line is to be taken for a lossy one.
+//! let first = needed.max(again.from(now, &link, tick)).min(end);
+//! let is_lossy = again.says_lossy(now, &link);
+//! again.note_said(now, end, true);
+//! # assert_eq!((first, is_lossy), (Tick(103), false));
+//! ```
 
 use std::time::Duration;
 
@@ -25,11 +44,11 @@ pub const PACKETS: usize = 6;
 /// ...which leave over at least so long. Acks that stay away for longer are noticed, so this covers what is lost before.
 pub const COVERED: Duration = Duration::from_millis(100);
 /// Where packets were lost, more may be lost, for so long.
-const LOSSY_FOR: Duration = Duration::from_secs(15);
+pub const LOSSY_FOR: Duration = Duration::from_secs(15);
 /// A path that has lost nothing for so long is a good one.
-const PROVEN: Duration = Duration::from_secs(10);
-/// One packet in so many says so.
-const LOSSY_EVERY: u32 = 8;
+pub const PROVEN: Duration = Duration::from_secs(10);
+/// One packet in so many says that the line is lossy, or not known to be good.
+pub const LOSSY_EVERY: u32 = 8;
 /// The server may be so many ticks behind where its last word and the round trip say it is.
 const LATE_TICKS: u32 = 3;
 
@@ -45,31 +64,32 @@ pub struct Again {
 
 impl Again {
     /// Nothing was said yet over the path that there is now.
-    pub fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         *self = Again::default();
     }
 
-    /// The server says which tick it seals next.
+    /// The server says which tick it seals next. Of packets that come out of order only the newest counts: call it for no other.
     pub fn note_sealing(&mut self, now: Duration, next: Tick) {
         self.sealing = Some((next, now));
         self.heard_since.get_or_insert(now);
     }
 
     /// Whether the path has carried everything for so long that it may be trusted to go on like that.
-    #[must_use]
-    pub fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
+    pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
         let long = |since| now.saturating_sub(since) >= PROVEN;
         self.heard_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Whether the packet at hand says that not all came lately, or that nobody knows yet: the server believes it for a second,
-    /// and a byte in each packet would cost more than it saves.
+    /// Whether the packet at hand, whose link header is written, says that not all came within [`LOSSY_FOR`], or that nobody knows
+    /// yet ([`PROVEN`]): the server believes it for a second, and a byte in each packet would cost more than it saves. So one in
+    /// [`LOSSY_EVERY`] says it.
     #[must_use]
     pub fn says_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
-    /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room.
+    /// A packet leaves with the inputs before `end`; `all`: those that are to be said found room. If not, nothing counts as said
+    /// often: what was left out goes into the next packets.
     pub fn note_said(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
             self.said.clear();
@@ -78,12 +98,12 @@ impl Again {
     }
 
     /// Up to where inputs were said.
-    #[must_use]
-    pub fn said(&self) -> Option<Tick> {
+    pub(crate) fn said(&self) -> Option<Tick> {
         self.said.newest()
     }
 
-    /// The first input that a packet says which leaves now; ticks last `tick`.
+    /// The first input that a packet says which leaves now, unless the server holds it already; ticks last `tick`. Tick 0: all that
+    /// the server may lack.
     #[must_use]
     pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         if !is_heard(now, link) {
@@ -114,8 +134,7 @@ fn is_lossy(now: Duration, link: &LinkState) -> bool {
 
 /// Whether the server hears this client as it should: its newest ack is of a packet that left no longer ago than a round
 /// trip and [`COVERED`].
-#[must_use]
-pub fn is_heard(now: Duration, link: &LinkState) -> bool {
+pub(crate) fn is_heard(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;
     };

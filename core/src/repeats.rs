@@ -100,5 +100,10 @@ mod tests {
         assert_eq!(repeats.enough(now, 1, MS(32)), Tick(0), "forgotten");
         repeats.clear();
         assert_eq!(repeats.enough(now, 1, MS(0)), Tick(0));
+        assert_eq!(repeats.newest(), None);
+        repeats.note(now, Tick(200));
+        repeats.note(now + MS(1), Tick(201));
+        assert_eq!(repeats.enough(now + MS(1), 2, MS(1)), Tick(200));
+        assert_eq!(repeats.enough(now + MS(1), 3, MS(0)), Tick(0));
     }
 }

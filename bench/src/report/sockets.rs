@@ -24,7 +24,7 @@ pub(super) struct Round {
     pub(super) kernel_us: f64,
     /// The same of the players' process.
     pub(super) players_us: f64,
-    /// Of all the players' frames, those that began late.
+    /// Of all the players' frames, those that began late or were left out.
     pub(super) players_late: f64,
     /// Datagrams both ways, per player and tick, and per second of the server's CPU.
     pub(super) datagrams: f64,
@@ -113,7 +113,7 @@ impl Round {
             us: cpu.total_us() as f64 / ticks,
             kernel_us: cpu.system_us as f64 / ticks,
             players_us: played.cpu.total_us() as f64 / played.frames.max(1) as f64,
-            players_late: played.late as f64 / played.frames.max(1) as f64,
+            players_late: played.late_share(),
             datagrams: datagrams / ticks,
             datagrams_a_cpu_second: datagrams / (cpu.total_us().max(1) as f64 / 1e6),
             kb: resident.saturating_sub(empty.usage.resident_kb) as f64 / players as f64,

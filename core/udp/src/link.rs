@@ -39,7 +39,8 @@ pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar wants an `Instant`; it sees this one plus the session's time.
     base: Instant,
-    /// The latest that it has seen. Clients that share it have clocks of their own, and its time must not go back.
+    /// The latest that it has seen. Clients that share it have clocks of their own, and its time must not go back: laminar asks how
+    /// long ago its last packet came, and std may panic there if that is in the future.
     latest: Instant,
 }
 
@@ -308,6 +309,14 @@ mod tests {
             unwrapped(&mut LaminarLink::new(), &datagram),
             Err(NotAPacket::Oversize)
         );
+    }
+
+    #[test]
+    fn laminars_time_never_goes_back() {
+        let mut link = LaminarLink::new();
+        let seconds = [5, 3, 0, 7, u64::MAX, 6, 8];
+        let seen = seconds.map(|seconds| link.at(Duration::from_secs(seconds)) - link.base);
+        assert_eq!(seen.map(|seen| seen.as_secs()), [5, 5, 5, 7, 7, 7, 8]);
     }
 
     #[test]

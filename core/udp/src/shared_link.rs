@@ -1,6 +1,6 @@
 //! [`SharedLink`]: what the client endpoints of one process need for a moment only, and so can share.
 //!
-//! Invariant: no byte of a packet outlives a call, so nobody sees what another endpoint put there.
+//! Invariant: each call begins with bytes of its own and reads only those, so nobody sees what another endpoint left there.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ impl SharedLink {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Shared> {
-        // Nothing in here panics but by a defect of its own; whose call ended so keeps nobody else from playing.
+        // Each call begins with its own bytes: what a panic left of another one does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

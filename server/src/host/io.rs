@@ -185,7 +185,7 @@ impl Io {
             let _ = tokio::time::timeout(MOMENT, rested).await;
             return;
         }
-        let due = self.around.workers.next_due();
+        let due = || self.around.workers.next_due();
         let beat = self.load.until_beat(self.clock.now(), due);
         tokio::select! {
             () = poll_fn(|context| self.doors.poll_ready(context)) => {}

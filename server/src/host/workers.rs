@@ -164,6 +164,7 @@ impl Workers {
         };
         state.slots.insert(slot, slot_state);
         state.note_due(Duration::ZERO, slot);
+        self.tell_busy(&state);
         Ok(ended)
     }
 
@@ -180,6 +181,15 @@ impl Workers {
         known.due = Duration::ZERO;
         state.note_due(Duration::ZERO, slot);
         self.0.work.notify_one();
+        self.tell_busy(&state);
+    }
+
+    /// A match is due at once: where every worker is in a round, whoever [looks](Workers::look) must know it, for that round may not
+    /// end.
+    fn tell_busy(&self, state: &State) {
+        if state.idle == 0 {
+            self.0.rested.notify_one();
+        }
     }
 
     /// Has every match run now.
@@ -190,7 +200,7 @@ impl Workers {
         }
     }
 
-    /// Waits until matches were run, and none is due any more.
+    /// Waits until matches were run, and none is due any more; or until one is due at once and every worker is in a round.
     pub(super) async fn rested(&self) {
         self.0.rested.notified().await;
     }
