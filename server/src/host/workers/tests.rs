@@ -310,3 +310,30 @@ fn a_match_is_refused_where_no_thread_can_be_had_and_runs_when_one_can() {
     let mut end = workers.run(workers.slot(), game()).unwrap();
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }
+
+/// By this whoever looks at the workers knows how soon to look where nothing else wakes it.
+#[test]
+fn who_watches_knows_when_a_match_is_due_that_every_worker_is_too_busy_for() {
+    let workers = Workers::new("busy", 1, HostClock::start());
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_time().build().unwrap();
+    let is_told = |within: Duration| {
+        runtime.block_on(async { tokio::time::timeout(within, workers.rested()).await.is_ok() })
+    };
+    let (go, gate) = crossbeam_channel::bounded::<()>(1);
+    let began = Arc::<AtomicUsize>::default();
+    let begins = began.clone();
+    run(&workers, move || {
+        begins.fetch_add(1, Ordering::Relaxed);
+        let _ = gate.recv();
+        Next::Over(None)
+    });
+    wait(&workers, "its round", || began.load(Ordering::Relaxed) == 1);
+    is_told(MS);
+    assert_eq!(workers.next_due(), None, "it is with a worker");
+    assert!(!is_told(MS));
+    run(&workers, || Next::Over(None));
+    assert_eq!(workers.next_due(), Some(Duration::ZERO));
+    assert!(is_told(PATIENCE));
+    go.send(()).unwrap();
+}
