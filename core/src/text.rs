@@ -84,13 +84,15 @@ pub fn is_plain(text: &str) -> bool {
 }
 
 /// A piece of foreign text for one row: [`Display`](fmt::Display) escapes what is not seen in its place, clips it after
-/// [`LINE_CHARS_MAX`] characters, and isolates it if it is written from right to left. `Debug` is the same in quotes.
+/// [`LINE_CHARS_MAX`] characters, and isolates it if it is written from right to left. `Debug` is the same in quotes, and
+/// escapes quotes and backslashes too: a text cannot end its own quotes and go on as a field beside it.
 ///
 /// ```
 /// use twinstep_core::text::line;
 ///
 /// assert_eq!(line("power\u{1b}]0;owned\u{7}\nloss").to_string(), "power\\u{1b}]0;owned\\u{7}\\nloss");
 /// assert_eq!(format!("{:?}", line("Jörg")), "\"Jörg\"");
+/// assert_eq!(format!("{:?}", line("a\" kicked=\"b")), r#""a\" kicked=\"b""#);
 /// ```
 #[must_use]
 pub fn line(text: &str) -> Line<'_> {
@@ -125,8 +127,9 @@ impl<'a> Line<'a> {
 #[derive(Clone, Copy)]
 pub struct Plain<'a>(&'a str);
 
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Line<'_> {
+    /// `is_quoted`: the text is to stand in quotes.
+    fn write(&self, f: &mut fmt::Formatter<'_>, is_quoted: bool) -> fmt::Result {
         // What is clipped is not shown, and turns nothing.
         let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
         if turns {
@@ -136,7 +139,9 @@ impl fmt::Display for Line<'_> {
         let mut room = self.chars_max;
         for char in self.text.chars() {
             let space = Look::of(char) == Look::Space;
+            let ends_quotes = is_quoted && matches!(char, '"' | '\\');
             let takes = match marks.take(char) {
+                _ if ends_quotes => 2,
                 true => 1,
                 false => escape(char).count(),
             };
@@ -146,6 +151,10 @@ impl fmt::Display for Line<'_> {
             };
             room = left;
             match (takes, space) {
+                _ if ends_quotes => {
+                    f.write_char('\\')?;
+                    f.write_char(char)?;
+                }
                 (1, true) => f.write_char(' ')?,
                 (1, false) => f.write_char(char)?,
                 _ => escape(char).try_for_each(|char| f.write_char(char))?,
@@ -158,9 +167,17 @@ impl fmt::Display for Line<'_> {
     }
 }
 
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
 impl fmt::Debug for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{self}\"")
+        f.write_char('"')?;
+        self.write(f, true)?;
+        f.write_char('"')
     }
 }
 
@@ -269,6 +286,21 @@ mod tests {
         }
     }
 
+    /// Finding O3-4: `x" level="y` was one more field of a log's row.
+    #[test]
+    fn a_text_in_quotes_does_not_end_them() {
+        for (text, shown) in [
+            ("x\" level=\"y", r#""x\" level=\"y""#),
+            ("\\", r#""\\""#),
+            ("\\\" a=\"", r#""\\\" a=\"""#),
+            ("\\u{1b}\u{1b}", r#""\\u{1b}\u{1b}""#),
+        ] {
+            assert_eq!(format!("{:?}", line(text)), shown);
+        }
+        let clipped = format!("{:?}", line(&"\"".repeat(1_000)));
+        assert_eq!(clipped.chars().count(), LINE_CHARS_MAX + 3);
+    }
+
     #[test]
     fn right_to_left_text_turns_nothing_beside_it() {
         let name = "\u{5d0}\u{5d1}";
@@ -308,6 +340,9 @@ mod tests {
             let one: String = line(&text).to_string();
             prop_assert_eq!(steers(&one), None);
             prop_assert!(one.chars().count() <= LINE_CHARS_MAX + 3);
+            let quoted = format!("{:?}", line(&text));
+            let within = quoted[1..quoted.len() - 1].replace("\\\\", "").replace("\\\"", "");
+            prop_assert!(!within.contains('"'), "{}", quoted);
             let many = plain(&text).to_string();
             prop_assert_eq!(steers(&many.replace('\n', "")), None);
             prop_assert_eq!(plain(&many).to_string(), many.clone());

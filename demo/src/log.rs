@@ -1,8 +1,17 @@
-//! The program's log: a line for each event, for a reader or as JSON. Nothing that is logged can control the terminal.
+//! The program's log: a line for each event, for a reader or as JSON. Nothing that is logged can control the terminal, or
+//! look like another field.
 
+use std::fmt::{self, Debug};
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::fmt::{MakeWriter, format};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format};
+use tracing_subscriber::registry::LookupSpan;
 use twinstep_core::text::plain;
 
 /// A log whose every line is one row of the terminal, whatever was logged.
@@ -10,15 +19,18 @@ pub(crate) fn plain_rows<W>(
     filter: EnvFilter,
     writer: W,
     is_colored: bool,
-) -> impl tracing::Subscriber + Send + Sync
+) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let fields = format::debug_fn(|writer, field, value| {
-        let value = format!("{value:?}").replace('\n', "\\n");
+        let value = format!("{value:?}");
         match field.name() {
-            "message" => write!(writer, "{}", plain(&value)),
-            name => write!(writer, "{name}={}", plain(&value)),
+            "message" if !value.contains(['=', '"']) => {
+                write!(writer, "{}", plain(&value.replace('\n', "\\n")))
+            }
+            "message" => write!(writer, "{}", plain(&in_quotes(&value))),
+            name => write!(writer, "{name}={}", plain(&one_value(&value))),
         }
     });
     tracing_subscriber::fmt()
@@ -31,31 +43,140 @@ where
         .finish()
 }
 
+/// A field's value as one word, or in quotes: what stands in it never looks like a field beside it.
+fn one_value(value: &str) -> String {
+    let is_word =
+        !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "\"=\\".contains(c));
+    match is_word || is_quoted(value) {
+        true => value.to_owned(),
+        false => in_quotes(value),
+    }
+}
+
+/// Whether a text is one text in quotes already, as `Debug` writes it.
+fn is_quoted(value: &str) -> bool {
+    let within = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    within.is_some_and(|within| {
+        let mut is_escaped = false;
+        let is_whole = within.chars().all(|char| {
+            let ends = !is_escaped && char == '"';
+            is_escaped = !is_escaped && char == '\\';
+            !ends && char != '\n'
+        });
+        is_whole && !is_escaped
+    })
+}
+
+fn in_quotes(value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", escaped.replace('\n', "\\n"))
+}
+
 /// A log whose every line is an object: time, level, message, fields.
-pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl tracing::Subscriber + Send + Sync
+pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
+        .log_internal_errors(false)
+        .event_format(Objects)
         .with_env_filter(filter)
         .with_writer(writer)
-        .log_internal_errors(false)
         .finish()
 }
 
+/// Writes an event as one object in which no key stands twice, whatever its fields are called: strict readers refuse a line
+/// with a key that stands twice.
+struct Objects;
+
+impl<S, N> FormatEvent<S, N> for Objects
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let about = event.metadata();
+        let mut keys = Keys::default();
+        keys.add("timestamp", time.into());
+        keys.add("level", about.level().as_str().into());
+        keys.add("target", about.target().into());
+        event.record(&mut keys);
+        writer.write_char('{')?;
+        for (n, (key, value)) in keys.0.into_iter().enumerate() {
+            let comma = if n > 0 { "," } else { "" };
+            write!(writer, "{comma}{}:{value}", Value::from(key))?;
+        }
+        writeln!(writer, "}}")
+    }
+}
+
+/// The keys of an object, in their order.
+#[derive(Default)]
+struct Keys(Vec<(String, Value)>);
+
+impl Keys {
+    /// A name that is taken gets another one.
+    fn add(&mut self, name: &str, value: Value) {
+        let mut key = name.to_owned();
+        while self.0.iter().any(|(taken, _)| *taken == key) {
+            key.push('_');
+        }
+        self.0.push((key, value));
+    }
+}
+
+impl Visit for Keys {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field.name(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field.name(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field.name(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field.name(), value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field.name(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.add(field.name(), format!("{value:?}").into());
+    }
+}
+
 #[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+    use std::io;
     use std::sync::{Arc, Mutex};
+
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde::de::{Deserializer, MapAccess, Visitor};
+    use twinstep_core::text::line;
 
     use super::*;
 
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl io::Write for Kept {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -65,17 +186,150 @@ mod tests {
         }
     }
 
+    /// What is logged meanwhile, as text and as JSON.
+    pub(crate) fn logged(what: impl Fn()) -> [String; 2] {
+        let (text, json) = (Kept::default(), Kept::default());
+        let (to_text, to_json) = (text.clone(), json.clone());
+        let info = || EnvFilter::new("info");
+        let rows = plain_rows(info(), move || to_text.clone(), false);
+        tracing::subscriber::with_default(rows, &what);
+        let lines = objects(info(), move || to_json.clone());
+        tracing::subscriber::with_default(lines, &what);
+        [text, json].map(|kept| String::from_utf8(kept.0.lock().unwrap().clone()).unwrap())
+    }
+
+    /// An object of JSON; a key that stands twice is an error.
+    struct Strict(BTreeMap<String, Value>);
+
+    impl<'de> Deserialize<'de> for Strict {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            struct Once;
+            impl<'de> Visitor<'de> for Once {
+                type Value = Strict;
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Strict, A::Error> {
+                    let mut keys = BTreeMap::new();
+                    while let Some((key, value)) = map.next_entry::<String, Value>()? {
+                        if keys.insert(key.clone(), value).is_some() {
+                            return Err(serde::de::Error::custom(format!("{key} stands twice")));
+                        }
+                    }
+                    Ok(Strict(keys))
+                }
+            }
+            from.deserialize_map(Once)
+        }
+    }
+
+    /// The fields of a row behind its message, as a reader of `key=value` finds them.
+    fn fields(row: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut rest = row.trim_end();
+        while let Some(at) = rest.find('=') {
+            let key = rest[..at].rsplit(' ').next().unwrap().to_owned();
+            rest = &rest[at + 1..];
+            let len = match rest.strip_prefix('"') {
+                None => rest.find(' ').unwrap_or(rest.len()),
+                Some(quoted) => {
+                    let mut is_escaped = false;
+                    let end = quoted.char_indices().find(|(_, char)| {
+                        let ends = !is_escaped && *char == '"';
+                        is_escaped = !is_escaped && *char == '\\';
+                        ends
+                    });
+                    end.expect("a quote that ends").0 + 2
+                }
+            };
+            found.push((key, rest[..len].to_owned()));
+            rest = &rest[len..];
+        }
+        found
+    }
+
+    fn logs_hostile_text(evil: &str) -> [String; 2] {
+        logged(|| {
+            tracing::info!(
+                shown = %evil, debugged = ?evil, evil, identity = ?line(evil), said = %format!("got {:?}", line(evil)),
+                at_fault = false, "a message"
+            );
+        })
+    }
+
+    fn check_hostile_text(evil: &str) {
+        let [text, json] = logs_hostile_text(evil);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let keys: Vec<_> = fields(&text).into_iter().map(|(key, _)| key).collect();
+        let expected = ["shown", "debugged", "evil", "identity", "said", "at_fault"];
+        assert_eq!(keys, expected, "{text}");
+        assert_eq!(json.lines().count(), 1, "{json}");
+        let object = serde_json::from_str::<Strict>(&json);
+        let keys = object.unwrap_or_else(|error| panic!("{error}: {json}")).0;
+        assert_eq!(keys["shown"], evil);
+        assert_eq!(keys["at_fault"], false);
+        assert_eq!(keys.len(), expected.len() + 4, "{json}");
+    }
+
+    /// Finding O3-4: a modified client's report was a row with `server_at_fault=true`.
+    #[test]
+    fn no_text_from_outside_looks_like_another_field() {
+        for evil in [
+            "tt1: lives\" server_at_fault=true step_impure=t",
+            "x\" level=\"y",
+            "a at_fault=true",
+            "\\\" at_fault=true \\",
+            "\\",
+            "\"",
+            "",
+            "\"quoted\" at_fault=true \"twice\"",
+            "\n2026-01-01T00:00:00Z ERROR at_fault=true",
+            "\u{1b}]0;owned\u{7}",
+        ] {
+            check_hostile_text(evil);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_at_all_looks_like_another_field(evil in "([a-z=\" \\\\]|\\n|\\u{1b}|\\PC){0,40}") {
+            check_hostile_text(&evil);
+        }
+    }
+
+    #[test]
+    fn a_message_with_text_from_outside_has_no_field_either() {
+        let evil = "x\" at_fault=true";
+        let [text, _] = logged(|| tracing::info!(players = 3, "a message: {evil}"));
+        let keys: Vec<_> = fields(&text.replacen("\"a message: x\\\" at_fault=true\"", "", 1));
+        assert_eq!(keys, [("players".to_owned(), "3".to_owned())], "{text}");
+    }
+
+    /// Finding O3-5: strict readers refused the line of an incident.
+    #[test]
+    fn no_key_of_an_object_stands_twice_whatever_fields_are_called() {
+        let [_, json] = logged(|| {
+            tracing::error!(
+                message = "one",
+                level = "low",
+                target = 3,
+                timestamp = true,
+                "two"
+            );
+        });
+        let keys = serde_json::from_str::<Strict>(&json);
+        let keys = keys.unwrap_or_else(|error| panic!("{error}: {json}")).0;
+        assert_eq!(keys["level"], "ERROR");
+        assert_eq!(keys["level_"], "low");
+    }
+
     #[test]
     fn what_is_logged_as_an_object_is_one_line_of_json_whatever_it_says() {
-        let kept = Kept::default();
-        let writer = kept.clone();
-        let log = objects(EnvFilter::new("info"), move || writer.clone());
         let evil = "\u{1b}]0;owned\u{7}\n\"two\"";
-        tracing::subscriber::with_default(log, || {
+        let [_, logged] = logged(|| {
             tracing::info!(shown = %evil, players = 3, "a message: {evil}");
             tracing::debug!("not asked for");
         });
-        let logged = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
         assert_eq!(logged.lines().count(), 1, "{logged}");
         let said: serde_json::Value = serde_json::from_str(&logged).unwrap();
         assert_eq!(said["level"], "INFO");
@@ -89,14 +343,10 @@ mod tests {
     /// Finding C6: whatever is logged, by whichever part of the program.
     #[test]
     fn what_is_logged_steers_nothing_and_is_one_row() {
-        let kept = Kept::default();
-        let writer = kept.clone();
-        let log = plain_rows(EnvFilter::new("info"), move || writer.clone(), false);
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\ntwo";
-        tracing::subscriber::with_default(log, || {
+        let [logged, _] = logged(|| {
             tracing::info!(shown = %evil, debugged = ?evil, evil, "a message: {evil}");
         });
-        let logged = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
         assert_eq!(plain(&logged).to_string(), logged);
         assert_eq!(logged.lines().count(), 1, "{logged}");
         assert_eq!(logged.matches("owned").count(), 4, "{logged}");
