@@ -135,12 +135,39 @@ pub(crate) enum Exposed {
 ///
 /// Reads at most `limit` bytes: a wrong path must not cost the memory of what lies there.
 pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let loose = exposed(&file, guard)?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     // Lossy, because what is not text is reported by the parser as what it is: not such a file.
     Ok((String::from_utf8_lossy(&bytes).into_owned(), loose))
+}
+
+/// Opens a file to read it, if it is a regular one: a pipe's other end may never write, and a device never ends.
+///
+/// # Errors
+/// The operating system refused, or it is something else than a file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Opening a pipe waits for its other end otherwise.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    }
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let is = if kind.is_dir() {
+        "a folder"
+    } else {
+        "a pipe, a socket or a device"
+    };
+    let words = format!("expected a regular file, but this is {is}; name a file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
 /// Opens files that are made with mode 0600.
@@ -316,6 +343,23 @@ pub(crate) mod tests {
             "bob.rejoin.0123456789abcdef.new",
         ];
         assert_eq!(names, left);
+    }
+
+    /// Finding O3-9: a pipe in a key file's place was waited for without end.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = Folder::new();
+        let pipe = folder.file("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in [pipe.as_path(), Path::new("/dev/zero"), &folder.0] {
+            let refused = read(path, 10, Guard::Itself).unwrap_err();
+            assert!(
+                refused.to_string().contains("expected a regular file"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -275,12 +275,28 @@ impl Ticket {
     }
 }
 
+/// A ticket's line without what other programs put round or into it: a byte order mark, quotes, the line breaks of a mail
+/// and its marks of a quotation, spaces that cannot be seen. In UTF-16 that was read as UTF-8, a NUL stands beside each
+/// character, and what is no UTF-8 became U+FFFD. None of these is ever part of a ticket.
+fn unwrapped(text: &str) -> String {
+    let wraps = |char: char| {
+        char.is_whitespace()
+            || char.is_control()
+            || matches!(char,
+                '"' | '\'' | '`' | '´' | '<' | '>' | '«' | '»' | '‹' | '›' | '\u{2018}'..='\u{201f}'
+                | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+                | '\u{feff}' | '\u{fffd}')
+    };
+    text.chars().filter(|char| !wraps(*char)).collect()
+}
+
+/// What other programs put round an invite, or into it, does not matter.
 impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Ticket, TicketError> {
+        let text = unwrapped(text);
         let (version, digits) = text
-            .trim()
             .strip_prefix(PREFIX)
             .and_then(|rest| rest.split_once(':'))
             .ok_or(TicketError::NotATicket)?;

@@ -76,6 +76,65 @@ fn what_is_no_ticket_is_refused_in_words() {
     ));
 }
 
+/// Finding P3-D1.
+#[test]
+fn an_invite_that_went_through_other_programs_is_read() {
+    let ticket = ticket();
+    let line = ticket.to_line();
+    let pieces = |between: &str| {
+        let pieces: Vec<_> = line
+            .as_bytes()
+            .chunks(76)
+            .map(|piece| str::from_utf8(piece).unwrap())
+            .collect();
+        pieces.join(between)
+    };
+    let utf16 = |to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let text = format!("\u{feff}{line}\r\n");
+        text.encode_utf16().flat_map(to_bytes).collect()
+    };
+    let folder = Folder::new();
+    let path = folder.file("invite");
+    for (what, bytes) in [
+        (
+            "a byte order mark",
+            format!("\u{feff}{line}\n").into_bytes(),
+        ),
+        (
+            "UTF-16, as Windows' shell writes it",
+            utf16(u16::to_le_bytes),
+        ),
+        ("UTF-16, the other way round", utf16(u16::to_be_bytes)),
+        ("quotes", format!("\"{line}\"").into_bytes()),
+        (
+            "a word processor's quotes",
+            format!("\u{201e}{line}\u{201c}").into_bytes(),
+        ),
+        ("backticks", format!("```\n{line}\n```").into_bytes()),
+        ("a mail's lines", pieces("\r\n").into_bytes()),
+        (
+            "a mail that is quoted",
+            format!("> {}", pieces("\n> ")).into_bytes(),
+        ),
+        (
+            "spaces that cannot be seen",
+            format!("\u{a0}{}\u{200b}", pieces("\u{200b}")).into_bytes(),
+        ),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let read = Ticket::load(&path);
+        assert_eq!(
+            read.unwrap_or_else(|error| panic!("{what}: {error}")),
+            ticket
+        );
+    }
+    let other = line.replacen(':', "*", 1).parse::<Ticket>();
+    assert!(
+        matches!(other, Err(TicketError::NotATicket)),
+        "what is no part of it is not left out"
+    );
+}
+
 #[test]
 fn mutated_tickets_never_panic() {
     let line = ticket().to_line();
