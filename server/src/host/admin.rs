@@ -40,6 +40,7 @@ use super::admin_address::AdminSocket;
 use super::admin_error::AdminError;
 use super::admin_port::{self, LiveToken};
 use super::drain;
+use super::logged;
 use super::register::Admin;
 
 mod act;
@@ -77,7 +78,7 @@ pub(super) fn start(
     let (open, guarded) = routes(admin);
     let router = open.merge(admin_port::guard(guarded, token));
     let router = admin_port::on_loopback(router);
-    tracing::info!(address = %bound, "admin port");
+    logged::info!(address = %bound, "admin port");
     Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
 }
 
@@ -91,7 +92,7 @@ pub(super) fn start_at(path: &Path, admin: Admin) -> Result<AtSocket, AdminError
     let (listener, socket) = AdminSocket::bind(path).map_err(failed)?;
     let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
     let (open, guarded) = routes(admin);
-    tracing::info!(path = %path.display(), "admin socket");
+    logged::info!(path = %path.display(), "admin socket");
     let task = tokio::spawn(admin_port::serve(listener, open.merge(guarded)));
     Ok(AtSocket {
         task,

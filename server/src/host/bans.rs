@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use twinstep_core::packet::hello::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_core::text::is_plain;
-use twinstep_udp::{is_identity, replace_file};
+use twinstep_udp::{is_identity, open_regular, replace_file};
 
 /// Bans that are kept at once.
 const BANS_MAX: usize = 65_536;
@@ -268,7 +268,7 @@ fn failed(path: &Path, source: io::Error) -> BansError {
 
 fn read(path: &Path) -> Result<BTreeMap<String, Ban>, BansError> {
     let mut bytes = Vec::new();
-    match File::open(path) {
+    match open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(failed(path, error)),
         Ok(file) => {

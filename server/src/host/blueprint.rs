@@ -100,6 +100,13 @@ impl<S: Simulation> Blueprint<S> {
         self.config.tick
     }
 
+    /// Makes a match, and nothing of it: whether it could be.
+    #[cfg(feature = "operator")]
+    pub(crate) fn rehearse(self) -> Result<(), MatchStartError> {
+        self.config.check()?;
+        self.make().map(drop)
+    }
+
     /// It begins now.
     pub(super) fn dated(mut self) -> Self {
         self.config.unix_time = unix_now().as_secs();

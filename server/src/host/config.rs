@@ -14,6 +14,7 @@ use super::bans::{Bans, BansError};
 use super::clock::unix_now;
 use super::fleet::Sidecar;
 use super::journal_file::JournalFileError;
+use super::logged;
 use super::strain::Limits;
 use crate::game::MatchStartError;
 
@@ -88,6 +89,11 @@ impl HostConfig {
             SafeSerials::open(path)?;
         }
         Bans::open(self.bans_file.as_deref())?;
+        self.check(public)
+    }
+
+    /// Checks keys, addresses and the number of sessions.
+    pub(super) fn check(&self, public: &[SocketAddr]) -> Result<(), HostError> {
         ServerEndpoint::new(self.endpoint(public), Duration::ZERO)?;
         Ok(())
     }
@@ -196,12 +202,12 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
     let _ = socket.set_send_buffer_size(HELD_BYTES);
     match socket.recv_buffer_size() {
         Ok(bytes) if bytes >= HELD_BYTES => {}
-        Ok(bytes) => tracing::info!(
+        Ok(bytes) => logged::info!(
             bytes,
             wanted = HELD_BYTES,
             "the socket holds less than 2,000 players need; on Linux: sysctl net.core.rmem_max=4194304"
         ),
-        Err(error) => tracing::warn!(%error, "how much the socket holds is not known"),
+        Err(error) => logged::warn!(%error, "how much the socket holds is not known"),
     }
 }
 
@@ -220,7 +226,7 @@ fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
-    tracing::warn!(
+    logged::warn!(
         %bound,
         "bound to every address without a public one: only players on this machine can join; give --public"
     );

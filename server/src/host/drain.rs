@@ -31,6 +31,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::knock::{self, Found};
+use super::logged;
 use super::moves::{Move, MoveOrder};
 use super::register::{Admin, Drains, ListedMatch};
 use super::taker::{Drained, HandedOver, Kept, Ready, ReadyMatch, Taker};
@@ -86,7 +87,7 @@ pub(super) async fn drain(
         Ok(plan) => plan,
         Err(refusal) => return refusal.into_response(),
     };
-    tracing::info!(to = ?plan.to, "asked to hand over");
+    logged::info!(to = ?plan.to, "asked to hand over");
     let drains = Draining::begin(&admin.drains);
     let mut drained = Drained {
         moved: Vec::new(),
@@ -175,7 +176,7 @@ async fn plan(admin: &Admin, to: &To, body: &str) -> Result<Plan, OrderRefusal> 
         }
     }
     if let Some(why) = nobody_at(admin, &to, taker.and_then(|taker| taker.door)).await {
-        tracing::warn!(?to, %why, "not handed over");
+        logged::warn!(?to, %why, "not handed over");
         return Err((StatusCode::CONFLICT, why));
     }
     let mut stays: Vec<Kept> = others
@@ -220,7 +221,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, OrderRefusal> {
 }
 
 fn stays_here(id: u64, why: &str) -> OrderRefusal {
-    tracing::warn!(id, %why, "not handed over");
+    logged::warn!(id, %why, "not handed over");
     let said = format!("match {id} stays here: {why}\n");
     (StatusCode::CONFLICT, said)
 }

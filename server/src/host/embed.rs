@@ -30,6 +30,7 @@ use super::handle::MatchHandle;
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::keeping::{self, KeepJournals};
 use super::knock::Doorkeeper;
+use super::logged;
 use super::matches::Host;
 use super::strain::Limits;
 use super::taker::{HandedOver, Taker, take_over};
@@ -69,6 +70,17 @@ pub struct Server<S: Simulation> {
     admin_socket: Option<PathBuf>,
     fleet: Option<Sidecar>,
     admin_token: Option<PathBuf>,
+    heeds_stop: bool,
+}
+
+/// A server before it takes an address.
+struct Prepared<S: Simulation> {
+    blueprint: Blueprint<S>,
+    host: HostConfig,
+    journal: Option<Keep>,
+    durability: Durability,
+    on_journal_failure: OnJournalFailure,
+    keep: Option<KeepJournals>,
     heeds_stop: bool,
 }
 
@@ -326,18 +338,8 @@ impl<S: Simulation> Server<S> {
             .map_err(MatchStartError::from)
     }
 
-    /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
-    ///
-    /// # Errors
-    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot
-    /// be used.
-    ///
-    /// # Panics
-    /// Within a tokio runtime: there, use [`Host`].
-    pub fn listen(self, address: &str) -> Result<Running<S>, HostError> {
-        let listen = address.parse().map_err(|_| HostError::Address {
-            got: address.to_owned(),
-        })?;
+    /// All of a start before it takes an address.
+    fn prepare(self, listen: SocketAddr) -> Result<Prepared<S>, HostError> {
         // Each field by name: one that is forgotten here is an error.
         let Server {
             blueprint,
@@ -368,9 +370,7 @@ impl<S: Simulation> Server<S> {
         // Twice as many, so that who returns need not wait for its old session to time out.
         let people = config.players_max + config.spectators.max;
         let sessions_max = (2 * people).clamp(1, SESSIONS_MAX);
-        let socket = bind(listen)?;
-        let admin_port = admin.map(admin::bind).transpose()?;
-        let mut host = HostConfig {
+        let host = HostConfig {
             game: S::NAME.to_owned(),
             listen,
             public,
@@ -387,6 +387,54 @@ impl<S: Simulation> Server<S> {
             admin_token,
             limits,
         };
+        Ok(Prepared {
+            blueprint,
+            host,
+            journal,
+            durability,
+            on_journal_failure,
+            keep,
+            heeds_stop,
+        })
+    }
+
+    /// Checks whether it would start, up to where it takes an address; makes nothing and takes nothing over.
+    #[cfg(feature = "operator")]
+    pub(crate) fn rehearse(self, listen: SocketAddr) -> Result<(), HostError> {
+        let prepared = self.prepare(listen)?;
+        let public = public_of(listen, prepared.host.public.clone());
+        prepared.host.check(&public)?;
+        match prepared.journal {
+            // The journal says what it goes on from.
+            Some(Keep::Resume(_) | Keep::TakeOver(_)) => Ok(()),
+            Some(Keep::New(_)) | None => Ok(prepared.blueprint.make().map(drop)?),
+        }
+    }
+
+    /// Starts: from here on it runs on threads of its own. Port 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot
+    /// be used.
+    ///
+    /// # Panics
+    /// Within a tokio runtime: there, use [`Host`].
+    pub fn listen(self, address: &str) -> Result<Running<S>, HostError> {
+        let listen = address.parse().map_err(|_| HostError::Address {
+            got: address.to_owned(),
+        })?;
+        let Prepared {
+            blueprint,
+            mut host,
+            journal,
+            durability,
+            on_journal_failure,
+            keep,
+            heeds_stop,
+        } = self.prepare(listen)?;
+        let config = &blueprint.config;
+        let socket = bind(listen)?;
+        let admin_port = host.admin.map(admin::bind).transpose()?;
         let threads = threads(heeds_stop)?;
         let runtime = &threads.0;
         let (origin, stopped_unix_ms) = match journal {
@@ -473,7 +521,7 @@ async fn tell_pause<S: Simulation>(game: MatchHandle<S>, stopped_unix_ms: u64) {
     while let Ok(now) = tick(&game).await {
         if now > taken_up {
             let pause_ms = (unix_now().as_millis() as u64).saturating_sub(stopped_unix_ms);
-            tracing::info!(
+            logged::info!(
                 tick = taken_up.0,
                 pause_ms,
                 "the match was taken over and goes on"

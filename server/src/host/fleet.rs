@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use twinstep_core::packet::WIRE_VERSION;
 
 use super::clock::HostClock;
+use super::logged;
 use super::metrics::Gauges;
 use super::register::Admin;
 
@@ -83,9 +84,9 @@ impl Membership {
         let until = self.clock.now() + GOODBYE_PATIENCE;
         loop {
             match self.sidecar.post("/shutdown").await {
-                Ok(()) => return tracing::info!("the fleet knows that this server is done"),
+                Ok(()) => return logged::info!("the fleet knows that this server is done"),
                 Err(error) if self.clock.now() >= until => {
-                    return tracing::warn!(%error, "the fleet does not know that this server is done");
+                    return logged::warn!(%error, "the fleet does not know that this server is done");
                 }
                 Err(_) => sleep(ASK_AGAIN).await,
             }
@@ -102,7 +103,7 @@ impl Complaints {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
             self.0 = Some(now);
-            tracing::warn!(%error, "the fleet's sidecar; the game goes on");
+            logged::warn!(%error, "the fleet's sidecar; the game goes on");
         }
     }
 }
@@ -129,7 +130,7 @@ async fn hear(sidecar: Sidecar, clock: HostClock, told: watch::Sender<FleetNews>
         told.send_if_modified(|known| {
             let is_new = *known != news;
             if known.state != news.state {
-                tracing::info!(state = ?news.state, before = ?known.state, "the fleet manager's state");
+                logged::info!(state = ?news.state, before = ?known.state, "the fleet manager's state");
             }
             *known = news;
             is_new
@@ -188,13 +189,13 @@ async fn tell_news(
         }
         sidecar.post("/ready").await?;
         told.is_ready = true;
-        tracing::info!("the fleet knows that this server is ready");
+        logged::info!("the fleet knows that this server is ready");
     }
     let is_ready = news.borrow().state == "Ready";
     let gauges = admin.ledger.gauges();
     let allocated = match gauges.players > 0 && is_ready {
         true => sidecar.post("/allocate").await.inspect(|()| {
-            tracing::info!(
+            logged::info!(
                 "somebody plays here whom no allocation sent: the server allocated itself"
             );
         }),

@@ -25,6 +25,7 @@ use super::io::ToIo;
 use super::isolation;
 use super::journal_file::Journal;
 use super::line::{Line, line};
+use super::logged;
 use super::metrics::Ledger;
 use super::minting::MintingKey;
 use super::phase::Phase;
@@ -186,7 +187,7 @@ impl Floor {
         let (over, is_over) = watch::channel(None);
         let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
-        tracing::info!(id, tick, "match started");
+        logged::info!(id, tick, "match started");
         Ok(MatchHandle {
             errands: send,
             over: is_over,

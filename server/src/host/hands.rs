@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
+use super::logged;
+
 /// Without work for so long, a thread ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
@@ -80,7 +82,7 @@ impl Few {
         }
         let few = self.clone();
         if let Err(error) = self.hands.run(move || few.work()) {
-            tracing::error!(%error, "no thread to encode a world");
+            logged::error!(%error, "no thread to encode a world");
             self.work();
         }
     }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use twinstep_core::text::line;
 
+use super::logged::{self, LogKind};
 use super::metrics::Ledger;
 use crate::incident::Incident;
 
@@ -51,24 +52,32 @@ impl IncidentFiles {
             }
             told.push_back(incident.clone());
         }
-        tracing::error!(id, tick = incident.tick.0, trouble = %incident.trouble, message = ?line(&incident.message), "incident");
+        let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
+        // Two kinds of lines: many small incidents must not keep the one out of the log that a match did not survive.
+        match trouble.is_fatal() {
+            true => logged::error!(id, tick, %trouble, ?what, "incident: the match is over"),
+            false => logged::error!(id, tick, %trouble, ?what, "incident"),
+        }
         let Some(folder) = &self.folder else {
             return;
         };
         let written = self.write_file(folder, incident).or_else(|error| {
             let other = std::env::temp_dir();
-            tracing::error!(id, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
+            logged::error!(id, %error, folder = %folder.display(), other = %other.display(), "the incident file cannot be written there");
             self.write_file(&other, incident)
         });
         match written {
-            Ok(Some(path)) => tracing::info!(id, path = %path.display(), "incident file"),
-            Ok(None) => tracing::warn!(
+            Ok(Some(path)) => logged::info!(id, path = %path.display(), "incident file"),
+            Ok(None) => logged::warn!(
                 id,
                 "there are {FILES_MAX} incident files already: no other is written"
             ),
             Err(error) => {
-                tracing::error!(id, %error, "no incident file can be written");
-                let _ = write!(io::stderr(), "{}", self.text(incident));
+                logged::error!(id, %error, "no incident file can be written");
+                static TEXTS: LogKind = LogKind::new(tracing::Level::ERROR, "incident texts");
+                if TEXTS.admits() {
+                    let _ = write!(io::stderr(), "{}", self.text(incident));
+                }
             }
         }
     }

@@ -35,6 +35,7 @@ use super::demand::Demand;
 use super::door::{Door, Doors};
 use super::line::{FromIo, Line};
 use super::load::{Load, MOMENT};
+use super::logged;
 use super::metrics::{IoCounts, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
@@ -126,26 +127,29 @@ pub(super) fn start(
     orders: Receiver<ToIo>,
     around: Around,
 ) -> impl Future<Output = ()> {
-    let counters = doors.counters();
-    let io = Io {
-        doors,
-        clock,
-        matches: BTreeMap::new(),
-        routes: Routes::default(),
-        resting: BTreeSet::new(),
-        moved: BTreeSet::new(),
-        around,
-        load: Load::default(),
-        draining: None,
-        traffic: Traffic::default(),
-        sealed: ArrayVec::new(),
-        lost_before: (Traffic::default(), counters),
-        lost_told: Duration::ZERO,
-    };
-    io.run(orders)
+    Io::new(doors, clock, around).run(orders)
 }
 
 impl Io {
+    fn new(doors: Doors, clock: HostClock, around: Around) -> Io {
+        let counters = doors.counters();
+        Io {
+            doors,
+            clock,
+            matches: BTreeMap::new(),
+            routes: Routes::default(),
+            resting: BTreeSet::new(),
+            moved: BTreeSet::new(),
+            around,
+            load: Load::default(),
+            draining: None,
+            traffic: Traffic::default(),
+            sealed: ArrayVec::new(),
+            lost_before: (Traffic::default(), counters),
+            lost_told: Duration::ZERO,
+        }
+    }
+
     async fn run(mut self, mut orders: Receiver<ToIo>) {
         let mut has_more = false;
         loop {
@@ -240,6 +244,7 @@ impl Io {
         }
         if now.saturating_sub(self.lost_told) >= Duration::from_secs(1) {
             self.lost_told = now;
+            logged::sum_up();
             self.tell_losses();
         }
     }
@@ -250,7 +255,7 @@ impl Io {
                 ServerEvent::Connected { session, ticket } => self.hear_connected(session, ticket),
                 ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
-                    tracing::debug!(session = session.0, ?reason, "transport ended");
+                    logged::debug!(session = session.0, ?reason, "transport ended");
                     if let Some(guest) = self.routes.remove(session)
                         && guest.route == Route::Playing
                         && let Some(game) = self.matches.get(&guest.ticket.match_id)
@@ -269,7 +274,7 @@ impl Io {
         self.lead(session);
         // Each dial takes one of all identities' places, also where its match never comes.
         while let Some(one) = self.routes.one_too_many(session) {
-            tracing::info!(session = one.0, "its identity waits too often");
+            logged::info!(session = one.0, "its identity waits too often");
             self.end(one);
         }
     }
@@ -458,7 +463,7 @@ impl Io {
     }
 
     fn say_goodbye(&mut self, session: SessionId, code: CloseCode) {
-        tracing::info!(session = session.0, reason = %code, "session closed");
+        logged::info!(session = session.0, reason = %code, "session closed");
         self.doors.admit(session);
         self.tell_why(session, code);
         let until = self.clock.now() + GOODBYE;
@@ -503,7 +508,7 @@ impl Io {
             ]
         };
         if own(&now.0) != own(&before) || sum(&now.1) != sum(&counters) {
-            tracing::warn!(
+            logged::warn!(
                 junk = now.1.junk - counters.junk,
                 oversize = now.1.oversize - counters.oversize,
                 unknown_key = now.1.unknown_key - counters.unknown_key,

@@ -17,6 +17,7 @@ use twinstep_core::packet::hello::CloseCode;
 
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
+use super::logged;
 use super::metrics::Entry;
 use super::pulse::Pulse;
 use super::workers::Ended;
@@ -65,7 +66,7 @@ pub(super) async fn watch(
     drop(entry);
     let code = match trouble {
         Ok(Some(code)) => {
-            tracing::info!(id, reason = %code, "match ended");
+            logged::info!(id, reason = %code, "match ended");
             code
         }
         // As if the process had been killed: a word to its clients, and they would not come back.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_core::journal::JournalError;
 
+use super::logged;
 use crate::config::MatchConfig;
 use crate::game::{Match, ResumeError, Resumed};
 use crate::hooks::Resolver;
@@ -254,7 +255,7 @@ impl Journal {
         if let Err(source) = journal.cut() {
             return Err(journal.unwritable(source));
         }
-        tracing::info!(
+        logged::info!(
             path = %journal.path.display(),
             tick = game.world().tick().0,
             torn_bytes,
@@ -315,7 +316,7 @@ impl Journal {
             }),
             // A file system without locks: the operator sees to it.
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(path = %self.path.display(), %error, "the journal cannot be locked");
+                logged::warn!(path = %self.path.display(), %error, "the journal cannot be locked");
                 Ok(())
             }
         }
@@ -342,7 +343,7 @@ impl Journal {
         if let Err(source) = self.file.write_all(bytes) {
             // A disk that runs full takes the beginning. Nobody saw what it belongs to.
             if let Err(error) = self.cut() {
-                tracing::error!(path = %self.path.display(), %error, "the journal ends within a record");
+                logged::error!(path = %self.path.display(), %error, "the journal ends within a record");
             }
             return Err(self.unwritable(source));
         }
@@ -410,7 +411,7 @@ impl Journal {
         let free = (0..).map(named).find(|name| !Path::new(name).exists());
         let name = free.expect("some name is free");
         if let Err(error) = std::fs::rename(&self.path, &name) {
-            tracing::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
+            logged::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
         }
     }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::clock::unix_now;
 use super::journal_folder::{JOURNAL_EXTENSION, ended};
 use super::journal_read::{COMPRESSED_EXTENSION, compress};
+use super::logged;
 use super::strain::free_bytes;
 
 /// Journals of matches that are over are looked after so often, and when one ends.
@@ -106,7 +107,7 @@ pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
         let (folder, keep) = (folder.clone(), keep.clone());
         let tidied = tokio::task::spawn_blocking(move || tidy(&folder, &keep));
         if let Ok(Err(error)) = tidied.await {
-            tracing::error!(%error, "journals of matches that are over are not looked after");
+            logged::error!(%error, "journals of matches that are over are not looked after");
         }
     }
 }
@@ -157,7 +158,7 @@ fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             // Those that follow are younger.
             return Ok(());
         };
-        tracing::info!(path = %path.display(), why, "a journal is removed");
+        logged::info!(path = %path.display(), why, "a journal is removed");
         match std::fs::remove_file(&path) {
             // Another process with this folder was faster.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -26,6 +26,7 @@ use super::hands::{Few, Hands};
 use super::io::{self, Around, ToIo};
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
+use super::logged;
 use super::metrics::{IoCounts, Ledger};
 use super::minting::MintingKey;
 use super::pulse::Beat;
@@ -188,7 +189,7 @@ impl Host {
         let door = UdpDoor::new(socket, endpoint, game.clone(), own_knocks);
         let doors = Doors::new(vec![Box::new(door)]);
         let io = io::start(doors, clock, orders, around);
-        tracing::info!(%address, ?public, sessions_max, "listening");
+        logged::info!(%address, ?public, sessions_max, "listening");
         let measuring = strain.clone().measure(limits.clone(), ledger.clone());
         let reloader = Reloader {
             told: told.clone(),
@@ -288,14 +289,14 @@ impl Host {
         }
         self.floor.drains.begin();
         self.floor.strain.begin_drain();
-        tracing::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
+        logged::info!(within = ?self.drain_within, "draining: whoever plays may play on, nobody new is let in");
         let all_gone = async {
             while !self.floor.is_deserted() {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
         };
         let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
-        tracing::info!(everybody_left = in_time.is_ok(), "drained");
+        logged::info!(everybody_left = in_time.is_ok(), "drained");
     }
 
     /// Ends all matches, tells every client why, waits a little for that to arrive, and closes the socket.
@@ -321,7 +322,7 @@ impl Host {
             .await
             .is_err()
         {
-            tracing::error!("a match did not end in time");
+            logged::error!("a match did not end in time");
         }
         self.floor.serials.write().await;
         let _ = self.floor.told.send(ToIo::Drain(code)).await;
@@ -330,7 +331,8 @@ impl Host {
         if let Some(fleet) = &self.fleet {
             fleet.leave().await;
         }
-        tracing::info!(reason = %code, "shut down");
+        logged::sum_up();
+        logged::info!(reason = %code, "shut down");
     }
 
     /// Ends all matches as if the process had been killed.

@@ -45,6 +45,7 @@ mod keeping;
 mod knock;
 mod line;
 mod load;
+pub(crate) mod logged;
 mod matches;
 mod metrics;
 mod minting;

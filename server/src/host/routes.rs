@@ -119,12 +119,12 @@ impl Routes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const UNTIL: Duration = Duration::from_secs(10);
 
-    fn ticket(identity: &str, serial: u64) -> TicketClaims {
+    pub(in crate::host) fn ticket(identity: &str, serial: u64) -> TicketClaims {
         TicketClaims {
             ticket_id: 7,
             serial,

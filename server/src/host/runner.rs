@@ -26,6 +26,7 @@ use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
 use super::line::{Ear, FromIo};
+use super::logged;
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};
 use super::orders::Order;
@@ -377,7 +378,7 @@ impl<S: Simulation> Runner<S> {
         if let Some(journal) = journal
             && let Err(error) = journal.finish()
         {
-            tracing::error!(id = self.id, %error, "the journal's end may not be on the disk");
+            logged::error!(id = self.id, %error, "the journal's end may not be on the disk");
         }
         if let Some((_, order)) = self.moving.take() {
             let moved = path.filter(|_| self.game.closed() == Some(CloseCode::Moved));
@@ -388,7 +389,7 @@ impl<S: Simulation> Runner<S> {
             });
             let _ = order.done.send(moved.ok_or("it ended meanwhile"));
         }
-        tracing::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
+        logged::info!(id = self.id, stats = ?self.game.stats(), lost = self.lost, "match closed");
         self.game.closed().unwrap_or(self.reason)
     }
 
@@ -435,7 +436,7 @@ impl<S: Simulation> Runner<S> {
             FromIo::Gone(peer) => self.game.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
                 if self.game.remove_identity(&identity, code) {
-                    tracing::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
+                    logged::info!(id = self.id, identity = ?line(&identity), reason = %code, "put out");
                     let _ = done.try_send(self.id);
                 }
             }
@@ -453,7 +454,7 @@ impl<S: Simulation> Runner<S> {
         if self.game.is_closed() {
             return;
         }
-        tracing::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
+        logged::info!(id = self.id, peer = peer.0, identity = ?line(&ticket.identity), refused = ?connected.err(), "session");
         if let Err(code) = connected {
             self.unknown.push((peer, code));
         }

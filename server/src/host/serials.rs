@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use twinstep_udp::{SafeSerials, SerialOf};
 
 use super::clock::unix_now;
+use super::logged;
 
 /// What is raised within so long is written at once.
 const TOGETHER: Duration = Duration::from_millis(200);
@@ -100,7 +101,7 @@ impl SerialKeeper {
             file.raise(raised, unix_now())
         });
         if let Ok(Err(error)) = written.await {
-            tracing::error!(%error, "it is not written down which tickets are out of date");
+            logged::error!(%error, "it is not written down which tickets are out of date");
         }
     }
 }

@@ -15,6 +15,8 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use twinstep_udp::DATAGRAM_MAX;
 
+use super::logged;
+
 #[cfg(target_os = "linux")]
 mod many;
 #[cfg(test)]
@@ -90,7 +92,7 @@ impl Socket {
         };
         match changed {
             Ok(inner) => self.inner = inner,
-            Err(error) => tracing::warn!(%error, rouses, "the socket stays as it is"),
+            Err(error) => logged::warn!(%error, rouses, "the socket stays as it is"),
         }
     }
 

@@ -27,6 +27,7 @@ use tokio::sync::{Notify, oneshot};
 use twinstep_core::packet::hello::CloseCode;
 
 use super::clock::HostClock;
+use super::logged;
 use crate::incident::panic_message;
 
 #[cfg(test)]
@@ -241,7 +242,7 @@ impl Workers {
             && state.idle == 0
             && let Err(error) = self.spawn(&mut state)
         {
-            tracing::error!(%error, "no thread to end the matches");
+            logged::error!(%error, "no thread to end the matches");
         }
         self.0.work.notify_all();
     }
@@ -267,7 +268,7 @@ impl Workers {
         if state.threads - lost < self.0.most
             && let Err(error) = self.spawn(state)
         {
-            tracing::error!(%error, "no thread for another worker");
+            logged::error!(%error, "no thread for another worker");
         }
     }
 

@@ -28,6 +28,7 @@ use super::fields::{Fields, Refusal};
 use crate::host::bans::{Ban, BansError};
 use crate::host::clock::unix_now;
 use crate::host::io::ToIo;
+use crate::host::logged;
 use crate::host::orders::Order;
 use crate::host::register::{Admin, ListedMatch};
 
@@ -109,7 +110,7 @@ pub(super) async fn ban(
         reason,
     };
     let code = ban.code(now);
-    tracing::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "banned by an operator");
+    logged::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "banned by an operator");
     let bans = admin.bans.clone();
     let written = off_the_runtime(move || bans.ban(ban, now)).await;
     if let Err(error @ BansError::TooMany) = written {
@@ -146,7 +147,7 @@ pub(super) async fn unban(
         let said = format!("{:?} is neither banned nor kicked here\n", line(&identity));
         return Err(Refusal(StatusCode::NOT_FOUND, said));
     }
-    tracing::info!(identity = ?line(&identity), "unbanned by an operator");
+    logged::info!(identity = ?line(&identity), "unbanned by an operator");
     let said =
         json!({ "unbanned": identity, "was_banned": was_banned, "was_kicked_from": pardoned });
     Ok(Json(said).into_response())
@@ -201,7 +202,7 @@ async fn revoke_unmade(admin: &Admin, id: u64, identity: &str) -> u64 {
         admin.serials.raise(of.clone(), serial);
         let _ = admin.told.send(ToIo::Safe(of, serial)).await;
     }
-    tracing::info!(id, identity = ?line(identity), serial, "tickets revoked by an operator");
+    logged::info!(id, identity = ?line(identity), serial, "tickets revoked by an operator");
     serial
 }
 
@@ -221,7 +222,7 @@ pub(super) async fn message(
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.known(),
     };
-    tracing::info!(id, words = ?line(&words), "an operator tells players");
+    logged::info!(id, words = ?line(&words), "an operator tells players");
     let order = |answer| Order::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, order).await;
     all_answered(silent)?;
@@ -271,7 +272,7 @@ async fn put_out(admin: &Admin, identity: &str, code: CloseCode) -> Vec<u64> {
 async fn put_out_learned(admin: &Admin, now: Duration) {
     let (answer, _) = mpsc::channel(1);
     for ban in admin.bans.take_learned() {
-        tracing::info!(identity = ?line(&ban.identity), "banned by another server");
+        logged::info!(identity = ?line(&ban.identity), "banned by another server");
         let order = ToIo::PutOut(ban.identity.clone(), ban.code(now), answer.clone());
         let _ = admin.told.send(order).await;
     }
@@ -340,7 +341,7 @@ fn nobody(identity: &str, id: u64) -> Refusal {
 }
 
 fn unwritten(error: &BansError) -> Refusal {
-    tracing::error!(%error, "a change of the bans holds, but is not written down");
+    logged::error!(%error, "a change of the bans holds, but is not written down");
     let said = format!("it holds until this server ends, but is not written down: {error}\n");
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, said)
 }

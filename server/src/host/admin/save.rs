@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::act::{ANSWER_PATIENCE, running};
 use super::fields::{Fields, Refusal};
 use crate::host::clock::unix_now;
+use crate::host::logged;
 use crate::host::moves::Move;
 use crate::host::register::Admin;
 
@@ -48,7 +49,7 @@ pub(super) async fn save(
     match copied {
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
-            tracing::info!(id, saved, bytes, "a journal was copied for an operator");
+            logged::info!(id, saved, bytes, "a journal was copied for an operator");
             let told = json!({ "match": id, "journal": journal, "saved": saved, "bytes": bytes });
             Ok(Json(told).into_response())
         }

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::fields::{Fields, Refusal};
 use crate::host::admin_error::AdminError;
 use crate::host::demand::Untakeable;
+use crate::host::logged;
 use crate::host::register::{Admin, Unready};
 use crate::host::taker::{HandedOver, Taker, can_be_opened, take_over_by};
 
@@ -64,7 +65,7 @@ pub(super) async fn take(
             Ok(Json(told).into_response())
         }
         Err(why) => {
-            tracing::warn!(id, %from, %why, "not taken over");
+            logged::warn!(id, %from, %why, "not taken over");
             let said = format!("match {id} is not taken over: {why}\n");
             Err(Refusal(StatusCode::CONFLICT, said))
         }
@@ -87,7 +88,7 @@ fn take_one(admin: &Admin, id: u64, from: SocketAddr) -> Result<HandedOver, NotT
     let fits = |path| is_ours(path, &journal);
     let drained = take_over_by(&token, from, &admin.public, &taker, fits)?;
     if let Some(moved) = drained.moved.into_iter().find(|moved| moved.id == id) {
-        tracing::info!(id, %from, tick = moved.tick, "a match is taken over");
+        logged::info!(id, %from, tick = moved.tick, "a match is taken over");
         admin.demand.take_up(id);
         return Ok(moved);
     }

@@ -24,6 +24,7 @@ use crate::host::handle::MatchHandle;
 use crate::host::io::ToIo;
 use crate::host::journal_file::{Journal, JournalFileError};
 use crate::host::keeping::{self, TIDY_EVERY};
+use crate::host::logged;
 use crate::host::matches::Host;
 use crate::host::orders::Order;
 use crate::host::post::Post;
@@ -154,7 +155,7 @@ impl<S: Simulation> Maker<S> {
             && let Err(why) = self.may_be_made(&ticket)
         {
             self.demand.counts().note_not_made(why);
-            tracing::info!(id, ?why, "no match is made");
+            logged::info!(id, ?why, "no match is made");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.floor.told.send(refusal).await;
             return;
@@ -215,7 +216,7 @@ impl<S: Simulation> Maker<S> {
                     (Some(Stage::Resting), _) => MatchEnd::Deserted,
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
-                tracing::info!(id, ?end, "nothing is left of a match");
+                logged::info!(id, ?end, "nothing is left of a match");
                 self.demand.counts().note_ended(end);
                 self.tidy_again = true;
                 let _ = self.floor.told.send(ToIo::Free(id)).await;
@@ -238,7 +239,7 @@ impl<S: Simulation> Maker<S> {
                 None => Ok(()),
             });
             if let Ok(Err(error)) = tidied.await {
-                tracing::error!(%error, "journals of matches that are over are not looked after");
+                logged::error!(%error, "journals of matches that are over are not looked after");
             }
             Done::Tidied
         });
@@ -302,15 +303,15 @@ impl<S: Simulation> Plan<S> {
         let (game, journal) = match made {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
-                tracing::warn!(id, %error, "no match is made: it runs elsewhere");
+                logged::warn!(id, %error, "no match is made: it runs elsewhere");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
-                tracing::error!(id, %error, "a match cannot be made");
+                logged::error!(id, %error, "a match cannot be made");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
-                tracing::error!(id, %panic, "a match cannot be made: its template panicked");
+                logged::error!(id, %panic, "a match cannot be made: its template panicked");
                 return Err(NotMade::Failed);
             }
         };
@@ -318,7 +319,7 @@ impl<S: Simulation> Plan<S> {
             Ok(game) => Ok(game),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
-                tracing::error!(id, %error, "a match cannot be started");
+                logged::error!(id, %error, "a match cannot be started");
                 Err(NotMade::Failed)
             }
         }
@@ -364,7 +365,7 @@ impl<S: Simulation> Plan<S> {
             None => Ok(None),
         });
         if let Ok(Err(error)) = settled.await {
-            tracing::error!(id, %error, "the journal of a match that is over has no number yet");
+            logged::error!(id, %error, "the journal of a match that is over has no number yet");
         }
         code
     }

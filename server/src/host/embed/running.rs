@@ -12,6 +12,7 @@ use super::issuer::{TicketIssuer, inspect};
 use super::threads::OnThreads;
 use crate::game::{Match, Report};
 use crate::host::handle::{MatchEnded, MatchHandle};
+use crate::host::logged;
 use crate::host::matches::Host;
 use crate::host::reload::Reloader;
 use crate::incident::Incident;
@@ -208,6 +209,6 @@ impl<S: Simulation> Running<S> {
 
 /// What a second signal comes to.
 pub(super) fn ended_at_once() -> Stopped {
-    tracing::warn!("asked to end a second time: not waiting any more");
+    logged::warn!("asked to end a second time: not waiting any more");
     Stopped::AtOnce
 }

@@ -7,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use twinstep_core::packet::hello::CloseCode;
 
 use crate::host::config::HostError;
+use crate::host::logged;
 use crate::host::matches::Host;
 use crate::host::signal::StopSignal;
 
@@ -109,5 +110,5 @@ fn wait_for(host: &Host) {
         }
         std::thread::sleep(DROP_LOOK);
     }
-    tracing::warn!("a match is held up: its thread is left behind");
+    logged::warn!("a match is held up: its thread is left behind");
 }

@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::host::logged::CountedLines;
+use crate::host::routes::tests::ticket;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -89,10 +91,8 @@ impl Door for Flood {
     }
 }
 
-/// What waking for each datagram costs under load is half of what the process spends.
-#[tokio::test]
-async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
-    let door = Flood::default();
+/// A task of this door that nobody runs.
+fn io_of(door: &Flood) -> Io {
     let clock = HostClock::start();
     let around = Around {
         beat: Arc::default(),
@@ -101,9 +101,34 @@ async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() 
         workers: Workers::new("io", 1, clock),
         demand: Demand::default(),
     };
+    Io::new(Doors::new(vec![Box::new(door.clone())]), clock, around)
+}
+
+/// Finding O3-3: 657 lines a second, as long as holders of tickets dialled.
+#[tokio::test]
+async fn a_flood_of_dials_writes_a_bounded_log() {
+    let mut io = io_of(&Flood::default());
+    let lines = CountedLines::default();
+    let began = io.clock.now();
+    tracing::subscriber::with_default(lines.clone(), || {
+        let dial = |io: &mut Io, n: u64| {
+            io.hear_connected(SessionId(n), ticket(&format!("holder {}", n % 40), n));
+        };
+        (0..5_000).for_each(|n| dial(&mut io, n));
+        io.draining = Some(CloseCode::Draining);
+        (5_000..10_000).for_each(|n| dial(&mut io, n));
+    });
+    let took = io.clock.now() - began;
+    lines.check_bound("its identity waits too often", took);
+    lines.check_bound("session closed", took);
+}
+
+/// What waking for each datagram costs under load is half of what the process spends.
+#[tokio::test]
+async fn doors_wake_nobody_while_very_much_comes_and_do_again_when_it_is_over() {
+    let door = Flood::default();
     let (_told, orders) = mpsc::channel(8);
-    let doors = Doors::new(vec![Box::new(door.clone())]);
-    let io = tokio::spawn(start(doors, clock, orders, around));
+    let io = tokio::spawn(io_of(&door).run(orders));
     assert!(door.told().is_empty());
     door.comes.store(true, Ordering::Relaxed);
     assert_eq!(door.is_told(1).await, [false]);

@@ -10,6 +10,7 @@ use twinstep_core::{Simulation, Tick};
 use super::{Ends, Runner};
 use crate::encoding::Encoding;
 use crate::game::Folded;
+use crate::host::logged;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::JobId;
 use crate::peer::PeerId;
@@ -79,7 +80,7 @@ impl<S: Simulation> Runner<S> {
             let _ = done.send((peer, tick, folded));
         });
         if let Err(error) = started {
-            tracing::error!(id = self.id, %error, "no thread to look for the cause of a desync");
+            logged::error!(id = self.id, %error, "no thread to look for the cause of a desync");
             self.folding = false;
         }
     }

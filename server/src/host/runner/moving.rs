@@ -14,6 +14,7 @@ use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::Runner;
+use crate::host::logged;
 use crate::host::moves::{Move, MoveOrder};
 
 /// A match that is handed over plays on at most so long, for its clients to have their tickets, and for those who are
@@ -60,7 +61,7 @@ impl<S: Simulation> Runner<S> {
         let Some((_, order)) = self.moving.take() else {
             return;
         };
-        tracing::warn!(id = self.id, why, "the match is not handed over");
+        logged::warn!(id = self.id, why, "the match is not handed over");
         let _ = order.done.send(Err(why));
         self.tickets.servers = std::mem::take(&mut self.home);
         for peer in self.game.playing() {

@@ -8,6 +8,7 @@ use twinstep_core::text::line;
 use super::Runner;
 use crate::game::{Present, Whereabouts};
 use crate::host::clock::unix_now;
+use crate::host::logged;
 use crate::host::orders::{Order, PersonLine};
 use crate::peer::PeerId;
 
@@ -21,7 +22,7 @@ impl<S: Simulation> Runner<S> {
             }
             Order::Kick(identity, answer) => {
                 let was_here = self.game.remove_identity(&identity, CloseCode::Kicked);
-                tracing::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
+                logged::info!(id = self.id, identity = ?line(&identity), was_here, "kicked by an operator");
                 let _ = answer.send(was_here);
             }
             Order::Pardon(identity, answer) => {
@@ -34,7 +35,7 @@ impl<S: Simulation> Runner<S> {
                 let _ = answer.send(self.game.notify(&words));
             }
             Order::End(words, answer) => {
-                tracing::info!(id = self.id, words = ?line(&words), "ended by an operator");
+                logged::info!(id = self.id, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.game.end_journal_saying(&reason);
                 // The journal first, so that what clients are told is true.
@@ -69,7 +70,7 @@ impl<S: Simulation> Runner<S> {
         for peer in sessions {
             self.hand_ticket(peer);
         }
-        tracing::info!(id = self.id, identity = ?line(identity), serial, "tickets revoked by an operator");
+        logged::info!(id = self.id, identity = ?line(identity), serial, "tickets revoked by an operator");
         serial
     }
 }

@@ -16,6 +16,7 @@ use super::Runner;
 use crate::host::clock::unix_now;
 use crate::host::io::{RESERVED, ToIo};
 use crate::host::journal_file::{JournalFileError, OnJournalFailure};
+use crate::host::logged;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::Output;
 use crate::peer::PeerId;
@@ -163,7 +164,7 @@ impl<S: Simulation> Runner<S> {
             .is_none_or(|at| now.saturating_sub(at) >= LAMENT_EVERY)
         {
             self.lamented = Some(now);
-            tracing::error!(
+            logged::error!(
                 id = self.id,
                 "the match goes on WITHOUT A JOURNAL: a crash would end it"
             );
@@ -180,7 +181,7 @@ impl<S: Simulation> Runner<S> {
             Ok(ticket) => self
                 .game
                 .hand_ticket(peer, ticket.serial(), ticket.to_bytes()),
-            Err(error) => tracing::error!(id = self.id, %error, "no ticket to return with"),
+            Err(error) => logged::error!(id = self.id, %error, "no ticket to return with"),
         }
     }
 
@@ -198,7 +199,7 @@ impl<S: Simulation> Runner<S> {
         }
         if let Some(report) = self.game.unlogged().0.log() {
             self.reported = Some(now);
-            tracing::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
+            logged::warn!(id = self.id, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "a client's state differed");
         }
     }
 }

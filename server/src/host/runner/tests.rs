@@ -12,8 +12,10 @@ use crate::hooks::{Decision, Look};
 use crate::host::io::RESERVED;
 use crate::host::journal_file::{Durability, OnJournalFailure};
 use crate::host::line::{Line, line};
+use crate::host::logged::CountedLines;
 use crate::host::metrics::{Entry, Ledger};
 use crate::host::minting::MintingKey;
+use crate::host::routes::tests::ticket;
 use crate::host::waker::waker;
 use crate::host::workers::Workers;
 
@@ -556,4 +558,20 @@ fn a_slow_disk_holds_back_what_its_own_match_tells_and_no_other_match() {
     }
     workers.shut();
     wait("the end", &mut || workers.is_done());
+}
+
+/// Finding O3-3: two lines for each dial.
+#[test]
+fn a_flood_of_sessions_writes_a_bounded_log() {
+    let mut rig = Rig::new(MS * 10, 1, None);
+    let lines = CountedLines::default();
+    let began = rig.clock.now();
+    tracing::subscriber::with_default(lines.clone(), || {
+        for n in 0..5_000 {
+            let ticket = ticket(&format!("holder {}", n % 40), n);
+            rig.runner.let_in(PeerId(n), &ticket);
+            while rig.told.try_recv().is_ok() {}
+        }
+    });
+    lines.check_bound("session", rig.clock.now() - began);
 }
