@@ -75,6 +75,8 @@ pub struct Operator {
 pub enum Wanted {
     /// A server, set up so.
     Server(Box<Configured>),
+    /// Only whether such a server would start: see [`Configured::check`] and [`Configured::check_many`].
+    Check(Box<Configured>),
     /// Only this text, on standard output.
     Words(String),
 }
@@ -158,7 +160,7 @@ impl Operator {
         GivenFlags::of(&self.settings, matches)
     }
 
-    /// Puts flags, an environment and the file together, and looks whether they will do.
+    /// Puts flags, an environment and the file together, and checks each value, and all of them together.
     ///
     /// # Errors
     /// [`SettingError`]: where it stands, what was expected, what came.
@@ -172,11 +174,12 @@ impl Operator {
         if configured.is_on("print-config") {
             return Ok(Wanted::Words(configured.print()));
         }
-        if configured.is_on("check") {
-            configured.check()?;
-            return Ok(Wanted::Words("the settings and files will do\n".to_owned()));
-        }
-        Ok(Wanted::Server(Box::new(configured)))
+        let checks = configured.is_on("check");
+        let configured = Box::new(configured);
+        Ok(match checks {
+            true => Wanted::Check(configured),
+            false => Wanted::Server(configured),
+        })
     }
 
     /// A whole program: reads what the operator chose, starts the server that the author makes of that, and runs it until
@@ -191,6 +194,10 @@ impl Operator {
         let wanted = self.read(&self.given(&matches), std::env::vars_os());
         let started = wanted.and_then(|wanted| match wanted {
             Wanted::Words(words) => Ok(Err(words)),
+            Wanted::Check(configured) => {
+                let server = make(&configured)?;
+                configured.check(server).map(Err)
+            }
             Wanted::Server(configured) => {
                 let server = make(&configured)?;
                 configured.listen(server).map(Ok)

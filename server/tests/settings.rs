@@ -2,12 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::time::Duration;
 
 use clap::Command;
-use twinstep_server::TicketKey;
+use twinstep_core::testing::doc::Counter;
+use twinstep_server::host::Server;
 use twinstep_server::operator::{
     Configured, GivenFlags, Operator, Setting, SettingError, SettingSource, Wanted,
 };
+use twinstep_server::{MatchConfig, TicketKey};
 
 use crate::folder::Folder;
 
@@ -43,8 +46,30 @@ fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 fn read(line: &str, pairs: &[(&str, &str)]) -> Result<Configured, SettingError> {
     match operator().read(&flags(line), environment(pairs))? {
         Wanted::Server(configured) => Ok(*configured),
+        Wanted::Check(_) => panic!("only to check"),
         Wanted::Words(words) => panic!("{words}"),
     }
+}
+
+/// What `--check` says of a counter's server.
+fn check(line: &str, pairs: &[(&str, &str)]) -> Result<String, SettingError> {
+    check_of(MatchConfig::action(), line, pairs)
+}
+
+fn check_of(
+    policies: MatchConfig,
+    line: &str,
+    pairs: &[(&str, &str)],
+) -> Result<String, SettingError> {
+    let line = format!("{line} --check");
+    match operator().read(&flags(&line), environment(pairs))? {
+        Wanted::Check(chosen) => chosen.check(counter(policies)),
+        _ => panic!("{line} is only to check"),
+    }
+}
+
+fn counter(policies: MatchConfig) -> Server<Counter> {
+    Server::with(policies, Counter::default(), ())
 }
 
 fn refusal(line: &str, pairs: &[(&str, &str)]) -> String {
@@ -99,12 +124,176 @@ fn a_name_that_is_not_known_is_an_error_that_says_where_it_stands_and_which_is_n
         said.ends_with("did you mean TWINSTEP_SPECTATOR_DELAY?"),
         "{said}"
     );
-    // Nothing is near this.
-    let said = refusal("", &[("TWINSTEP_ZZQXJ", "3")]);
-    assert!(!said.contains("did you mean"), "{said}");
     // A file names no file.
     let file = written(&folder, "t.toml", "config = \"s.toml\"\n");
     assert!(refusal(&format!("--config {file}"), &[]).contains("no such setting"));
+}
+
+/// Finding P3-E1: a Service that is called like the game stopped every server of its namespace.
+#[test]
+fn variables_that_an_orchestrator_sets_stop_no_server_and_misspelt_ones_do() {
+    let folder = Folder::new("links");
+    let line = format!(
+        "--key-file {} --listen 127.0.0.1:0",
+        new_key(&folder, "key")
+    );
+    for (name, value) in [
+        ("TWINSTEP_SERVICE_HOST", "10.0.0.1"),
+        ("TWINSTEP_SERVICE_PORT", "7777"),
+        ("TWINSTEP_SERVICE_PORT_GAME", "7777"),
+        ("TWINSTEP_PORT", "udp://10.0.0.1:7777"),
+        ("TWINSTEP_PORT_7777_UDP", "udp://10.0.0.1:7777"),
+        ("TWINSTEP_PORT_7777_UDP_PROTO", "udp"),
+        ("TWINSTEP_PORT_7777_UDP_PORT", "7777"),
+        ("TWINSTEP_PORT_7777_UDP_ADDR", "10.0.0.1"),
+        // A Service that is called like a setting of the game.
+        ("TWINSTEP_ADMIN_SERVICE_HOST", "10.0.0.1"),
+        ("TWINSTEP_ADMIN_PORT", "tcp://10.0.0.1:7700"),
+        // And what is near nothing.
+        ("TWINSTEP_ZZQXJ", "3"),
+    ] {
+        let said = check(&line, &[(name, value)]).unwrap_or_else(|error| panic!("{error}"));
+        assert!(said.contains(name) && said.contains("no setting"), "{said}");
+        assert!(read(&line, &[(name, value)]).is_ok());
+    }
+    for name in [
+        "TWINSTEP_ADMIN_PORT",
+        "TWINSTEP_MAX_PLAYER",
+        "TWINSTEP_PUBLIK",
+    ] {
+        let said = refusal(&line, &[(name, "7700")]);
+        assert!(said.contains("did you mean"), "{said}");
+    }
+}
+
+/// An operator put one thing right at a time, and started anew for each.
+#[test]
+fn all_that_will_not_do_is_told_at_once() {
+    let folder = Folder::new("several");
+    let text = "max-players = 9\nmax-playrs = 3\nwings = [1]\nnew-match = true\n";
+    let file = written(&folder, "s.toml", text);
+    let said = refusal(&format!("--config {file}"), &[("TWINSTEP_LISTN", "x")]);
+    for words in [
+        "5 things are wrong",
+        "TWINSTEP_LISTN",
+        "line 1, max-players: expected 1 to 8",
+        "line 2, max-playrs: there is no such setting",
+        "line 3, wings: expected 0 to 9",
+        "line 4, new-match: it means something only with",
+    ] {
+        assert!(said.contains(words), "{words:?}: {said}");
+    }
+    let said = check("", &[]).unwrap_err().to_string();
+    assert!(
+        said.contains("--listen") && said.contains("--key-file"),
+        "{said}"
+    );
+}
+
+/// Finding O3-9: the unit's `ExecStartPre` said yes, and the restart failed.
+#[cfg(unix)]
+#[test]
+fn a_check_says_no_where_the_start_does_and_in_the_same_words() {
+    let folder = Folder::new("agree");
+    let key = new_key(&folder, "key");
+    let pipe = folder.file("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    let sound = format!("--listen 127.0.0.1:0 --key-file {key}");
+    let action = MatchConfig::action;
+    let waits = || MatchConfig {
+        players_max: 3,
+        ..MatchConfig::action()
+    };
+    let impossible = MatchConfig {
+        tick: Duration::ZERO,
+        ..action()
+    };
+    for (policies, line, pairs, words) in [
+        (
+            action(),
+            &*format!("{sound} --journal /proc/x"),
+            &[][..],
+            "--journal: cannot use /proc/x",
+        ),
+        (
+            action(),
+            &format!("{sound} --state /proc/x"),
+            &[],
+            "--state: cannot use",
+        ),
+        (
+            action(),
+            &format!("{sound} --incidents /proc/x/y"),
+            &[],
+            "--incidents: cannot use",
+        ),
+        (
+            action(),
+            &format!("{sound} --incidents {key}/y"),
+            &[],
+            "--incidents: cannot use",
+        ),
+        (
+            action(),
+            &sound,
+            &[("TWINSTEP_JOURNAL", "a\0b")],
+            "TWINSTEP_JOURNAL: cannot use",
+        ),
+        (
+            action(),
+            &format!("--listen 127.0.0.1:0 --key-file {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (
+            action(),
+            &format!("{sound} --old-key-file {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (
+            action(),
+            &format!("{sound} --admin-token-file {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (
+            action(),
+            &format!("{sound} --admin unix:/proc/x/s"),
+            &[],
+            "--admin: cannot use",
+        ),
+        (
+            action(),
+            &format!("--config {pipe}"),
+            &[],
+            "expected a regular file",
+        ),
+        (impossible, &sound, &[], "tick"),
+    ] {
+        let checked = check_of(policies.clone(), line, pairs);
+        let checked = checked.expect_err(line).to_string();
+        assert!(
+            checked.contains(words),
+            "{line} should say {words:?}: {checked}"
+        );
+        let started = read(line, pairs).and_then(|chosen| chosen.listen(counter(policies)));
+        let started = started
+            .err()
+            .unwrap_or_else(|| panic!("{line} starts"))
+            .to_string();
+        assert_eq!(started, checked, "{line}");
+    }
+    // And yes where the start does.
+    let deep = format!(
+        "{sound} --journal {0}/a/b --state {0}/c",
+        folder.0.display()
+    );
+    assert!(check_of(waits(), &deep, &[]).is_ok());
+    assert!(!folder.0.join("a").exists() && !folder.0.join("c").exists());
+    assert!(read(&deep, &[]).unwrap().listen(counter(waits())).is_ok());
 }
 
 #[test]
@@ -197,12 +386,12 @@ fn what_is_printed_says_all_settings_and_their_sources_and_is_itself_a_file_of_s
 fn a_check_reads_all_files_and_makes_none() {
     let folder = Folder::new("check");
     let key = new_key(&folder, "key");
-    let check = |line: &str, pairs: &[(&str, &str)]| {
-        operator().read(&flags(&format!("{line} --check")), environment(pairs))
-    };
     let before = fs::read_dir(&folder.0).unwrap().count();
     let sound = format!("--key-file {key} --listen 127.0.0.1:0 --journal {key}.journals");
-    assert!(matches!(check(&sound, &[]), Ok(Wanted::Words(_))));
+    assert_eq!(
+        check(&sound, &[]).unwrap(),
+        "the settings and files will do\n"
+    );
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
         before,
@@ -267,13 +456,14 @@ fn a_credential_is_taken_if_no_file_was_named() {
     let folder = Folder::new("credentials");
     let credentials = folder.0.to_str().unwrap();
     new_key(&folder, "key-file");
+    let state = folder.0.join("state");
     let pairs = [
         ("CREDENTIALS_DIRECTORY", credentials),
-        ("STATE_DIRECTORY", "/nowhere/state"),
+        ("STATE_DIRECTORY", state.to_str().unwrap()),
     ];
-    let line = "--listen 127.0.0.1:0 --check";
-    assert!(operator().read(&flags(line), environment(&pairs)).is_ok());
-    let said = operator().read(&flags(line), environment(&pairs[1..]));
+    let line = "--listen 127.0.0.1:0";
+    assert!(check(line, &pairs).is_ok());
+    let said = check(line, &pairs[1..]);
     assert!(
         said.unwrap_err().to_string().contains("--key-file"),
         "there is none"
@@ -287,10 +477,7 @@ fn a_credential_is_taken_if_no_file_was_named() {
     assert!(words.lines().any(is_it), "{words}");
     // What is no key is told by the credential's name.
     written(&folder, "key-file", "hello");
-    let said = operator()
-        .read(&flags(line), environment(&pairs))
-        .unwrap_err()
-        .to_string();
+    let said = check(line, &pairs).unwrap_err().to_string();
     assert!(said.contains("the credential key-file"), "{said}");
     assert!(!said.contains("hello"), "{said}");
 }

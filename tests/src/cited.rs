@@ -124,13 +124,14 @@ pub fn named(text: &str, words: [&str; 2]) -> BTreeSet<String> {
     names
 }
 
-/// `46`, `1, 3 and 9`, `67 to 70`, `k1, k2 and c3`: the names at the beginning of a text.
+/// `46`, `1, 3 and 9`, `67 to 70`, `k1, k2 and c3`, `p3-m1 and hw6`: the names at the beginning of a text.
 fn list(mut rest: &str, names: &mut BTreeSet<String>) {
     let mut last: Option<(&str, u32)> = None;
     let mut is_range = false;
     loop {
-        let letter = usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase()));
-        let number = &rest[letter..];
+        let letters = rest.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let letter = rest.len() - letters.len();
+        let number = letters;
         let digits = number.len()
             - number
                 .trim_start_matches(|c: char| c.is_ascii_digit())
@@ -143,9 +144,20 @@ fn list(mut rest: &str, names: &mut BTreeSet<String>) {
             Some((before, from)) if is_range && before == letter => from,
             _ => value,
         };
-        names.extend((from..=value).map(|n| format!("{letter}{n}")));
-        last = Some((letter, value));
         rest = &number[digits..];
+        // What a later review calls a finding stands behind a hyphen.
+        let of_review = rest.strip_prefix('-').map_or(0, |of| {
+            1 + of.len()
+                - of.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+                    .len()
+        });
+        let of_review = match of_review {
+            1 => "",
+            bytes => &rest[..bytes],
+        };
+        rest = &rest[of_review.len()..];
+        names.extend((from..=value).map(|n| format!("{letter}{n}{of_review}")));
+        last = of_review.is_empty().then_some((letter, value));
         let Some(between) = [", and ", ", ", " and ", " to "]
             .into_iter()
             .find(|word| rest.starts_with(word))

@@ -13,9 +13,14 @@ fn is_number(name: &str) -> bool {
     name.parse::<u32>().is_ok()
 }
 
-/// A letter for the part of the house, and a number: `K2`.
+/// One or two letters for the part of the house and a number, `K2`; of a later review, that and its own name for the
+/// finding: `P3-M1`.
 fn is_finding(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_uppercase()) && is_number(&name[1..])
+    let (part, of_review) = name.split_once('-').unwrap_or((name, "1"));
+    let number = part.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let is_part = (1..=2).contains(&(part.len() - number.len())) && is_number(number);
+    let is_named = |of: &str| !of.is_empty() && of.chars().all(|c| c.is_ascii_alphanumeric());
+    is_part && is_named(of_review)
 }
 
 #[test]
@@ -55,6 +60,10 @@ fn rows_are_read_as_they_are_written() {
     assert_eq!(rows("arrows 5, a row of 7"), ["5"]);
     let findings = |text| Vec::from_iter(named(text, FINDING));
     assert_eq!(findings("finding k2: a turn"), ["k2"]);
+    assert_eq!(
+        Vec::from_iter(findings("findings p3-m1, k3-b and hw6; finding o3-12.")),
+        ["hw6", "k3-b", "o3-12", "p3-m1"]
+    );
     assert_eq!(
         findings("findings k15 to k16, c3 and o1."),
         ["c3", "k15", "k16", "o1"]

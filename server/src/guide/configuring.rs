@@ -12,10 +12,15 @@
 //!
 //! A flag wins over the environment, that over the file, and that over the default. A name that is not known is an error that
 //! names the nearest one, in the file and among variables that begin with `TWINSTEP_`. An error about a value says where it stands,
-//! what was expected and what came. Paths are seen from the folder in which the server was started.
+//! what was expected and what came; all errors are listed at once. Paths are seen from the folder in which the server was started.
 //!
-//! - `--check` looks whether all settings and files will do, secrets included. It binds nothing and makes no file. It exits with 0
-//!   or 2, so a unit can ask it before a restart (`ExecStartPre`).
+//! Variables that begin with `TWINSTEP_` and are near no setting are a warning, and so are those that Kubernetes sets for a Service
+//! that is called `twinstep` (`TWINSTEP_SERVICE_HOST`, `TWINSTEP_PORT_7777_UDP`): they stop no server. `enableServiceLinks: false` in
+//! a pod's `spec`, as in `server/ops/agones/fleet.yml`, keeps them out.
+//!
+//! - `--check` does all that a start does before it takes an address: it reads settings, policies, secrets and journals, and tries to
+//!   write into each folder. It binds nothing and leaves nothing behind. It exits with 0 or 2, so a unit can run it before a restart
+//!   (`ExecStartPre`).
 //! - `--print-config` prints all settings and where each comes from, as a file of settings. Secrets are not in it, only the names of
 //!   their files.
 //!
@@ -91,3 +96,6 @@
 //! SIGHUP also reads bans again: whoever was banned by another server that has the same file is put out. It reads the admin
 //! port's token again. It reads the file of settings again and says in the log which other settings changed: they hold from the
 //! next start on. What cannot be read changes nothing, and the log says why.
+//!
+//! A terminal that is closed sends SIGHUP too. So a server that was started by hand goes on when its window is closed, and says so
+//! at its start: Ctrl-C or SIGTERM ends it.

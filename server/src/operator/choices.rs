@@ -13,7 +13,17 @@ use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use super::standard::{self, Public};
+use crate::host::logged;
 use crate::host::{Durability, KeepJournals, Limits, OnJournalFailure, Sidecar};
+
+/// What a start's preparation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preparing {
+    /// The start itself.
+    Start,
+    /// A look at whether it would succeed, which leaves nothing behind.
+    Check,
+}
 
 /// What every server is started with.
 pub(super) struct Choices {
@@ -40,26 +50,73 @@ pub(super) struct Choices {
     pub(super) fleet: Option<Sidecar>,
 }
 
+/// Open files of a host beside one for each match's journal: sockets, secrets, requests of operators.
+const FILES_OF_A_HOST: u64 = 64;
 const MEGA: u64 = 1_000_000;
 
 fn days(days: u32) -> Duration {
     Duration::from_secs(86_400) * days
 }
 
+/// Has the operating system allow this many open files, if it does not yet.
+#[cfg(unix)]
+fn take_open_files(needed: u64) -> Result<(), SettingError> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.current.unwrap_or(u64::MAX);
+    if most >= needed {
+        return Ok(());
+    }
+    limit.current = Some(needed);
+    setrlimit(Resource::Nofile, limit).map_err(|_| SettingError::OpenFiles { needed, most })
+}
+
+#[cfg(not(unix))]
+fn take_open_files(_: u64) -> Result<(), SettingError> {
+    Ok(())
+}
+
+/// What was read; what is wrong goes to the other errors.
+fn kept<T>(read: Result<T, SettingError>, errors: &mut Vec<SettingError>) -> Option<T> {
+    read.map_err(|error| errors.push(error)).ok()
+}
+
 impl Configured {
-    /// Reads the keys, asks the fleet if it is to say what is dialled, and makes the journal's folder.
-    pub(super) fn choices(&self) -> Result<Choices, SettingError> {
-        let listen = self.expect("listen", |all| all.address("listen"))?;
-        self.check_spectators()?;
-        let files = Files::of(self)?;
-        let keys = files.keys()?;
-        let fleet = self.sidecar()?;
+    /// Reads the keys, makes the folders, and asks the fleet if it is to say what is dialled: a check asks nobody, and leaves
+    /// no folder behind. Says all at once that will not do.
+    pub(super) fn choices(&self, preparing: Preparing) -> Result<Choices, SettingError> {
+        let mut errors = Vec::new();
+        let listen = kept(
+            self.expect("listen", |all| all.address("listen")),
+            &mut errors,
+        );
+        let _ = kept(self.check_spectators(), &mut errors);
+        let files = kept(Files::of(self), &mut errors);
+        let keys = files.as_ref().map(Files::keys);
+        let keys = keys.and_then(|keys| kept(keys, &mut errors));
+        let kept_files = files.as_ref().map(Files::check);
+        let _ = kept_files.and_then(|check| kept(check, &mut errors));
+        let fleet = kept(self.sidecar(), &mut errors);
+        let secrets = files.as_ref().and_then(|files| files.serials.parent());
+        let secrets = secrets.filter(|folder| self.path("state").as_deref() != Some(*folder));
+        errors.extend(self.prepare_folders(secrets, preparing));
+        let matches = self.has("matches").then(|| self.get("matches")).flatten();
+        errors.extend(take_open_files(FILES_OF_A_HOST + matches.unwrap_or(1_u64)).err());
+        SettingError::of_all(errors)?;
+        let all = listen.zip(files).zip(keys).zip(fleet);
+        let (((listen, files), keys), fleet) = all.expect("nothing was wrong");
+        if preparing == Preparing::Start && !self.strange.is_empty() {
+            logged::warn!(
+                variables = ?self.strange,
+                "variables that begin like settings and are none are left alone; an orchestrator sets such ones"
+            );
+        }
         let public = match self.get_by("public", standard::public) {
             None => Vec::new(),
             Some(Public::At(addresses)) => addresses,
+            Some(Public::Auto) if preparing == Preparing::Check => Vec::new(),
             Some(Public::Auto) => vec![self.ask_fleet(fleet)?],
         };
-        self.make_folders()?;
         let (admin, admin_socket) = self.get_by("admin", standard::admin).unwrap_or_default();
         Ok(Choices {
             listen,

@@ -12,7 +12,7 @@ use super::addresses::listened;
 use super::error::SettingError;
 use super::origin::SettingSource;
 use super::setting::Setting;
-use super::source::{CONFIG, GivenFlags, Said, Sayings, gather};
+use super::source::{CONFIG, Gathered, GivenFlags, Said, Sayings, gather};
 use crate::host::CREDENTIALS_VARIABLE;
 
 /// The variable by which systemd names the folder of what a service must find again.
@@ -30,6 +30,8 @@ pub struct Configured {
     flags: GivenFlags,
     environment: Vec<(OsString, OsString)>,
     said: Sayings,
+    /// Variables that begin like settings and are none: see [`gather`].
+    pub(super) strange: Vec<String>,
     /// Secrets that nobody named, and that the service manager has put there.
     credentials: Option<PathBuf>,
     /// Where the service manager lets a service keep what it must find again.
@@ -43,28 +45,34 @@ impl Configured {
         flags: GivenFlags,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Configured, SettingError> {
-        let said = gather(&settings, &flags, environment.iter().cloned())?;
+        let Gathered {
+            said,
+            strange,
+            mut errors,
+        } = gather(&settings, &flags, environment.iter().cloned());
         for setting in &settings {
-            if let Some(Said { text, from }) = said.get(setting.name()) {
-                let checked = setting.check(text);
-                checked.map_err(|expected| SettingError::Value {
+            if let Some(Said { text, from }) = said.get(setting.name())
+                && let Err(expected) = setting.check(text)
+            {
+                errors.push(SettingError::Value {
                     from: from.clone(),
                     expected,
                     got: text.clone(),
-                })?;
+                });
             }
         }
         let configured = Configured {
             settings,
             said,
+            strange,
             flags,
             credentials: folder_of(&environment, CREDENTIALS_VARIABLE),
             state: folder_of(&environment, STATE_VARIABLE),
             environment,
         };
-        for setting in &configured.settings {
-            configured.check_together(setting)?;
-        }
+        let together = configured.settings.iter();
+        errors.extend(together.filter_map(|setting| configured.check_together(setting).err()));
+        SettingError::of_all(errors)?;
         Ok(configured)
     }
 
@@ -117,6 +125,11 @@ impl Configured {
             false => setting.default() == Some(&said.text),
         };
         (!holds_anyway).then_some(said)
+    }
+
+    /// Whether there is a setting of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.settings.iter().any(|setting| setting.name() == name)
     }
 
     fn setting(&self, name: &str) -> &Setting {

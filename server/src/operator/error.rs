@@ -12,6 +12,9 @@ use crate::host::{AdminError, BansError, HostError, JournalFileError, SidecarErr
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
+    /// Several things are wrong.
+    #[error("{} things are wrong:{}", .0.len(), each(.0))]
+    Several(Vec<SettingError>),
     /// There is no such setting.
     #[error("{from}: there is no such setting{}", nearest.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default())]
     Unknown {
@@ -100,6 +103,17 @@ pub enum SettingError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The process may open too few files.
+    #[error(
+        "expected to be allowed {needed} open files, but the limit is {most}: raise it (`ulimit -n {needed}` in a shell, \
+         LimitNOFILE={needed} in a unit of systemd)"
+    )]
+    OpenFiles {
+        /// As many as the server needs.
+        needed: u64,
+        /// As many as the operating system grants.
+        most: u64,
+    },
     /// Which tickets are out of date.
     #[error(transparent)]
     Serials(#[from] SerialsError),
@@ -115,4 +129,20 @@ pub enum SettingError {
     /// The server cannot start.
     #[error(transparent)]
     Host(#[from] HostError),
+}
+
+impl SettingError {
+    /// All errors as one, if there are any.
+    pub(super) fn of_all(mut errors: Vec<SettingError>) -> Result<(), SettingError> {
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(SettingError::Several(errors)),
+        }
+    }
+}
+
+/// A row for each.
+fn each(errors: &[SettingError]) -> String {
+    errors.iter().map(|error| format!("\n- {error}")).collect()
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_udp::SESSIONS_MAX;
 
-use super::choices::Choices;
+use super::choices::{Choices, Preparing};
 use super::configured::Configured;
 use super::error::SettingError;
 use super::reload::Rereading;
 use super::setting::Setting;
-use crate::host::{BACK_AFTER, HostConfig, OnDemand, RunningMany, Stopped, Template};
+use crate::host::{
+    BACK_AFTER, Blueprint, HostConfig, HostError, OnDemand, RunningMany, Stopped, Template,
+};
 
 /// Matches of a process at most: a session is one of at most [`SESSIONS_MAX`].
 const MATCHES_MAX: u64 = 1_000;
@@ -44,7 +46,50 @@ pub(super) fn settings() -> [Setting; 3] {
     ]
 }
 
+/// What a match is made of, with as many people as were chosen.
+fn of_people<S: Simulation>(
+    blueprint: Blueprint<S>,
+    players: usize,
+    spectators: usize,
+    delay_s: u32,
+) -> Blueprint<S> {
+    let blueprint = blueprint.players(players);
+    let delay_ticks = (f64::from(delay_s) / blueprint.tick().as_secs_f64()).round() as u32;
+    blueprint.spectators(spectators, delay_ticks)
+}
+
+/// One match stands for all: a policy that will not do is refused before anybody comes.
+fn rehearse<S: Simulation>(
+    template: &impl Template<S>,
+    choices: &Choices,
+) -> Result<(), SettingError> {
+    let Choices {
+        players,
+        spectators,
+        delay_s,
+        ..
+    } = *choices;
+    // A template that makes no such match says nothing of others.
+    let Some(one) = template.blueprint(1) else {
+        return Ok(());
+    };
+    let one = of_people(one, players, spectators, delay_s);
+    Ok(one.rehearse().map_err(HostError::from)?)
+}
+
 impl Configured {
+    /// Checks whether this server of many matches would start: see [`check`](Self::check).
+    ///
+    /// # Errors
+    /// [`SettingError`]: what the start would say.
+    pub fn check_many<S: Simulation>(
+        &self,
+        template: impl Template<S>,
+    ) -> Result<String, SettingError> {
+        rehearse(&template, &self.choices(Preparing::Check)?)?;
+        Ok(self.will_do())
+    }
+
     /// Starts a server whose matches are made on demand, as it was chosen: `template` says what each is made of. Seats,
     /// spectators, journals, keys and addresses are those of the settings.
     ///
@@ -57,6 +102,8 @@ impl Configured {
         self,
         template: impl Template<S>,
     ) -> Result<OperatedMany, SettingError> {
+        let choices = self.choices(Preparing::Start)?;
+        rehearse(&template, &choices)?;
         // Each choice by name: one that is forgotten here is an error.
         let Choices {
             listen,
@@ -78,14 +125,12 @@ impl Configured {
             admin_socket,
             take_over: _,
             fleet,
-        } = self.choices()?;
+        } = choices;
         let at_once = self.get("matches").unwrap_or(64);
         let deserted_after = self.get("deserted-after").unwrap_or(60);
         let of_each = move |id| {
-            let blueprint = template.blueprint(id)?.players(players);
-            let tick = blueprint.tick();
-            let delay_ticks = (f64::from(delay_s) / tick.as_secs_f64()).round() as u32;
-            Some(blueprint.spectators(spectators, delay_ticks))
+            let blueprint = template.blueprint(id)?;
+            Some(of_people(blueprint, players, spectators, delay_s))
         };
         let mut matches = OnDemand::new(of_each)
             .at_once(at_once)

@@ -12,6 +12,7 @@
     )
 )]
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -23,6 +24,7 @@ use super::configured::Configured;
 use super::error::SettingError;
 use super::files::Files;
 use crate::host::Reloader;
+use crate::host::logged;
 
 /// The task that waits for the signal; dropped, it ends.
 pub(super) struct Rereading(Option<JoinHandle<()>>);
@@ -57,10 +59,15 @@ impl Rereading {
         let mut hangup = match signal(SignalKind::hangup()) {
             Ok(hangup) => hangup,
             Err(error) => {
-                tracing::warn!(%error, "keys cannot be changed while this server runs: no signal");
+                logged::warn!(%error, "keys cannot be changed while this server runs: no signal");
                 return Rereading(None);
             }
         };
+        if std::io::stderr().is_terminal() {
+            logged::info!(
+                "this server goes on when its window is closed, and reads its keys and bans again then: end it by Ctrl-C or SIGTERM"
+            );
+        }
         let mut known = Known::of(configured, files, keys);
         Rereading(Some(runtime.spawn(async move {
             while hangup.recv().await.is_some() {
@@ -100,38 +107,38 @@ impl Known {
                     .filter(|name| !now.is_secret(name))
                     .collect();
                 if !later.is_empty() {
-                    tracing::warn!(
+                    logged::warn!(
                         changed = ?later,
                         "settings changed that hold from the next start on"
                     );
                 }
                 match Files::of(&now) {
                     Ok(files) => self.files = files,
-                    Err(error) => tracing::error!(%error, "files stay as they are"),
+                    Err(error) => logged::error!(%error, "files stay as they are"),
                 }
             }
             Err(error) => {
-                tracing::error!(error = %line(&error.to_string()), "settings stay as they are")
+                logged::error!(error = %line(&error.to_string()), "settings stay as they are")
             }
         }
         if let Err(error) = self.reread_keys(reloader).await {
-            tracing::error!(error = %line(&error.to_string()), "keys stay as they are");
+            logged::error!(error = %line(&error.to_string()), "keys stay as they are");
         }
         match reloader.reread_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
-                tracing::info!("bans read again: nobody else is banned, or forgiven");
+                logged::info!("bans read again: nobody else is banned, or forgiven");
             }
-            Ok(bans) => tracing::info!(
+            Ok(bans) => logged::info!(
                 banned = bans.banned.len(),
                 forgiven = bans.forgiven.len(),
                 "bans read again"
             ),
-            Err(error) => tracing::error!(%error, "bans stay as they are"),
+            Err(error) => logged::error!(%error, "bans stay as they are"),
         }
         match reloader.reread_token(&self.files.token) {
-            Ok(true) => tracing::info!("the admin port has another token now"),
+            Ok(true) => logged::info!("the admin port has another token now"),
             Ok(false) => {}
-            Err(error) => tracing::error!(%error, "the admin port's token stays as it is"),
+            Err(error) => logged::error!(%error, "the admin port's token stays as it is"),
         }
     }
 
@@ -141,11 +148,11 @@ impl Known {
         let keys = read.expect("nothing panics there")?;
         let now = generations(&keys);
         if now == self.generations {
-            tracing::info!(keys = %list(&now), "keys read again: they are the same");
+            logged::info!(keys = %list(&now), "keys read again: they are the same");
             return Ok(());
         }
         reloader.set_keys(keys).await?;
-        tracing::info!(
+        logged::info!(
             keys = %list(&now),
             before = %list(&self.generations),
             "keys changed: tickets of each are good, the first makes new ones"

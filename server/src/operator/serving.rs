@@ -8,12 +8,12 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::SPECTATORS_LIVE_MAX;
 use twinstep_core::packet::hello::Hello;
 
-use super::choices::Choices;
+use super::choices::{Choices, Preparing};
 use super::configured::Configured;
 use super::error::SettingError;
-use super::files::Files;
 use super::reload::Rereading;
 use super::standard;
+use crate::host::logged;
 use crate::host::{
     HostError, JOURNAL_EXTENSION, Running, Server, Sidecar, SidecarError, Stopped,
     newest_unfinished,
@@ -27,41 +27,39 @@ const MATCH: u64 = 1;
 /// The settings that name folders in which a server writes.
 const FOLDERS: [&str; 3] = ["state", "journal", "incidents"];
 
+/// What is said of a server that would start.
+const WILL_DO: &str = "the settings and files will do\n";
+
 impl Configured {
-    /// Whether the server could be started: reads what must be read, makes and binds nothing.
+    /// Checks whether this server would start: does all that [`listen`](Self::listen) does before it takes an address, on
+    /// the same road, and leaves nothing behind. Returns what is said of it then.
     ///
     /// # Errors
-    /// [`SettingError`]: the first thing that will not do.
-    pub fn check(&self) -> Result<(), SettingError> {
-        self.expect("listen", |all| all.address("listen"))?;
-        self.check_spectators()?;
-        self.sidecar()?;
-        for name in FOLDERS {
-            if let Some(path) = self.path(name) {
-                match std::fs::metadata(&path) {
-                    Ok(data) if !data.is_dir() => {
-                        return Err(self.no_folder(name, path, std::io::ErrorKind::NotADirectory));
-                    }
-                    // It is made at the start.
-                    _ => {}
-                }
-            }
-        }
-        Files::of(self)?.check()
+    /// [`SettingError`]: what the start would say.
+    pub fn check<S: Simulation>(&self, server: Server<S>) -> Result<String, SettingError> {
+        let (server, choices) = self.prepare(server, Preparing::Check)?;
+        server.rehearse(choices.listen)?;
+        Ok(self.will_do())
     }
 
-    /// Starts a server as it was chosen. What the program said of its addresses, keys, files and watchers is replaced; its
-    /// game, hooks, policies and build are not. Seats are those of `max-players`.
-    ///
-    /// # Errors
-    /// [`SettingError`]: a file or address that will not do.
-    ///
-    /// # Panics
-    /// Within a tokio runtime.
-    pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
+    /// The words of a check that found nothing, and the variables that are left alone.
+    pub(super) fn will_do(&self) -> String {
+        let strange = self.strange.iter();
+        let strange = strange
+            .map(|name| format!("the environment's {name} is no setting, and is left alone\n"));
+        strange.chain([WILL_DO.to_owned()]).collect()
+    }
+
+    /// Does all of a start that comes before it takes an address.
+    fn prepare<S: Simulation>(
+        &self,
+        server: Server<S>,
+        preparing: Preparing,
+    ) -> Result<(Server<S>, Choices), SettingError> {
+        let choices = self.choices(preparing)?;
         // Each choice by name: one that is forgotten here is an error.
         let Choices {
-            listen,
+            listen: _,
             public,
             players,
             spectators,
@@ -80,19 +78,19 @@ impl Configured {
             admin_socket,
             take_over,
             fleet,
-        } = self.choices()?;
-        let mut server = server.players(players);
-        let delay_ticks = (f64::from(delay_s) / server.tick().as_secs_f64()).round() as u32;
+        } = &choices;
+        let mut server = server.players(*players);
+        let delay_ticks = (f64::from(*delay_s) / server.tick().as_secs_f64()).round() as u32;
         server = server
-            .spectators(spectators, delay_ticks)
+            .spectators(*spectators, delay_ticks)
             .serials_file(&files.serials)
             .bans_file(&files.bans)
             .admin_token(&files.token)
-            .drain_within(drain_within)
-            .limits(limits)
-            .durability(durability)
-            .on_journal_failure(on_journal_failure)
-            .keep_journals(keep)
+            .drain_within(*drain_within)
+            .limits(limits.clone())
+            .durability(*durability)
+            .on_journal_failure(*on_journal_failure)
+            .keep_journals(keep.clone())
             .heeding_stop();
         for (n, key) in keys.iter().cloned().enumerate() {
             server = match n {
@@ -100,15 +98,34 @@ impl Configured {
                 _ => server.old_key(key),
             };
         }
-        server = fleet.into_iter().fold(server, Server::fleet);
-        server = public.into_iter().fold(server, Server::public);
-        server = incidents.into_iter().fold(server, Server::incidents);
-        server = admin.into_iter().fold(server, Server::admin);
-        server = admin_socket.into_iter().fold(server, Server::admin_socket);
-        server = take_over.into_iter().fold(server, Server::take_over);
+        server = fleet.iter().cloned().fold(server, Server::fleet);
+        server = public.iter().copied().fold(server, Server::public);
+        server = incidents.iter().fold(server, Server::incidents);
+        server = admin.iter().copied().fold(server, Server::admin);
+        server = admin_socket.iter().fold(server, Server::admin_socket);
+        server = take_over.iter().copied().fold(server, Server::take_over);
         if let Some(folder) = journals {
-            server = with_journal(server, &folder, new_match)?;
+            server = with_journal(server, folder, *new_match, preparing)?;
         }
+        Ok((server, choices))
+    }
+
+    /// Starts a server as it was chosen. What the program said of its addresses, keys, files and watchers is replaced; its
+    /// game, hooks, policies and build are not. Seats are those of `max-players`.
+    ///
+    /// # Errors
+    /// [`SettingError`]: a file or address that will not do.
+    ///
+    /// # Panics
+    /// Within a tokio runtime.
+    pub fn listen<S: Simulation>(self, server: Server<S>) -> Result<Operated<S>, SettingError> {
+        let (server, choices) = self.prepare(server, Preparing::Start)?;
+        let Choices {
+            listen,
+            files,
+            keys,
+            ..
+        } = choices;
         let running = server.listen(&listen.to_string())?;
         let (reloader, runtime) = (running.reloader(), running.runtime().handle());
         let rereading = Rereading::start(self, files, &keys, reloader, runtime);
@@ -154,27 +171,30 @@ impl Configured {
         }
     }
 
-    /// Makes the folders that were chosen, if they are not there.
-    pub(super) fn make_folders(&self) -> Result<(), SettingError> {
-        for name in FOLDERS {
-            if let Some(path) = self.path(name) {
-                std::fs::create_dir_all(&path)
-                    .map_err(|source| self.no_folder(name, path, source))?;
-            }
-        }
-        Ok(())
+    /// Makes the folders that are to be written, if they are not there, and writes into each; a check takes away again what
+    /// it made. `secrets` is the folder beside the key, where a server without a state folder writes.
+    pub(super) fn prepare_folders(
+        &self,
+        secrets: Option<&Path>,
+        preparing: Preparing,
+    ) -> Vec<SettingError> {
+        let chosen = FOLDERS.map(|name| Some((name, self.path(name)?)));
+        let beside = secrets.map(|folder| ("key-file", folder.to_owned()));
+        let (_, socket) = self.get_by("admin", standard::admin).unwrap_or_default();
+        let of_socket = socket.and_then(|path| Some(("admin", path.parent()?.to_owned())));
+        let folders = chosen.into_iter().chain([beside, of_socket]).flatten();
+        let failed = folders.filter_map(|(name, path)| {
+            let tried = try_folder(&path, preparing);
+            Some(self.no_folder(name, path, tried.err()?))
+        });
+        failed.collect()
     }
 
-    fn no_folder(
-        &self,
-        name: &str,
-        path: PathBuf,
-        source: impl Into<std::io::Error>,
-    ) -> SettingError {
+    fn no_folder(&self, name: &str, path: PathBuf, source: std::io::Error) -> SettingError {
         SettingError::Folder {
             from: self.source(name),
             path,
-            source: source.into(),
+            source,
         }
     }
 
@@ -198,22 +218,47 @@ impl Configured {
     }
 }
 
+/// Whether a folder can be made and written: by doing so. No right that was read beforehand says it (an overlay, a quota,
+/// a folder of the kernel's).
+fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
+    let path = match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    };
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<_> = path.ancestors().take_while(is_missing).collect();
+    let probe = path.join(format!(".twinstep-{}.probe", std::process::id()));
+    let tried = std::fs::create_dir_all(path)
+        .and_then(|()| std::fs::File::create(&probe))
+        .and_then(|_| std::fs::remove_file(&probe));
+    if preparing == Preparing::Check {
+        // Those that were made; a folder that somebody else has filled meanwhile stays.
+        missing
+            .iter()
+            .for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
+    tried
+}
+
 /// The newest match of a folder that was cut off goes on, or a new one begins.
 fn with_journal<S: Simulation>(
     server: Server<S>,
     folder: &Path,
     new_match: bool,
+    preparing: Preparing,
 ) -> Result<Server<S>, SettingError> {
     let hello = server.hello().map_err(HostError::from)?;
-    let unfinished = match new_match {
+    // A check leaves no folder behind: what is not there holds no match.
+    let unfinished = match new_match || !folder.exists() {
         true => None,
         false => unfinished(folder, &hello)?,
     };
     Ok(match unfinished {
         Some(path) => server.resume(path),
+        None if preparing == Preparing::Check => server,
         None => {
             let path = new_journal(folder);
-            tracing::info!(path = %path.display(), "a new journal");
+            logged::info!(path = %path.display(), "a new journal");
             server.journal(path)
         }
     })
@@ -224,9 +269,9 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     let found = newest_unfinished(folder, hello)?;
     for (path, why) in &found.left_alone {
         if why.is_strange() {
-            tracing::warn!(path = %path.display(), %why, "a journal is left alone: look whether you miss its match");
+            logged::warn!(path = %path.display(), %why, "a journal is left alone: look whether you miss its match");
         } else {
-            tracing::info!(path = %path.display(), %why, "a journal is left alone");
+            logged::info!(path = %path.display(), %why, "a journal is left alone");
         }
     }
     Ok(found.newest)

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use toml::de::{DeTable, DeValue};
+use twinstep_udp::open_regular;
 
 use super::error::SettingError;
 use super::origin::SettingSource;
@@ -50,35 +52,46 @@ impl GivenFlags {
     }
 }
 
+/// All that was said, and what is wrong with it.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) said: Sayings,
+    /// Variables of the environment that look like settings and are an orchestrator's, or are near none.
+    pub(super) strange: Vec<String>,
+    pub(super) errors: Vec<SettingError>,
+}
+
 /// Puts together what was said, by whom it counts most.
 pub(super) fn gather(
     settings: &[Setting],
     flags: &GivenFlags,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Sayings, SettingError> {
-    let mut said = from_environment(settings, environment)?;
+) -> Gathered {
+    let mut all = Gathered::default();
+    from_environment(settings, environment, &mut all);
     for setting in settings {
         let name = setting.name();
         if let Some(text) = flags.0.get(name) {
             let from = SettingSource::Flag(name.to_owned());
             let text = text.clone();
-            said.insert(name, Said { text, from });
+            all.said.insert(name, Said { text, from });
         }
     }
-    if let Some(file) = said.get(CONFIG).filter(|file| file.text.is_empty()) {
-        return Err(SettingError::Value {
+    match all.said.get(CONFIG) {
+        None => {}
+        Some(file) if file.text.is_empty() => all.errors.push(SettingError::Value {
             from: file.from.clone(),
             expected: "expected a file".to_owned(),
             got: String::new(),
-        });
-    }
-    let path = said.get(CONFIG).map(|file| PathBuf::from(&file.text));
-    if let Some(path) = path {
-        for (name, value) in from_file(settings, &path)? {
-            said.entry(name).or_insert(value);
+        }),
+        Some(file) => {
+            let path = PathBuf::from(&file.text);
+            if let Err(error) = from_file(settings, &path, &mut all) {
+                all.errors.push(error);
+            }
         }
     }
-    Ok(said)
+    all
 }
 
 fn find<'s>(settings: &'s [Setting], name: &str) -> Option<&'s Setting> {
@@ -101,46 +114,78 @@ fn nearest_variable(settings: &[Setting], name: &str) -> Option<String> {
     Some(format!("{ENVIRONMENT_PREFIX}{nearest}"))
 }
 
+/// Whether Kubernetes sets a variable of this name and value in each container, for a Service: one that is called like the
+/// game is no setting of it.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_url = ["tcp://", "udp://", "sctp://"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme));
+    let is_of_port = || {
+        let of_port = name.split_once("_PORT_").map(|(_, port)| port.split('_'));
+        of_port.is_some_and(|mut words| {
+            let number = words.next().unwrap_or_default();
+            let protocol = words.next().unwrap_or_default();
+            number.parse::<u16>().is_ok() && ["TCP", "UDP", "SCTP"].contains(&protocol)
+        })
+    };
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.ends_with("_PORT") && is_url
+        || is_of_port()
+}
+
 fn from_environment(
     settings: &[Setting],
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Sayings, SettingError> {
-    let mut said = Sayings::new();
+    all: &mut Gathered,
+) {
     for (name, text) in environment {
         let name = name.to_string_lossy().into_owned();
         if !name.starts_with(ENVIRONMENT_PREFIX) {
             continue;
         }
-        let of_name = |setting: &&Setting| setting.variable() == name;
-        let Some(setting) = settings.iter().find(of_name) else {
-            return Err(SettingError::Unknown {
-                nearest: nearest_variable(settings, &name),
-                from: SettingSource::Environment(name),
-            });
-        };
-        let from = SettingSource::Environment(name);
         let text = text.to_string_lossy().into_owned();
-        said.insert(setting.name(), Said { text, from });
+        let of_name = |setting: &&Setting| setting.variable() == name;
+        let known = settings.iter().find(of_name);
+        let nearest = match known {
+            None if !is_service_link(&name, &text) => nearest_variable(settings, &name),
+            _ => None,
+        };
+        match (known, nearest) {
+            (Some(setting), _) => {
+                let from = SettingSource::Environment(name);
+                all.said.insert(setting.name(), Said { text, from });
+            }
+            (None, None) => all.strange.push(name),
+            (None, nearest) => all.errors.push(SettingError::Unknown {
+                nearest,
+                from: SettingSource::Environment(name),
+            }),
+        }
     }
-    Ok(said)
 }
 
-fn from_file(settings: &[Setting], path: &Path) -> Result<Sayings, SettingError> {
+/// What a file says where nobody said anything before.
+fn from_file(settings: &[Setting], path: &Path, all: &mut Gathered) -> Result<(), SettingError> {
     let failed = |source| SettingError::File {
         path: path.to_owned(),
         source,
     };
-    if std::fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
+    let file = open_regular(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
         return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
     }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
     let line_of = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
     let table = DeTable::parse(&text).map_err(|error| SettingError::Syntax {
         path: path.to_owned(),
         line: line_of(error.span().map_or(0, |span| span.start)),
         what: error.message().to_owned(),
     })?;
-    let mut said = Sayings::new();
     for (key, value) in table.get_ref() {
         let from = SettingSource::File {
             path: path.to_owned(),
@@ -152,23 +197,25 @@ fn from_file(settings: &[Setting], path: &Path) -> Result<Sayings, SettingError>
         let Some(setting) = setting else {
             let known = settings.iter().map(|known| known.name().to_owned());
             let known = known.filter(|name| name != CONFIG);
-            return Err(SettingError::Unknown {
+            all.errors.push(SettingError::Unknown {
                 from,
                 nearest: nearest(known, key.get_ref()),
             });
+            continue;
         };
         match text_of(value.get_ref()) {
-            Some(text) => said.insert(setting.name(), Said { text, from }),
-            None => {
-                return Err(SettingError::Value {
-                    from,
-                    expected: format!("expected {}", setting.range()),
-                    got: format!("a TOML {}", value.get_ref().type_str()),
-                });
+            Some(text) => {
+                let said = Said { text, from };
+                all.said.entry(setting.name()).or_insert(said);
             }
-        };
+            None => all.errors.push(SettingError::Value {
+                from,
+                expected: format!("expected {}", setting.range()),
+                got: format!("a TOML {}", value.get_ref().type_str()),
+            }),
+        }
     }
-    Ok(said)
+    Ok(())
 }
 
 /// A value as a flag would say it; a list with commas.
