@@ -20,14 +20,14 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
-    #[arg(long, value_name = "ADDR")]
-    to: AdminAddress,
+    #[arg(long, global = true, value_name = "ADDR")]
+    to: Option<AdminAddress>,
     /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are answered; a Unix
     /// socket needs none
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print the server's answer as it came
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     task: AdminTask,
@@ -130,7 +130,11 @@ fn length(text: &str) -> Result<Duration, String> {
 
 /// Asks, and prints what is answered; exits with 1 if it was not done.
 pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
-    let mut client = AdminClient::new(args.to.clone());
+    let to = args.to.clone().ok_or_else(|| Failure::Flag {
+        flag: "to",
+        reason: "expected the --admin address of the server, such as 127.0.0.1:7700".to_owned(),
+    })?;
+    let mut client = AdminClient::new(to);
     if let Some(file) = &args.token_file {
         client = client.with_token(file)?;
     }

@@ -123,9 +123,15 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let matches = command.try_get_matches_from_mut(args)?;
     if let Some((task, _)) = matches.subcommand() {
+        // A task's flags that stand before or behind its own tasks are among the matches, and are none of these.
+        let flags: Vec<_> = command
+            .get_arguments()
+            .map(|flag| flag.get_id().clone())
+            .collect();
         let is_given = |id: &&clap::Id| {
-            matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
-                && !["log", "log-format", "PlayArgs", "ViewArgs", "NameArgs"].contains(&id.as_str())
+            flags.contains(id)
+                && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+                && !["log", "log-format"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
@@ -318,6 +324,24 @@ mod tests {
             let said = error.to_string();
             assert!(said.contains(flag) && said.contains("behind"), "{said}");
         }
+    }
+
+    /// An operator who adds `--json` to the line before writes it at its end.
+    #[test]
+    fn the_flags_of_admin_stand_before_what_is_asked_or_behind_it() {
+        for line in [
+            "admin --to 127.0.0.1:1 --json matches",
+            "admin --to 127.0.0.1:1 matches --json",
+            "admin matches --json --to 127.0.0.1:1",
+        ] {
+            assert!(parsed(line).is_ok(), "{line}");
+        }
+        let Ok(cli) = parsed("admin matches --json") else {
+            panic!("the address is looked for later");
+        };
+        let said = run(cli).unwrap_err();
+        assert!(said.to_string().contains("--to: expected"), "{said}");
+        assert_eq!(said.exit_code(), 2);
     }
 
     /// Finding O12: what can be seen to be wrong is refused before anything runs, in words.

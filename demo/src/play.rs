@@ -20,14 +20,14 @@ use twinstep_core::company::Name;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_server::MatchConfig;
 use twinstep_server::host::Running;
-use twinstep_udp::{Ticket, TicketKey};
+use twinstep_udp::{Ticket, TicketError, TicketKey};
 
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotHands, BotsOptions};
 use crate::failure::Failure;
 use crate::report::line_of;
 use crate::serve::beside;
-use crate::view::{self, Shown, ViewChoice};
+use crate::view::{self, HasPlayed, Shown, ViewChoice};
 use crate::{signals, wiring};
 
 /// Who may play where others may join.
@@ -146,7 +146,7 @@ fn play_here(
 ) -> Result<Played, Failure> {
     let feed = Feed::client(client, rules.clone(), Some(args.link.clone()));
     let client = match view::show(feed, view, &args.view)? {
-        Shown::Over(ended) => return Ok(Played::Over(ended)),
+        Shown::Over(ended, _) => return Ok(Played::Over(ended)),
         Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
         Shown::Nowhere(_) => None,
     };
@@ -217,11 +217,11 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     if on_screen {
         let feed = Feed::client(client, rules.clone(), None).with_names(names);
         let unseen = match view::show(feed, view, &args.view)? {
-            Shown::Over(ended) => return finish(ended, args.enemies),
+            Shown::Over(ended, played) => return finish(ended, played, args.enemies),
             Shown::Nowhere(feed) => feed.into_client(),
         };
         let Some(unseen) = unseen else {
-            return finish(None, args.enemies);
+            return finish(None, HasPlayed(false), args.enemies);
         };
         say::err("no view: a bot plays in your place; Ctrl-C ends it");
         client = unseen;
@@ -248,28 +248,38 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         ))?;
         say::out(line_of(&stats))?;
     }
-    finish(bot.ended(), args.enemies)
+    finish(bot.ended(), HasPlayed::of(Some(&stats)), args.enemies)
 }
 
-/// The ticket whose line stands first on standard input; what was copied with empty lines before it is as good.
+/// The ticket that stands first on standard input. One that a mail broke into lines goes on until it is whole, until an
+/// empty line, or until the input ends.
 fn paste() -> Result<Ticket, Failure> {
-    if std::io::stdin().is_terminal() {
+    let is_typed = std::io::stdin().is_terminal();
+    if is_typed {
         say::err("paste the invite's line, then press Enter:");
     }
-    let mut line = Vec::new();
+    let mut text = Vec::new();
     let mut stdin = std::io::stdin().lock().take(PASTED_BYTES_MAX);
-    while line.trim_ascii().is_empty() {
-        line.clear();
-        let read = stdin.read_until(b'\n', &mut line);
+    loop {
+        let before = text.len();
+        let read = stdin.read_until(b'\n', &mut text);
         let read = read.map_err(|source| Failure::System {
             doing: "cannot read an invite from standard input",
             source,
         })?;
-        if read == 0 {
-            break;
+        let is_empty = text[before..].trim_ascii().is_empty();
+        let ticket = String::from_utf8_lossy(&text).parse::<Ticket>();
+        match ticket {
+            Ok(ticket) => return Ok(ticket),
+            Err(_) if read > 0 && text.trim_ascii().is_empty() => {}
+            Err(TicketError::Damaged) if read > 0 && !is_empty => {
+                if is_typed {
+                    say::err("the rest of the invite is missing: paste it, or press Enter to end:");
+                }
+            }
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(String::from_utf8_lossy(&line).trim().parse()?)
 }
 
 /// Where the newest ticket to return with is kept: the ticket file's name and `.rejoin`.
@@ -284,13 +294,26 @@ fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game
     let Some(file) = file else {
         return client;
     };
-    client.keeping(move |newer| {
-        let saved = newer.save(&file);
-        if let Err(error) = &saved {
-            tracing::warn!(%error, "the ticket to return with is not kept");
+    client.keeping(storing(file))
+}
+
+/// Stores tickets in a file, and warns of an error once: a ticket that was not stored comes again every few seconds, and the
+/// same error is no news then.
+fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
+    let mut warned = None;
+    move |newer| {
+        let failed = newer.save(&file).err().map(|error| error.to_string());
+        match &failed {
+            Some(error) if warned != failed => {
+                tracing::warn!(%error, "the ticket to return with is not kept; this is tried again in silence");
+            }
+            None if warned.is_some() => tracing::info!("the ticket to return with is kept again"),
+            _ => {}
         }
-        saved.is_ok()
-    })
+        let is_kept = failed.is_none();
+        warned = failed;
+        is_kept
+    }
 }
 
 /// A client that is back in its match by the ticket that an earlier process kept; `None` if there is none, or it is of
@@ -308,13 +331,17 @@ fn returned(kept: &Path, session: SessionConfig<Game, GameShow>) -> Option<Clien
     Some(client)
 }
 
-/// The end of a server is no fault of who played there.
-fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failure> {
+/// The end of a server is no fault of a client that played there. One that was never let in has failed.
+fn finish(
+    ended: Option<Ended>,
+    has_played: HasPlayed,
+    enemies: Option<u16>,
+) -> Result<ExitCode, Failure> {
     match ended {
         None => Ok(ExitCode::SUCCESS),
         Some(Ended::Session(Closed::Server(
             code @ (CloseCode::Draining | CloseCode::Restarting { .. } | CloseCode::MatchOver),
-        ))) => {
+        ))) if has_played.0 => {
             say::out(code)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -322,5 +349,47 @@ fn finish(ended: Option<Ended>, enemies: Option<u16>) -> Result<ExitCode, Failur
             Err(Failure::Rules { ended, enemies })
         }
         Some(ended) => Err(ended.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use twinstep_udp::TicketSpec;
+
+    use super::*;
+    use crate::log::tests::logged;
+
+    fn ticket() -> Ticket {
+        let spec = TicketSpec {
+            game: "powderkeg",
+            wire_version: 1,
+            identity: "anna",
+            match_id: 1,
+            seats: 1,
+            servers: &["127.0.0.1:9".parse().unwrap()],
+            life: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+            now_unix: unix_now(),
+        };
+        Ticket::issue(&TicketKey::generate(), &spec).unwrap()
+    }
+
+    /// Finding P3-L1: a warning every 10 s, for as long as the match went on.
+    #[test]
+    fn a_ticket_that_cannot_be_stored_is_a_warning_once_until_that_changes() {
+        let folder = std::env::temp_dir().join(format!("powderkeg-storing-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let [text, _] = logged(|| {
+            let mut store = storing(folder.join("ticket.rejoin"));
+            let ticket = ticket();
+            for _ in 0..3 {
+                assert!((0..50).all(|_| !store(&ticket)), "there is no such folder");
+                std::fs::create_dir(&folder).unwrap();
+                assert!((0..50).all(|_| store(&ticket)));
+                std::fs::remove_dir_all(&folder).unwrap();
+            }
+        });
+        assert_eq!(text.matches("is not kept").count(), 3, "{text}");
+        assert_eq!(text.matches("is kept again").count(), 3, "{text}");
     }
 }

@@ -59,7 +59,7 @@ fn watch(args: &ReplayArgs, view: ViewChoice) -> Result<ExitCode, Failure> {
         view,
         &args.view,
     )? {
-        Shown::Over(_) => Ok(ExitCode::SUCCESS),
+        Shown::Over(..) => Ok(ExitCode::SUCCESS),
         Shown::Nowhere(_) => examine(args),
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn wanted(
 /// What a server is to log, and how, if that was chosen.
 pub(crate) fn log(args: &ServeArgs) -> Result<(Option<String>, Option<String>), Failure> {
     Ok(match wanted(args, std::env::vars_os())? {
-        Wanted::Server(chosen) => {
+        Wanted::Server(chosen) | Wanted::Check(chosen) => {
             let text = |name| chosen.text(name).map(str::to_owned);
             (text("log"), text("log-format"))
         }
@@ -123,25 +123,35 @@ pub(crate) fn log(args: &ServeArgs) -> Result<(Option<String>, Option<String>), 
 
 /// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    let chosen = match wanted(args, std::env::vars_os())? {
+    let (chosen, checks) = match wanted(args, std::env::vars_os())? {
         Wanted::Words(words) => {
             say::out(words.trim_end())?;
             return Ok(ExitCode::SUCCESS);
         }
-        Wanted::Server(chosen) => chosen,
+        Wanted::Check(chosen) => (chosen, true),
+        Wanted::Server(chosen) => (chosen, false),
     };
     let rules = terms::rules(chosen.get("enemies"));
     let seed = chosen.get("seed").unwrap_or(unix_now().as_secs());
     if chosen.get::<usize>("matches").is_some() {
         let players = chosen.get("max-players").unwrap_or(1);
         let policies = policies::config(&chosen);
-        let server = chosen.listen_many(move |id| {
+        let template = move |id: u64| {
             wiring::blueprint(&rules, seed.wrapping_add(id), players).policies(policies.clone())
-        })?;
+        };
+        if checks {
+            say::out(chosen.check_many(template)?.trim_end())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let server = chosen.listen_many(template)?;
         tracing::info!(address = %server.running().local_addr(), seed, "Powderkeg is served");
         return end_of(server.run_until_stopped());
     }
     let server = wiring::server(&rules, seed, 1).policies(policies::config(&chosen));
+    if checks {
+        say::out(chosen.check(server)?.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let server = chosen.listen(server)?;
     tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
     end_of(server.run_until_stopped())

@@ -12,6 +12,7 @@ use powderkeg_view::say;
 use powderkeg_view::terminal::{self, TerminalOptions};
 use powderkeg_view::window::{self, Backend, NoWindow};
 use twinstep_client::client::Ended;
+use twinstep_client::stats::SessionStats;
 
 use crate::args::ViewArgs;
 use crate::failure::Failure;
@@ -62,10 +63,21 @@ fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
+/// Whether a client was ever in its match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HasPlayed(pub(crate) bool);
+
+impl HasPlayed {
+    /// By a session's counters at its end.
+    pub(crate) fn of(stats: Option<&SessionStats>) -> HasPlayed {
+        HasPlayed(stats.is_some_and(|stats| stats.authority_tick > 0))
+    }
+}
+
 /// What became of showing a match.
 pub(crate) enum Shown {
-    /// It was shown, and ended so; `None`: the player quit.
-    Over(Option<Ended>),
+    /// It was shown, and ended so (`None`: the player quit); a client had been let in, or not.
+    Over(Option<Ended>, HasPlayed),
     /// There is no view after all; nothing was played.
     Nowhere(Box<Feed>),
 }
@@ -83,7 +95,7 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
                 say::err(&refused.why);
                 let Some(feed) = refused.feed else {
                     // It was open, and somebody else closed it.
-                    return Ok(Shown::Over(None));
+                    return Ok(Shown::Over(None, HasPlayed(true)));
                 };
                 return show(*feed, without_window(), args);
             }
@@ -106,7 +118,8 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
         ))?;
         say::out(line_of(stats))?;
     }
-    Ok(Shown::Over(summary.ended))
+    let has_played = HasPlayed::of(summary.stats.as_ref());
+    Ok(Shown::Over(summary.ended, has_played))
 }
 
 fn options(backend: Backend, args: &ViewArgs) -> window::WindowOptions {

@@ -1,7 +1,9 @@
 //! The program as it is typed: what it does, and what it says when it cannot.
 
 use std::fs;
+use std::io::Write;
 use std::net::UdpSocket;
+use std::process::Stdio;
 use std::time::Duration;
 
 use twinstep_udp::{SERIAL_END, SafeSerials, SerialOf, Ticket};
@@ -269,6 +271,43 @@ fn a_player_joins_by_a_ticket_and_hears_why_the_server_ends() {
     let (well, said) = player.end();
     assert!(well && said.contains("played to tick"), "{said}");
     assert!(said.contains("the server is shutting down"), "{said}");
+}
+
+/// Finding P3-D1.
+#[test]
+fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
+    let folder = Folder::with_a_key("pasted");
+    // Nobody is there.
+    let invite = fs::read_to_string(folder.ticket("127.0.0.1:1", "anna")).unwrap();
+    let quoted: String = invite
+        .trim()
+        .as_bytes()
+        .chunks(76)
+        .map(|piece| format!("> {}\r\n", str::from_utf8(piece).unwrap()))
+        .collect();
+    let said = |pasted: &str| {
+        let mut join = powderkeg(&["join", "--bot", "-"]);
+        let mut join = Process(join.stdin(Stdio::piped()).spawn().unwrap());
+        let mut stdin = join.0.stdin.take().unwrap();
+        stdin.write_all(pasted.as_bytes()).unwrap();
+        let mut said = join.log();
+        let mut dials = || {
+            let is_over = join.has_ended();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            is_over
+        };
+        // Half a second without a word of refusal: it dials.
+        match (0..10).any(|_| dials()) {
+            true => said.next().unwrap_or_default(),
+            false => "it dials".to_owned(),
+        }
+    };
+    assert_eq!(said(&format!("\n\n{quoted}")), "it dials");
+    let cut = quoted.lines().next().unwrap();
+    let refused = said(&format!("{cut}\n\n"));
+    assert!(refused.contains("cut off or damaged"), "{refused}");
+    let refused = said("hello\n");
+    assert!(refused.contains("expected a ticket"), "{refused}");
 }
 
 /// After a clock that was ahead had been set right, tickets were made that the server had to refuse.

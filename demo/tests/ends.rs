@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::common::{Folder, powderkeg, refused, run, succeed};
+use crate::common::{Folder, Process, address, powderkeg, refused, run, succeed, within};
 
 /// Finding O5: the match had died of a full disk, and the process ended as if all had gone well; a second time when it was
 /// started again on that disk.
@@ -167,4 +168,89 @@ fn a_journal_is_checked_and_repaired_and_its_match_goes_on() {
     let _ = server.kill();
     let _ = server.wait();
     assert!(taken_up);
+}
+
+/// Finding O3-15: it exited with 0, and scripts took it for played.
+#[test]
+fn a_join_that_a_draining_server_refuses_exits_with_1() {
+    let folder = Folder::with_a_key("join-draining");
+    let own = ["--key-file", &folder.file("key"), "--enemies", "0"];
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--drain", "60"];
+    let mut server = Process::start(&[&listen[..], &own].concat());
+    let mut log = server.log();
+    let mut until = |words: &str| log.by_ref().find(|line| line.contains(words)).unwrap();
+    let at = address(&until("Powderkeg is served")).unwrap();
+    let join = ["join", "--bot", "--enemies", "0"];
+    let (anna, bob) = (folder.ticket(&at, "anna"), folder.ticket(&at, "bob"));
+    let _anna = Process::start(&[&join[..], &[&anna]].concat());
+    until("identity=\"anna\" refused=None");
+    server.signal("TERM");
+    until("draining");
+    let refused = run(&[&join[..], &[&bob]].concat());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("the server is shutting down"), "{said}");
+}
+
+/// Finding P3-H2: it read a terminal that was gone 11,600 times a second, for ever.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
+    let folder = Folder::with_a_key("closed-terminal");
+    let own = ["--key-file", &folder.file("key"), "--enemies", "0"];
+    let mut server = Process::start(&[&["serve", "--listen", "127.0.0.1:0"], &own[..]].concat());
+    let mut log = server.log();
+    let at = log.by_ref().find_map(|line| address(&line)).unwrap();
+    let anna = folder.ticket(&at, "anna");
+    let join = format!(
+        "exec {} join --terminal --enemies 0 {anna}",
+        env!("CARGO_BIN_EXE_powderkeg")
+    );
+    // It holds the other end of the terminal, which is closed with it.
+    let terminal = Command::new("script")
+        .args(["-q", "-c", &join, "/dev/null"])
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut terminal = Process(terminal.expect("util-linux's script"));
+    let is_in = |line: &String| line.contains("identity=\"anna\" refused=None");
+    assert!(log.any(|line| is_in(&line)));
+    let id = terminal.0.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let player = children.split_whitespace().next().unwrap().to_owned();
+    let is_gone = || {
+        let status = fs::read_to_string(format!("/proc/{player}/status"));
+        // Where nobody collects orphans, what has ended stays as a zombie.
+        status.map_or(true, |status| status.contains("State:\tZ"))
+    };
+    // Long enough to be in the loop of its view.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!is_gone());
+    terminal.0.kill().unwrap();
+    terminal.0.wait().unwrap();
+    within(is_gone);
+}
+
+/// Finding O3-9: it panicked.
+#[cfg(unix)]
+#[test]
+fn a_server_that_may_open_few_files_says_so() {
+    let folder = Folder::with_a_key("few-files");
+    for most in [8, 16] {
+        let script = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+        let server = crate::common::without_settings(&mut Command::new("bash"))
+            .args(["-c", &script, env!("CARGO_BIN_EXE_powderkeg")])
+            .args(["serve", "--listen", "127.0.0.1:0", "--key-file"])
+            .args([&folder.file("key"), "--admin", "127.0.0.1:0"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(server.stderr).unwrap();
+        assert_eq!(server.status.code(), Some(2), "{said}");
+        let words = format!("expected to be allowed 65 open files, but the limit is {most}");
+        assert!(said.contains(&words), "{said}");
+    }
 }

@@ -69,6 +69,8 @@ fn the_fleet_s_manifest_names_settings_that_are_there() {
     secrets
         .into_iter()
         .for_each(|name| assert_secret(name, "fleet.yml"));
+    // Finding P3-E1: a Service's variables look like settings.
+    assert!(text.contains("\n          enableServiceLinks: false\n"));
     // What the server counts is there to be counted.
     assert!(text.contains("\n      counters:\n        players:\n"));
 }

@@ -27,6 +27,10 @@ mod screen;
 mod tests;
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 use controls::control;
@@ -47,6 +51,10 @@ pub use screen::{TerminalError, give_back};
 
 /// The feed is advanced at least so often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
+/// The reader of the terminal looks at least so often whether the view is over.
+const LOOK: Duration = Duration::from_millis(50);
+/// Inputs that wait for the view at most (law *Bounded*).
+const INPUTS_MAX: usize = 64;
 /// Who may play at one terminal.
 const SEATS: usize = 2;
 /// The picture is drawn so often: 30 times a second.
@@ -81,10 +89,57 @@ impl Default for TerminalOptions {
 /// There is no terminal, or it fails. It has been given back by then.
 pub fn run(mut feed: Feed, options: &TerminalOptions) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
-    let ended = TerminalView::new(&feed, options, screen.releases).play(&mut feed, &mut screen);
+    let inputs = Inputs::read()?;
+    let mut view = TerminalView::new(&feed, options, screen.releases);
+    let ended = view.play(&mut feed, &inputs, &mut screen);
     feed.leave();
     drop(screen);
     Ok(Summary::of(&feed, ended?))
+}
+
+/// What is typed, read on a thread of its own: the library's reader never comes back from a terminal that was closed, and
+/// the view must look at other things then (a signal, a picture that cannot be drawn).
+struct Inputs {
+    typed: Receiver<io::Result<Input>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Inputs {
+    fn read() -> io::Result<Inputs> {
+        let (reads, typed) = sync_channel(INPUTS_MAX);
+        let is_over = Arc::<AtomicBool>::default();
+        let ends = is_over.clone();
+        let read = move || {
+            while !ends.load(Ordering::Relaxed) {
+                let input = match event::poll(LOOK) {
+                    Ok(false) => continue,
+                    Ok(true) => event::read(),
+                    Err(error) => Err(error),
+                };
+                let is_last = input.is_err();
+                if reads.send(input).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        Builder::new().name("keys".to_owned()).spawn(read)?;
+        Ok(Inputs { typed, is_over })
+    }
+
+    /// What is typed next, within this time.
+    fn next(&self, within: Duration) -> io::Result<Option<Input>> {
+        match self.typed.recv_timeout(within) {
+            Ok(input) => input.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What the loop keeps.
@@ -110,7 +165,12 @@ impl TerminalView {
         }
     }
 
-    fn play(&mut self, feed: &mut Feed, screen: &mut Screen) -> Result<Option<Ended>, io::Error> {
+    fn play(
+        &mut self,
+        feed: &mut Feed,
+        inputs: &Inputs,
+        screen: &mut Screen,
+    ) -> Result<Option<Ended>, io::Error> {
         let mut next_frame = Duration::ZERO;
         loop {
             if let Err(ended) = self.advance(feed) {
@@ -124,9 +184,9 @@ impl TerminalView {
                 screen.terminal.draw(|frame| draw(frame, &self.scene))?;
             }
             let mut patience = PAUSE;
-            while event::poll(patience)? {
+            while let Some(input) = inputs.next(patience)? {
                 patience = Duration::ZERO;
-                match event::read()? {
+                match input {
                     Input::Key(key) => self.press(now, &key, feed),
                     Input::FocusLost if self.scene.releases => {
                         self.keys.iter_mut().for_each(Keys::release_all);
