@@ -54,14 +54,15 @@ for package in twinstep-rig powderkeg-game powderkeg-view; do
     quick+=(--config "profile.dev.package.$package.opt-level=0")
 done
 
-# run PACKAGE TARGET TEST: one test, exactly.
-run() { cargo "${quick[@]}" test --locked -p "$1" --test "$2" -- --exact "$3" >"$log" 2>&1; }
+# All packages are selected, as by the `cargo test --workspace` before: so dependencies have the same features, and are not
+# built anew. run TARGET TEST: one test, exactly.
+run() { cargo "${quick[@]}" test --workspace --locked --test "$1" -- --exact "$2" >"$log" 2>&1; }
 
 for patch in "${patches[@]}"; do
     read -r package target name <<<"$(field "$patch" "killed by")"
     [ -n "$name" ] || fail "$patch does not say by which test it is killed"
     [ -z "$within" ] || continue
-    run "$package" "$target" "$name" || fail "$name fails without its mutant"
+    run "$target" "$name" || fail "$name fails without its mutant"
     grep -q "^test $name .*ok$" "$log" || fail "there is no test $name in $target of $package"
 done
 
@@ -77,8 +78,8 @@ for patch in "${patches[@]}"; do
     : >"$log"
     # Little context, so that edits nearby do not matter.
     git apply -C1 "$patch" 2>"$log" || fail "$patch does not apply: write it anew"
-    cargo "${quick[@]}" test --locked -p "$package" --test "$target" --no-run >"$log" 2>&1 || fail "$patch does not compile"
-    if run "$package" "$target" "$name"; then
+    cargo "${quick[@]}" test --workspace --locked --test "$target" --no-run >"$log" 2>&1 || fail "$patch does not compile"
+    if run "$target" "$name"; then
         fail "SURVIVED: $(basename "$patch" .patch) ($(field "$patch" breaks)); $name did not see it"
     fi
     grep -q "^test $name .*FAILED$" "$log" || fail "$(basename "$patch" .patch): $name did not run to its end"
