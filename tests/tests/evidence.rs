@@ -44,6 +44,32 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
     assert_eq!(rig.game.take_incidents(), []);
 }
 
+/// Finding A3-2: a client differs again while the server's world of the first difference is on its way. The reports of
+/// both sides name the field; the world that is kept to be compared is the first one.
+#[test]
+fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
+    let mut rig = Rig::<History>::new(RigConfig::new(36, "rtt=120".parse().unwrap()));
+    rig.run(SECOND * 15);
+    rig.flip(2);
+    let (mut waited, flipped_at) = (0, rig.game.stats().desyncs);
+    while rig.stats(2).heals == 0 {
+        rig.run(Duration::from_millis(1));
+        waited += 1;
+        assert!(waited < 5_000, "it is healed");
+    }
+    assert!(rig.game.stats().desyncs > flipped_at && rig.clients[2].desync.is_none());
+    rig.flip(2);
+    rig.run(SECOND * 14);
+    assert_eq!(rig.stats(2).heals, 2);
+    let told = rig.clients[2].desync.clone().expect("a report");
+    assert!(told.contains("asked"), "{told}");
+    let reports = rig.game.take_reports();
+    assert!(!reports.is_empty());
+    for report in reports {
+        assert!(report.text.contains("asked"), "{}", report.text);
+    }
+}
+
 /// A bit that flips in the server's own memory: all clients differ, the journal agrees with them, and the reports
 /// say whose fault it is.
 #[test]

@@ -11,7 +11,7 @@ pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
     /// It differs so much that it cannot go on, or has gone on for too long.
     stands: bool,
-    /// Our world of the tick that differed, until the server's is here to compare.
+    /// Our world of the tick that differed first, until the server's is here to compare.
     evidence: Option<World<S>>,
 }
 
@@ -40,11 +40,12 @@ impl<S: Simulation> Divergence<S> {
         self.stands
     }
 
-    /// Our world of `tick` is not the server's: what it is now is kept as evidence.
+    /// Our world of `tick` is not the server's: what it is now is kept as evidence. What is kept already stays: the
+    /// server's world of that tick is on its way.
     pub(super) fn note(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
             self.since = Some(tick);
-            self.evidence = Some(ours.clone());
+            self.evidence.get_or_insert_with(|| ours.clone());
         }
     }
 
