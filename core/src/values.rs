@@ -65,6 +65,43 @@ pub trait Controls: Wire + Default {
             Self::default()
         }
     }
+
+    /// Whether a player can hold this: its numbers are within their ranges. All are, unless a game says otherwise.
+    ///
+    /// Whatever decodes can arrive, from a changed client. With this, an input that is not valid never reaches a step: a
+    /// client's packet with one is malformed, which is a strike against its player; and what a game's own client samples, or
+    /// a [`repeat`](Controls::repeat) returns, is neutral then. The default value must be valid. Raise
+    /// [`VERSION`](crate::Simulation::VERSION) when it changes.
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use twinstep_core::Controls;
+    ///
+    /// /// A tile of a board of 8 × 8 that is pointed at.
+    /// #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    /// struct Finger(u8);
+    /// impl Controls for Finger {
+    ///     fn is_valid(&self) -> bool {
+    ///         self.0 < 64
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(Finger(64).or_neutral(), Finger(0));
+    /// ```
+    #[must_use]
+    fn is_valid(&self) -> bool {
+        true
+    }
+
+    /// This, or neutral if it is not [valid](Controls::is_valid).
+    #[must_use]
+    fn or_neutral(self) -> Self {
+        if self.is_valid() {
+            self
+        } else {
+            Self::default()
+        }
+    }
 }
 
 /// Controls that are held for [`INPUT_REPEAT_TICKS`] and then neutral: 0, or not pressed.
@@ -79,7 +116,7 @@ plain_controls!(());
 // Buttons as bits, a stick in whole steps, one button.
 plain_controls!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, bool);
 
-/// Each element is repeated as it says itself.
+/// Each element is repeated as it says itself, and all must be valid.
 impl<T: Controls, const N: usize> Controls for [T; N]
 where
     [T; N]: Wire + Default,
@@ -87,14 +124,22 @@ where
     fn repeat(&self, age_ticks: u32) -> Self {
         self.each_ref().map(|held| held.repeat(age_ticks))
     }
+
+    fn is_valid(&self) -> bool {
+        self.iter().all(Controls::is_valid)
+    }
 }
 
-/// Each part is repeated as it says itself.
+/// Each part is repeated as it says itself, and all must be valid.
 macro_rules! tuple_controls {
     ($($part:ident $at:tt),*) => {
         impl<$($part: Controls),*> Controls for ($($part,)*) {
             fn repeat(&self, age_ticks: u32) -> Self {
                 ($(self.$at.repeat(age_ticks),)*)
+            }
+
+            fn is_valid(&self) -> bool {
+                $(self.$at.is_valid())&&*
             }
         }
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{self, CodecError};
-use crate::{Tick, varint};
+use crate::{Controls, Tick, varint};
 
 /// Why a packet cannot be read or written. From a peer it costs a counter, never more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -288,6 +288,18 @@ impl<'a> Reader<'a> {
         let (value, used) = codec::decode_prefix(self.rest)?;
         self.rest = &self.rest[used..];
         Ok(value)
+    }
+
+    /// What a player holds.
+    ///
+    /// # Errors
+    /// Bytes that are no such value, or one that the game calls [invalid](Controls::is_valid).
+    pub fn input<I: Controls>(&mut self) -> Result<I, WireError> {
+        let input: I = self.value()?;
+        match input.is_valid() {
+            true => Ok(input),
+            false => Err(WireError::Malformed("an input that is not valid")),
+        }
     }
 
     /// That nothing is left.

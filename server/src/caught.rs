@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::packet::refusal::RefusalReason;
-use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
+use twinstep_core::wire::WireError;
+use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick, codec};
 
 use crate::hooks::{Admission, Look, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
@@ -39,6 +40,13 @@ impl Panics {
             })
             .ok()
     }
+}
+
+/// What reading a packet comes to. The game's values are read by decoders and checks of its author: one that panics
+/// makes the packet malformed.
+pub(crate) fn decoded<T>(read: impl FnOnce() -> Result<T, WireError>) -> Result<T, WireError> {
+    let panicked = Err(WireError::Malformed("a value whose decoder panics"));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or(panicked)
 }
 
 /// The referee, and who is told of its panics.
@@ -104,6 +112,7 @@ impl<S: Simulation> Caught<'_, S> {
         self.panics
             .catch(look.tick(), Trouble::Repeat, || look.world.repeated(player))
             .filter(|input| codec::size(input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX))
+            .map(Controls::or_neutral)
             .unwrap_or_default()
     }
 }

@@ -16,6 +16,7 @@ use twinstep_core::packet::{UpKind, UpPart, WIRE_VERSION};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
+use crate::caught::decoded;
 use crate::peer::{Peer, SessionStage};
 use crate::seat::{Arrival, BatchError, Seat};
 pub(crate) use said::Said;
@@ -113,7 +114,7 @@ pub(crate) fn read<S: Simulation>(
         command_delay: position.command_delay,
         players: &peer.players,
     };
-    let asked = match said.read(kind, parts, &mut packet, &near)? {
+    let asked = match decoded(|| said.read(kind, parts, &mut packet, &near))? {
         Packet::Hello(hello) if peer.stage == SessionStage::Greeting => Asked::Join(hello),
         Packet::Hello(_) => Asked::Nothing,
         Packet::Loading(ack) => {

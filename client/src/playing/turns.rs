@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{INPUT_BYTES_MAX, SEATS_MAX};
-use twinstep_core::{Simulation, codec};
+use twinstep_core::{Controls, Simulation, codec};
 
 use super::allowance::BURST_TICKS;
 use super::{InputTooLarge, Playing};
@@ -59,7 +59,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                 if seats > 0 {
                     closed |= lockstep.close(now, turn.number, || {
                         let held: ArrayVec<S::Input, SEATS_MAX> =
-                            (0..seats).map(&mut input).collect();
+                            (0..seats).map(|seat| input(seat).or_neutral()).collect();
                         fits &= held
                             .iter()
                             .all(|i| codec::size(i).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX));

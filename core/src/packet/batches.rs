@@ -9,11 +9,10 @@
 
 use arrayvec::ArrayVec;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::Tick;
 use crate::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use crate::wire::{Reader, WireError, Writer};
+use crate::{Controls, Tick};
 
 /// Batches of one packet: those of two command delays, and as many again.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
@@ -57,7 +56,7 @@ pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
 ///
 /// # Errors
 /// Bytes that are not batches, or what `each` says of one. What was handed out before stays.
-pub fn read<I: DeserializeOwned + Default>(
+pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     near: u32,
     seats: usize,
@@ -74,7 +73,7 @@ pub fn read<I: DeserializeOwned + Default>(
         for (seat, held) in held.iter_mut().enumerate() {
             if changes >> seat & 1 != 0 {
                 let before = packet.rest().len();
-                *held = packet.value()?;
+                *held = packet.input()?;
                 if before - packet.rest().len() > INPUT_BYTES_MAX {
                     return Err(WireError::Malformed("an input over its bound"));
                 }
@@ -121,6 +120,29 @@ mod tests {
         assert_eq!(out.len(), 2 + 1 + 4);
     }
 
+    /// Valid unless it begins with 255.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    struct Long(Vec<u8>);
+
+    impl Controls for Long {
+        fn is_valid(&self) -> bool {
+            self.0.first() != Some(&255)
+        }
+    }
+
+    #[test]
+    fn an_input_that_the_game_calls_invalid_is_malformed() {
+        for (first, fits) in [(254, true), (255, false)] {
+            let mut bytes = [0; 8];
+            let mut out = Writer::new(&mut bytes);
+            let held = Long(Vec::from([first]));
+            write(&mut out, 5, 1, 1, |_, _| &held).unwrap();
+            let len = out.len();
+            let read = read::<Long>(&mut Reader::new(&bytes[..len]), 5, 1, |_, _, _| Ok(()));
+            assert_eq!(read.is_ok(), fits, "{first}: {read:?}");
+        }
+    }
+
     #[test]
     fn an_input_over_its_bound_is_refused() {
         let read_one = |len: usize| {
@@ -129,7 +151,7 @@ mod tests {
             let mut out = Writer::new(&mut bytes);
             write(&mut out, 5, 1, 1, |_, _| &held).unwrap();
             let len = out.len();
-            read::<Vec<u8>>(&mut Reader::new(&bytes[..len]), 5, 1, |_, _, _| Ok(()))
+            read::<Long>(&mut Reader::new(&bytes[..len]), 5, 1, |_, _, _| Ok(()))
         };
         // A byte of it tells the length.
         assert!(read_one(INPUT_BYTES_MAX - 1).is_ok());

@@ -346,7 +346,7 @@ impl<S: Simulation> RunReader<S> {
         let changes = unpack(here, head >> 1);
         for player in here.iter() {
             if changes.contains(player) {
-                frame.inputs.set(player, Some(packet.value()?));
+                frame.inputs.set(player, Some(packet.input()?));
             } else if own.contains(player) {
                 let input = sent(player, tick)
                     .ok_or(WireError::Malformed("it names an input that was not sent"))?;
@@ -382,7 +382,7 @@ impl<S: Simulation> RunReader<S> {
                 let (known, changed) = (head & 1 != 0, head & 2 != 0);
                 head >>= 2;
                 if known && changed {
-                    self.frame.inputs.set(player, Some(packet.value()?));
+                    self.frame.inputs.set(player, Some(packet.input()?));
                 }
                 if known && let Some(held) = self.frame.inputs.get(player) {
                     input(player, tick, held);

@@ -96,7 +96,7 @@ pub fn read<I: Controls>(
             let bit = i as usize * seats + seat;
             if mask[bit / 8] & 1 << (bit % 8) != 0 {
                 let before = packet.rest().len();
-                *held = packet.value()?;
+                *held = packet.input()?;
                 if before - packet.rest().len() > INPUT_BYTES_MAX {
                     return Err(WireError::Malformed("an input over its bound"));
                 }

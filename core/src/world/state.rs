@@ -197,6 +197,7 @@ impl<S: Simulation> World<S> {
             && self.turn.number <= COUNT_MAX
             && self.ages.iter().all(|age| *age <= COUNT_MAX)
             && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
+            && self.held.iter().all(Controls::is_valid)
             && self.turn.cadence.is_sound()
             && (TICK_MIN..=TICK_MAX).contains(&self.tick_length())
             && self.turn.began <= self.tick

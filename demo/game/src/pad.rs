@@ -39,7 +39,12 @@ impl Pad {
     }
 }
 
-impl Controls for Pad {}
+impl Controls for Pad {
+    /// All headings are; of the buttons, those that there are.
+    fn is_valid(&self) -> bool {
+        self.buttons & !Pad::FIRE == 0
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -55,6 +60,7 @@ mod tests {
             aim: Heading(254),
             buttons: 253,
         };
+        assert!(!pad.is_valid(), "there is one button");
         // The variable-length code spends a byte only on integers wider than one.
         assert_eq!(codec::size(&pad).unwrap(), 3);
     }
