@@ -85,7 +85,8 @@ pub enum AnsweredBy {
     Owner,
 }
 
-/// Whether inputs that wait for their tick are told to the other players ahead.
+/// Whether inputs and admitted commands that wait for their tick are sent to the other players ahead. Nothing of a player who
+/// had a strike in the last 10 s is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     /// Yes. For co-op games only: it lets a client know others' inputs a little before they count.

@@ -56,6 +56,8 @@ pub(crate) struct Telling<'a, S: Simulation> {
     /// Who is connected how well, and the number of that.
     pub(crate) company: Option<(u32, &'a [u8])>,
     pub(crate) announce: Announce,
+    /// Nothing of these players is announced.
+    pub(crate) struck: PlayerSet,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
     pub(crate) pages: &'a mut Pages<S>,

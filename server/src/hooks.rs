@@ -108,6 +108,10 @@ impl From<bool> for Admission {
 /// Admits what players order and claim. If one of these panics, the order is refused, and the match plays on.
 pub trait Referee<S: Simulation>: Send + 'static {
     /// Whether this command (or claim) of `by` may enter the coming frame; if not, its player hears why.
+    ///
+    /// It may be asked more than once of the same command: at each turn while the command waits for its tick, because what
+    /// it refuses is not announced to the other clients, and when the command is sealed. So it must not count its calls; a
+    /// rate belongs into the state, which the step keeps.
     fn admit(
         &mut self,
         look: &Look<'_, S>,

@@ -33,11 +33,34 @@ pub(crate) struct Given<C> {
     pub(crate) command: C,
 }
 
+/// What the referee said of an order that waits for its tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// It was not asked yet.
+    Unasked,
+    /// It would admit the order.
+    Admitted,
+    /// It would not, or panicked. It is asked again when the order is sealed.
+    Refused,
+}
+
 /// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
     /// The tick, or with a command delay the turn, from which on it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
+    /// Only what the referee would admit is announced.
+    pub(crate) outlook: Outlook,
+}
+
+impl<C> Held<C> {
+    pub(crate) fn new(stamp: Tick, order: Order<C>) -> Self {
+        Held {
+            stamp,
+            order,
+            outlook: Outlook::Unasked,
+        }
+    }
 }
 
 /// An order that was not admitted.
@@ -361,7 +384,7 @@ impl<S: Simulation> Seat<S> {
                 seq,
                 command,
             };
-            self.early.push(Held { stamp, order });
+            self.early.push(Held::new(stamp, order));
         }
     }
 
@@ -409,14 +432,12 @@ impl<S: Simulation> Seat<S> {
         {
             return Arrival::Refused(RefusalReason::Bounds);
         }
-        self.claims.push_back(Held {
-            stamp: Tick(seq) + 1,
-            order: Order {
-                player,
-                seq,
-                command,
-            },
-        });
+        let order = Order {
+            player,
+            seq,
+            command,
+        };
+        self.claims.push_back(Held::new(Tick(seq) + 1, order));
         Arrival::Held
     }
 }

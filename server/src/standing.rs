@@ -65,6 +65,11 @@ impl Standing {
         self.strikes > STRIKES_MAX
     }
 
+    /// Whether it has had a strike lately.
+    pub(crate) fn is_struck(&self, now: Duration) -> bool {
+        self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
+    }
+
     /// It was removed for this reason, and some reasons keep it out for a while.
     pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
         let until = match code {
@@ -221,6 +226,12 @@ impl Standings {
             }
         };
         &mut self.away[at].standing
+    }
+
+    /// Whether a player who is away has had a strike lately.
+    pub(crate) fn is_struck(&self, now: Duration, identity: &str) -> bool {
+        let mut own = self.away.iter().filter(|away| away.identity == identity);
+        own.any(|away| away.standing.is_struck(now))
     }
 
     /// A session begins.

@@ -11,6 +11,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use super::Telling;
 use crate::config::Announce;
 use crate::peer::{OpenRefusal, Peer, SessionStage};
+use crate::seat::{Held, Outlook};
 
 /// Bytes of a digest and its place, which end a run of frames, at most.
 const DIGEST_BYTES: usize = 5;
@@ -243,7 +244,9 @@ impl<S: Simulation> Telling<'_, S> {
         sent.map(|(player, _)| *player).collect()
     }
 
-    /// Announces what is held of other players for ticks to come; whether there was anything.
+    /// Announces what is held of other players for ticks to come: inputs, and the commands that the referee would admit.
+    /// Clients step it before the server does, so nothing is announced of a player who was struck lately. Returns `true` if
+    /// there was anything.
     fn announce(&self, own: PlayerSet, out: &mut Writer<'_>) -> Result<bool, WireError> {
         match self.announce {
             Announce::Never => return Ok(false),
@@ -257,15 +260,12 @@ impl<S: Simulation> Telling<'_, S> {
             .inputs
             .iter()
             .map(|(p, _)| p)
-            .filter(|p| !own.contains(*p))
+            .filter(|p| !own.or(self.struck).contains(*p))
             .collect();
         let horizon = |player: PlayerId| {
             let seat = &self.seats[player.index()];
-            let command = seat
-                .commands
-                .iter()
-                .map(|held| held.stamp.max(self.next))
-                .max();
+            let commands = seat.commands.iter().filter(|held| is_admitted(held));
+            let command = commands.map(|held| held.stamp.max(self.next)).max();
             seat.newest()
                 .max(command)
                 .map_or(0, |newest| (newest + 1) - self.next)
@@ -279,17 +279,25 @@ impl<S: Simulation> Telling<'_, S> {
         if ticks == 0 {
             return Ok(false);
         }
-        let input = |player: PlayerId, tick: Tick| self.seats[player.index()].input(tick);
+        let input = |player: PlayerId, tick: Tick| match others.contains(player) {
+            true => self.seats[player.index()].input(tick),
+            false => None,
+        };
         let commands = |tick: Tick, each: &mut dyn FnMut(&Order<S::Command>)| {
             for player in others.iter() {
                 let held = &self.seats[player.index()].commands;
                 held.iter()
-                    .filter(|held| held.stamp.max(self.next) == tick)
+                    .filter(|held| is_admitted(held) && held.stamp.max(self.next) == tick)
                     .for_each(|held| each(&held.order));
             }
         };
         Ok(frames::announce(out, last, own, ticks, input, commands).is_ok())
     }
+}
+
+/// Whether the referee would admit it now.
+fn is_admitted<C>(held: &Held<C>) -> bool {
+    held.outlook == Outlook::Admitted
 }
 
 fn write_refusals(refusals: &[OpenRefusal], out: &mut Writer<'_>) -> Result<(), WireError> {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::{PLAYERS_MAX, SERIAL_END};
-use twinstep_core::{PlayerId, Tick};
+use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use super::caller::Caller;
 use crate::peer::{Peer, PeerId};
@@ -113,6 +113,16 @@ impl People {
             self.standings.strike(now, identity);
         }
         None
+    }
+
+    /// The players whose identity broke the protocol lately, or gave what the step failed at.
+    pub(super) fn struck(&self, now: Duration) -> PlayerSet {
+        let is_struck = |identity: &str| match self.peers.iter().find(|p| p.plays_as(identity)) {
+            Some(peer) => peer.standing.is_struck(now),
+            None => self.standings.is_struck(now, identity),
+        };
+        let struck = self.identities.iter().filter(|(id, _)| is_struck(id));
+        struck.map(|(_, player)| *player).collect()
     }
 
     /// Whether a newer ticket of this identity is safe, or all of them are revoked.

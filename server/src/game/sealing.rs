@@ -1,6 +1,7 @@
 //! [`SealingDesk`]: the frame of the tick that is sealed, and who builds and admits what stands in it.
 
-use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::bounds::ANNOUNCE_TICKS;
+use twinstep_core::frame::{Answer, FrameData, Order};
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -8,7 +9,7 @@ use crate::caught::{Caught, Panics};
 use crate::config::MatchConfig;
 use crate::hooks::{AdmitAll, Look, Referee};
 use crate::sealer::{Queries, Sealer};
-use crate::seat::Seat;
+use crate::seat::{Outlook, Seat};
 
 /// See the [module](self).
 pub(super) struct SealingDesk<S: Simulation> {
@@ -51,6 +52,28 @@ impl<S: Simulation> SealingDesk<S> {
         self.sealer
             .seal(&mut self.frame, &look, seats, queries, &mut referee, config);
         self.frame.cadence = cadence;
+    }
+
+    /// Asks the referee about the commands that would be announced: what it refuses now is announced to nobody. Whether a
+    /// command runs is asked when it is sealed, and a panic is reported then.
+    pub(super) fn review(&mut self, look: &Look<'_, S>, seats: &mut [Seat<S>]) {
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics: &mut Panics::default(),
+        };
+        let end = look.tick() + ANNOUNCE_TICKS;
+        for held in seats.iter_mut().flat_map(|seat| seat.commands.iter_mut()) {
+            if held.stamp >= end || held.outlook == Outlook::Refused {
+                continue;
+            }
+            let Order {
+                player, command, ..
+            } = &held.order;
+            held.outlook = match referee.admit(look, *player, command, false) {
+                Ok(()) => Outlook::Admitted,
+                Err(_) => Outlook::Refused,
+            };
+        }
     }
 
     /// Whether the referee admits what a player's client answered to what that player's simulation asked.

@@ -31,6 +31,7 @@ impl<S: Simulation> Match<S> {
             waiting,
             company: None,
             announce: self.relief.announce(self.config.announce),
+            struck: self.people.struck(now),
             history: &self.truth.history,
             seats: &self.seats,
             pages: &mut self.pages,

@@ -15,6 +15,7 @@ use twinstep_core::{PlayerId, Simulation};
 use super::Match;
 use super::digests::SMALL_BYTES;
 use super::journal::WorldDue;
+use crate::config::Announce;
 use crate::outbox::Item;
 use crate::stopwatch::Timed;
 
@@ -131,6 +132,17 @@ impl<S: Simulation> Match<S> {
                 self.outbox.extend(aside.map(Item::Encode));
             }
         }
+        self.review_commands();
         self.tell(false);
+    }
+
+    /// Once a turn, for all sessions: which of the commands that wait for a later tick may be announced.
+    fn review_commands(&mut self) {
+        let announce = self.relief.announce(self.config.announce);
+        if announce == Announce::Never || self.config.command_delay > 0 {
+            return;
+        }
+        let look = self.truth.look(&self.people.views);
+        self.sealing.review(&look, &mut self.seats);
     }
 }

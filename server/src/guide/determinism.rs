@@ -34,6 +34,22 @@
 //! assert_eq!(direction(0), [1.0, 0.0]);
 //! ```
 //!
+//! # A step takes whatever decodes
+//!
+//! A changed client sends any command and any input that your types can hold: tile 1,000 of 64. The server asks the
+//! [`Referee`](crate::Referee) before a command enters a frame, and announces to other clients only what the referee would
+//! admit; an input that [`Controls::is_valid`](twinstep_core::Controls::is_valid) rejects is malformed and never arrives. But
+//! a prediction steps commands in worlds that no referee has seen, and that may never be: a player is gone there, a list is
+//! shorter. So index with `get`, divide by what is not 0, and leave out what makes no sense, in the step itself.
+//!
+//! | what panics | then |
+//! |---|---|
+//! | the server's step, at a command, an input or an outcome | the server leaves it out, and its player has a strike; after 8 in 10 s it is out |
+//! | a client's predicted step, or its hooks | the prediction begins again without it: the player sees a correction; `Event::StepFault` reports it |
+//! | a client's step at a confirmed frame | it asks for a heal; if it panics again within a minute, the session ends with `Closed::StepPanicked` |
+//!
+//! None of these ends a process, unless panics abort: a build for wasm, or with `panic = "abort"`, ends at the first one.
+//!
 //! # Features of packages
 //!
 //! Cargo unifies features: if any package in *your* build asks `glam` for `fast-math`, or leaves `libm` out elsewhere, your

@@ -47,14 +47,12 @@ impl<S: Simulation> Sealer<S> {
                 && seat.is_sealable(&command)
             {
                 self.owed.set(player, true);
-                seat.claims.push_front(Held {
-                    stamp: frame.tick,
-                    order: Order {
-                        player,
-                        seq: frame.tick.0,
-                        command,
-                    },
-                });
+                let order = Order {
+                    player,
+                    seq: frame.tick.0,
+                    command,
+                };
+                seat.claims.push_front(Held::new(frame.tick, order));
             }
         }
     }
