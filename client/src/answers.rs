@@ -9,18 +9,32 @@ use twinstep_core::wire::Writer;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerSet, Simulation, Tick, codec};
 
+use crate::caught::caught;
 use crate::hooks::OwnerResolver;
 
 /// What was computed, and is not in the confirmed world yet.
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
+    /// What the hook panicked with first, until it is reported; and whether it has.
+    fault: Option<String>,
+    pub(crate) has_failed: bool,
 }
 
 impl<S: Simulation> Answers<S> {
     pub(crate) fn new(hook: Box<dyn OwnerResolver<S>>) -> Self {
         let given = Vec::with_capacity(QUERIES_OPEN_MAX);
-        Answers { hook, given }
+        Answers {
+            hook,
+            given,
+            fault: None,
+            has_failed: false,
+        }
+    }
+
+    /// What the game's hook panicked with, once: the first time.
+    pub(crate) fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
     }
 
     /// Looks at the confirmed world after each of its ticks: answers what own players asked, forgets what is settled.
@@ -35,10 +49,18 @@ impl<S: Simulation> Answers<S> {
             if !mine || self.given.iter().any(known) {
                 continue;
             }
-            let outcome = self
-                .hook
-                .resolve(world.sim(), rules, query.key, &query.query)
-                .filter(|o| codec::size(o).is_ok_and(|bytes| bytes <= OUTCOME_BYTES_MAX));
+            let hook = &mut self.hook;
+            let resolved = caught(|| hook.resolve(world.sim(), rules, query.key, &query.query));
+            let outcome = resolved.unwrap_or_else(|words| {
+                if !self.has_failed {
+                    self.has_failed = true;
+                    self.fault = Some(format!("an owner's resolver panicked: {words}"));
+                }
+                None
+            });
+            let fits =
+                |o: &S::Outcome| codec::size(o).is_ok_and(|bytes| bytes <= OUTCOME_BYTES_MAX);
+            let outcome = outcome.filter(fits);
             self.given.push(Answer {
                 asked: query.asked,
                 key: query.key,

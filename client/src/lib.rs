@@ -31,6 +31,7 @@ mod answers;
 mod background;
 #[cfg(feature = "udp")]
 mod budget;
+mod caught;
 #[cfg(feature = "udp")]
 pub mod client;
 pub mod company;

@@ -10,6 +10,7 @@ use twinstep_core::packet::{DownKind, DownPart, Parts, SLACK_UNIT_MS};
 use twinstep_core::wire::{Reader, WireError};
 use twinstep_core::{Simulation, Tick};
 
+use crate::caught::caught;
 use crate::orders::RefusalNews;
 use crate::picture::Show;
 use crate::playing::Playing;
@@ -87,7 +88,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     wanted: playing.inbox.next(),
                     orders: playing.timeline.orders(),
                 };
-                self.told.read(parts, packet, &near)?;
+                // A value of the game's may panic as it is read, by a decoder that its author wrote.
+                let told = &mut self.told;
+                caught(|| told.read(parts, packet, &near))
+                    .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
                 if let Some(ack) = &self.told.lane_ack {
                     self.lane_out
                         .check_ack(ack)

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window, lead_max};
+use twinstep_core::bounds::{INPUT_BYTES_MAX, input_window, lead_max, ticks_in};
 use twinstep_core::frame::Order;
 use twinstep_core::packet::hello::{Basis, Welcome};
 use twinstep_core::world::World;
-use twinstep_core::{PlayerSet, Simulation, Tick, codec};
+use twinstep_core::{Controls, PlayerSet, Simulation, Tick, codec};
 
 use crate::answers::Answers;
 use crate::hooks::{Guess, OwnerResolver, Speculate};
@@ -24,7 +24,7 @@ use crate::pace::{Pace, PaceConfig};
 use crate::picture::{Show, Smoothing};
 use crate::stats::Meter;
 use crate::tape::Tape;
-use crate::timeline::{Reconcile, Timeline};
+use crate::timeline::{ConfirmError, Reconcile, Timeline};
 use crate::view::View;
 
 mod allowance;
@@ -44,6 +44,8 @@ use lead::AllowedLead;
 const CATCH_UP: u32 = 4;
 /// Samples whose time is remembered.
 const SAMPLES: usize = 256;
+/// A step that panics at a confirmed frame is healed, but not twice within this time.
+const BREAKS_AGAIN: Duration = Duration::from_secs(60);
 /// A later call of `advance` than this counts as late.
 const LATE: Duration = Duration::from_millis(34);
 
@@ -70,6 +72,8 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     lead: AllowedLead,
     pub(crate) divergence: Divergence<S>,
+    /// The game's step panicked at confirmed frames again, after a heal: the session cannot go on.
+    pub(crate) is_beyond_help: bool,
     /// The newest of the server's digests that the authority had when it was there, and its tick.
     agreed: Option<(Tick, u32)>,
     /// All frames before this tick are counted, or ran before this session came (`MAX`: it does not know yet when).
@@ -142,6 +146,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
             lead: AllowedLead::new(),
             divergence: Divergence::none(),
+            is_beyond_help: false,
             agreed: None,
             counted: Tick(0),
             next_seal: Tick(0),
@@ -176,6 +181,13 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     /// How far the prediction may run ahead now.
     fn lead_max(&self) -> u32 {
         lead_max(self.config().tick)
+    }
+
+    /// What is wrong with the game's step or hooks, and was not reported yet.
+    pub(crate) fn take_fault(&mut self) -> Option<String> {
+        let answers = || self.answers.as_mut().and_then(Answers::take_fault);
+        let of_hooks = || self.view.take_fault().or_else(answers);
+        self.timeline.take_fault().or_else(of_hooks)
     }
 
     /// Whether orders are taken.
@@ -311,8 +323,12 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
                     tape.note(&frame, self.timeline.authority());
                 }
             }
-            // A frame that does not fit here fits there: the worlds have parted.
-            Err(_) => {
+            // What was stepped there cannot be stepped here: the worlds have parted, or the game's code has.
+            Err(ConfirmError::Panicked(_)) => {
+                let again = ticks_in(BREAKS_AGAIN, self.config().tick);
+                self.is_beyond_help = !self.divergence.note_broken(tick, again);
+            }
+            Err(ConfirmError::Unfit(_)) => {
                 self.note_difference(tick);
                 self.divergence.stand();
             }
@@ -384,7 +400,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         for tick in beat.first.0..beat.end.0 {
             self.sampled_at[tick as usize % SAMPLES] = (Tick(tick), now);
             orders.sample(|seat| {
-                let input = input(seat);
+                let input = input(seat).or_neutral();
                 fits &= codec::size(&input).is_ok_and(|bytes| bytes <= INPUT_BYTES_MAX);
                 input
             });

@@ -211,7 +211,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 if let Some(at) = playing.divergence.since().filter(|_| differed.is_none()) {
                     self.events.push(Event::Differs { at });
                 }
-                if let Some(fault) = playing.timeline.take_fault() {
+                if let Some(fault) = playing.take_fault() {
                     tracing::error!(fault, "the game's step is at fault");
                     self.events.push(Event::StepFault(fault));
                 }
@@ -220,14 +220,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     let why = RefusalReason::Untold;
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
-                match sampled {
-                    Ok(sampled) => {
-                        has_news = sampled;
-                        Ok(())
-                    }
-                    Err(_) => {
-                        self.close(Closed::InputTooLarge);
-                        Err(Closed::InputTooLarge)
+                let over = match sampled {
+                    _ if playing.is_beyond_help => Some(Closed::StepPanicked),
+                    Ok(_) => None,
+                    Err(_) => Some(Closed::InputTooLarge),
+                };
+                has_news = sampled == Ok(true);
+                match over {
+                    None => Ok(()),
+                    Some(closed) => {
+                        self.close(closed);
+                        Err(closed)
                     }
                 }
             }

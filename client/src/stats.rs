@@ -102,7 +102,7 @@ pub struct TimelineStats {
     pub by_withheld: u64,
     /// Rebuilds because of an input, by player.
     pub by_input: [u64; PLAYERS_MAX],
-    /// Checked ticks whose step was at fault: see [`Event::StepFault`](crate::Event::StepFault).
+    /// Faults of the game's step and hooks: see [`Event::StepFault`](crate::Event::StepFault).
     pub step_faults: u64,
 }
 

@@ -14,6 +14,10 @@
 //! Law **One way**: prediction never writes authority. Law **Only on difference**: equal frames cost no
 //! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the
 //! draft has reached it, over several advances if the budget asks for that, or elsewhere ([`Reconcile::Background`]).
+//!
+//! A predicted step that panics is caught. Its world is thrown away, and the prediction begins again from the authority
+//! with less in that tick's frame (see `Doubt` in `grounds`); at last it ends before that tick. An authority whose step
+//! panics stands until another world comes ([`Timeline::jump`]).
 
 use std::sync::Arc;
 
@@ -22,13 +26,14 @@ use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
+use crate::caught::caught;
 use crate::hooks::{Guess, Speculate};
 use crate::orders::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
 use away::Away;
 use check::{Fault, StepCheck};
 use grounds::{Game, Grounds};
-use line::Line;
+use line::{Line, StepFailed};
 
 mod assume;
 mod away;
@@ -40,6 +45,22 @@ mod reconcile;
 
 pub use away::{Reconcile, TakenBack};
 pub use rebuild::Rebuild;
+
+/// Rebuilds that may fail within one call, before nothing is predicted until the authority has gone on.
+const FAILURES_MAX: u32 = 6;
+
+/// A frame that the authority could not be stepped by.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfirmError {
+    /// It does not fit. The authority is as before.
+    #[error(transparent)]
+    Unfit(#[from] FrameError),
+    /// The game's step panicked. The authority is half stepped: it and the prediction stand until
+    /// [`Timeline::jump`].
+    #[error("the step of {0} panicked")]
+    Panicked(Tick),
+}
 
 /// What the timeline reports as it goes: for cues and pictures.
 pub trait Watch<S: Simulation> {
@@ -103,6 +124,8 @@ pub struct Timeline<S: Simulation> {
     check: StepCheck<S>,
     /// What is wrong with the game's step, and was not told yet.
     fault: Option<String>,
+    /// The authority's step panicked: both worlds stand.
+    is_broken: bool,
     /// Nothing is predicted: the authority is what is shown.
     lockstep: bool,
     stats: TimelineStats,
@@ -125,6 +148,7 @@ impl<S: Simulation> Timeline<S> {
             frontier: world.tick(),
             check: StepCheck::new(&world),
             fault: None,
+            is_broken: false,
             authority: world,
             game: Arc::new(Game {
                 rules,
@@ -204,7 +228,7 @@ impl<S: Simulation> Timeline<S> {
     /// Confirms one tick: steps the authority, and compares with what was assumed.
     ///
     /// # Errors
-    /// The frame does not fit the authority, which is then as before.
+    /// The frame does not fit the authority, which is then as before; or the step panicked.
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: then the game's `step` differed by phase
@@ -214,8 +238,11 @@ impl<S: Simulation> Timeline<S> {
         &mut self,
         frame: &FrameData<S>,
         watch: &mut impl Watch<S>,
-    ) -> Result<(), FrameError> {
+    ) -> Result<(), ConfirmError> {
         let tick = self.authority.tick();
+        if self.is_broken {
+            return Err(ConfirmError::Panicked(tick));
+        }
         let line = if self.drafting {
             &self.draft
         } else {
@@ -236,13 +263,23 @@ impl<S: Simulation> Timeline<S> {
             false => None,
         };
         let perspective = Perspective::authority(tick);
-        let fx = self.stepper.step(
-            &mut self.authority,
-            frame,
-            &self.game.rules,
-            perspective,
-            PlayerSet::default(),
-        )?;
+        let (stepper, authority) = (&mut self.stepper, &mut self.authority);
+        let stepped = caught(|| {
+            let nobody = PlayerSet::default();
+            let stepped = stepper.step(authority, frame, &self.game.rules, perspective, nobody);
+            stepped.map(drop)
+        });
+        match stepped {
+            Ok(fits) => fits?,
+            Err(words) => {
+                self.abandon();
+                self.is_broken = true;
+                self.stats.step_faults += 1;
+                self.fault = Some(format!("the step of {tick} panicked: {words}"));
+                return Err(ConfirmError::Panicked(tick));
+            }
+        }
+        let fx = self.stepper.effects();
         self.stats.steps += 1;
         if self.lockstep {
             watch.predicted(tick, self.authority.sim(), fx, &Known::ALL);
@@ -300,7 +337,7 @@ impl<S: Simulation> Timeline<S> {
         };
         let text = match fault {
             Fault::Differs(text) if self.game.verify => panic!("{text}"),
-            Fault::Differs(text) | Fault::Nan(text) => text,
+            Fault::Differs(text) | Fault::Nan(text) | Fault::Panicked(text) => text,
         };
         self.stats.step_faults += 1;
         self.fault = Some(text);
@@ -310,13 +347,21 @@ impl<S: Simulation> Timeline<S> {
     fn step_fault(&mut self) -> Option<Fault> {
         let lead = self.shown.tick() - self.authority.tick();
         let locals = self.grounds.orders.players();
-        self.check.fault(
-            &self.authority,
-            &self.game.rules,
-            lead.clamp(1, LEAD_MAX),
-            locals,
-            &self.grounds.learned,
-        )
+        let found = caught(|| {
+            self.check.fault(
+                &self.authority,
+                &self.game.rules,
+                lead.clamp(1, LEAD_MAX),
+                locals,
+                &self.grounds.learned,
+            )
+        });
+        let at = self.authority.tick().back(1);
+        found.unwrap_or_else(|words| {
+            let text =
+                format!("{at} panicked as a prediction, but not as it was confirmed: {words}");
+            Some(Fault::Panicked(text))
+        })
     }
 
     fn verify_kept(&mut self, tick: Tick) {
@@ -335,7 +380,7 @@ impl<S: Simulation> Timeline<S> {
         };
         if before != truth {
             let found = match self.step_fault() {
-                Some(Fault::Differs(text) | Fault::Nan(text)) => text,
+                Some(Fault::Differs(text) | Fault::Nan(text) | Fault::Panicked(text)) => text,
                 None => String::new(),
             };
             panic!("{}", kept_wrongly(tick, &found));
@@ -347,15 +392,16 @@ impl<S: Simulation> Timeline<S> {
     /// A stale prediction is rebuilt first; it stays shown until the draft has reached it. While that is done elsewhere,
     /// it goes on as it is.
     pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
-        if self.lockstep {
+        if self.lockstep || self.is_broken {
             return 0;
         }
-        let target = target.max(self.shown.tick()).max(self.authority.tick());
+        self.grounds.look(&self.authority);
+        let target = target.max(self.shown.tick()).min(self.grounds.horizon());
+        let target = target.max(self.authority.tick());
         let tick = self.authority.turn().cadence.tick();
         let target = target.min(self.authority.tick() + lead_max(tick));
         let mut left = budget;
         let mut waits = false;
-        self.grounds.look(&self.authority);
         if self.stale {
             // To where the picture is: what is new comes after it, tick by tick.
             let shown = self.shown.tick().max(self.authority.tick());
@@ -366,7 +412,14 @@ impl<S: Simulation> Timeline<S> {
         }
         while (waits || !self.stale) && self.shown.tick() < target && left > 0 {
             let tick = self.shown.tick();
-            self.step_line(Which::Shown);
+            if self.step_line(Which::Shown).is_err() {
+                // What is shown is half stepped: it begins again whatever the budget, and goes on in the next call.
+                self.abandon();
+                (self.stale, self.drafting) = (true, false);
+                let again = self.rebuild(tick, u32::MAX, watch);
+                left = left.saturating_sub(1 + again);
+                break;
+            }
             let known = self.known(&self.shown);
             let fx = self.stepper.effects();
             watch.predicted(tick, self.shown.world.sim(), fx, &known);
@@ -385,20 +438,33 @@ impl<S: Simulation> Timeline<S> {
         self.stale && !self.drafting && self.away.as_ref().is_some_and(Away::is_out)
     }
 
+    /// Rebuilds up to `target`, or to where it may be predicted, within `budget` steps; how many it took.
     fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
-        if !self.drafting {
-            self.draft.restart(&self.authority);
-            self.drafting = true;
-            self.tell_resimulated(target, watch);
-        }
-        let mut used = 0;
-        while self.draft.tick() < target && used < budget {
+        let (mut used, mut failures) = (0, 0);
+        let target = loop {
+            let target = target.min(self.grounds.horizon());
+            let target = target.max(self.authority.tick());
+            if !self.drafting {
+                self.draft.restart(&self.authority);
+                self.drafting = true;
+                self.tell_resimulated(target, watch);
+            }
+            if self.draft.tick() >= target || used >= budget {
+                break target;
+            }
             let again = self.draft.tick() < self.frontier;
-            self.step_line(Which::Draft);
-            self.tell_resimulated(target, watch);
-            self.stats.resim_ticks += u64::from(again);
             used += 1;
-        }
+            self.stats.resim_ticks += u64::from(again);
+            if self.step_line(Which::Draft).is_ok() {
+                self.tell_resimulated(target, watch);
+                continue;
+            }
+            self.drafting = false;
+            failures += 1;
+            if failures == FAILURES_MAX {
+                self.grounds.stop_at(self.authority.tick());
+            }
+        };
         if self.draft.tick() >= target {
             std::mem::swap(&mut self.shown, &mut self.draft);
             self.stale = false;
@@ -438,7 +504,9 @@ impl<S: Simulation> Timeline<S> {
 
     /// Assumes the next frame of a line and steps it. Claims are taken in new ticks, but not from what is known to be
     /// wrong: the rebuild comes to these ticks yet.
-    fn step_line(&mut self, which: Which) {
+    ///
+    /// After a failure the line is half stepped.
+    fn step_line(&mut self, which: Which) -> Result<(), ()> {
         let (line, is_right) = match which {
             Which::Shown => (&mut self.shown, !self.stale),
             Which::Draft => (&mut self.draft, true),
@@ -449,14 +517,27 @@ impl<S: Simulation> Timeline<S> {
             true => line.world.seated().common(self.grounds.orders.players()),
             false => PlayerSet::default(),
         };
-        line.step(&self.grounds, &self.game, &mut self.stepper, claimants);
+        self.stats.steps += 1;
+        let stepped = line.step(&self.grounds, &self.game, &mut self.stepper, claimants);
+        if let Err(failed) = stepped {
+            self.distrust(failed);
+            return Err(());
+        }
         for (player, command) in self.stepper.effects().claims() {
             self.grounds.orders.claim(*player, tick, command.clone());
         }
         if is_new {
             self.frontier = tick + 1;
         }
-        self.stats.steps += 1;
+        Ok(())
+    }
+
+    /// A predicted step failed: from its tick on less is assumed. It is reported once, however many follow from it.
+    fn distrust(&mut self, failed: StepFailed) {
+        if self.grounds.doubt(failed.tick) {
+            self.stats.step_faults += 1;
+            self.fault = Some(failed.why);
+        }
     }
 
     /// What is rebuilt elsewhere is of no use any more.
@@ -478,6 +559,8 @@ impl<S: Simulation> Timeline<S> {
         }
         self.grounds.announced.clear();
         self.grounds.learned.clear();
+        self.grounds.clear_doubt();
+        self.is_broken = false;
         self.frontier = self.frontier.max(world.tick());
         self.authority = world;
         self.shown.restart(&self.authority);

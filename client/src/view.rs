@@ -5,6 +5,7 @@ use std::time::Duration;
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
 
+use crate::caught::caught;
 use crate::cues::CueLedger;
 use crate::picture::{Picture, Poses, Show, Smoothing};
 use crate::timeline::{Known, Watch};
@@ -26,6 +27,9 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     lead: u32,
     /// Cues of ticks before this one are from before this client came.
     pub(crate) mute_until: Tick,
+    /// What the picture panicked with first, until it is reported; and whether it has.
+    fault: Option<String>,
+    pub(crate) has_failed: bool,
 }
 
 impl<S: Simulation, V: Show<S>> View<S, V> {
@@ -47,6 +51,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             tick,
             lead: 0,
             mute_until: Tick(0),
+            fault: None,
+            has_failed: false,
         }
     }
 
@@ -68,19 +74,46 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured = 0;
         self.capture(sim, &Known::ALL);
         self.capture(sim, &Known::ALL);
-        let over = self.over();
-        let [previous, newest] = &mut self.poses;
-        self.picture
-            .rebuilt(previous, newest, self.alpha, self.now, over);
-        self.captured = 0;
+        self.redraw();
     }
 
-    /// Keeps the poses of a tick as the newest, and the newest before as the previous ones.
+    /// Keeps the poses of a tick as the newest, and the newest before as the previous ones. If the game's picture panics,
+    /// the newest stay.
     fn capture(&mut self, sim: &S, known: &Known) {
         self.poses.swap(0, 1);
         self.poses[1].begin_knowing(self.locals, known);
-        self.show.poses(sim, &mut self.poses[1]);
+        let (show, poses) = (&self.show, &mut self.poses[1]);
+        if let Err(words) = caught(|| show.poses(sim, poses)) {
+            self.poses[1].begin_knowing(self.locals, known);
+            self.poses.swap(0, 1);
+            self.note_fault(&words);
+        }
         self.captured += 1;
+    }
+
+    /// The picture goes on from the poses of a rebuild's last two ticks.
+    fn redraw(&mut self) {
+        let over = self.over();
+        let [previous, newest] = &mut self.poses;
+        let (picture, alpha, now) = (&mut self.picture, self.alpha, self.now);
+        if let Err(words) = caught(|| picture.rebuilt(previous, newest, alpha, now, over)) {
+            self.note_fault(&words);
+        }
+        self.captured = 0;
+    }
+
+    fn note_fault(&mut self, words: &str) {
+        if !self.has_failed {
+            self.has_failed = true;
+            self.fault = Some(format!(
+                "the picture (`Show::poses`, `Pose`) panicked: {words}"
+            ));
+        }
+    }
+
+    /// What the game's picture panicked with, once: the first time.
+    pub(crate) fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
     }
 }
 
@@ -96,7 +129,10 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
             self.cues.predicted(tick, fx.cues());
         }
         self.capture(sim, known);
-        self.picture.ticked(&mut self.poses[1], self.now);
+        let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
+        if let Err(words) = caught(|| picture.ticked(newest, now)) {
+            self.note_fault(&words);
+        }
         self.captured = 0;
     }
 
@@ -117,10 +153,6 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         while self.captured < 2 {
             self.capture(sim, &Known::ALL);
         }
-        let over = self.over();
-        let [previous, newest] = &mut self.poses;
-        self.picture
-            .rebuilt(previous, newest, self.alpha, self.now, over);
-        self.captured = 0;
+        self.redraw();
     }
 }

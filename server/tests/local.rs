@@ -200,14 +200,29 @@ fn a_referee_judges_as_on_a_server() {
 }
 
 #[test]
-fn a_panic_in_the_step_is_an_error_with_its_words_and_stays_one() {
+fn an_order_that_every_step_panics_at_is_left_out_and_the_game_plays_on() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 30, 0);
     game.session_mut(0).command(0, PANIC).expect("taken");
+    frames(&mut game, &mut now, 60, 1);
+    assert_eq!(game.server().world().sim().orders, [0; 0]);
+    let events = std::iter::from_fn(|| game.session_mut(0).poll_event());
+    let is_fault = |event: &Event| matches!(event, Event::StepFault(text) if text.contains("thirteen at table"));
+    assert_eq!(events.filter(is_fault).count(), 1);
+    let incidents = game.take_incidents();
+    assert_eq!(incidents.len(), 1, "{incidents:?}");
+    assert!(incidents[0].message.contains("thirteen at table"));
+}
+
+#[test]
+fn a_panic_of_the_games_own_is_an_error_with_its_words_and_stays_one() {
+    let mut game = local();
+    let mut now = Duration::ZERO;
+    frames(&mut game, &mut now, 30, 0);
     let ended = loop {
         now += FRAME;
-        if let Err(ended) = game.advance_at(now, |_, _| 0) {
+        if let Err(ended) = game.advance_at(now, |_, _| panic!("thirteen at table")) {
             break ended;
         }
         assert!(now < FRAME * 60, "it plays on");

@@ -13,6 +13,8 @@ pub(crate) struct Divergence<S: Simulation> {
     stands: bool,
     /// Our world of the tick that differed first, until the server's is here to compare.
     evidence: Option<World<S>>,
+    /// The newest tick whose frame our step panicked at though nothing differed; a heal does not clear it.
+    broke: Option<Tick>,
 }
 
 impl<S: Simulation> Divergence<S> {
@@ -22,6 +24,7 @@ impl<S: Simulation> Divergence<S> {
             since: None,
             stands: false,
             evidence: None,
+            broke: None,
         }
     }
 
@@ -47,6 +50,19 @@ impl<S: Simulation> Divergence<S> {
             self.since = Some(tick);
             self.evidence.get_or_insert_with(|| ours.clone());
         }
+    }
+
+    /// Our step panicked at the server's frame of `tick`, and there is no world to compare. Returns `true` if a heal can
+    /// help: nothing of the kind happened within `again` ticks.
+    pub(super) fn note_broken(&mut self, tick: Tick, again: u32) -> bool {
+        self.stands = true;
+        if self.since.is_some() {
+            // A world that differs may panic where the server's does not.
+            return true;
+        }
+        self.since = Some(tick);
+        let before = self.broke.replace(tick);
+        before.is_none_or(|before| tick - before > again && before <= tick)
     }
 
     /// The authority goes on no farther.

@@ -15,6 +15,11 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.prediction_tick = self.timeline.prediction().tick().0;
         stats.input_tick = self.timeline.orders().next().0;
         stats.timeline = *self.timeline.stats();
+        let answers = self
+            .answers
+            .as_ref()
+            .is_some_and(|answers| answers.has_failed);
+        stats.timeline.step_faults += u64::from(view.has_failed) + u64::from(answers);
         stats.fills = meter.fills;
         stats.heals = meter.heals;
         stats.commands_sent = meter.commands_sent;

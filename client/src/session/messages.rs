@@ -15,6 +15,7 @@ use twinstep_core::{Simulation, codec};
 
 use super::told::report;
 use super::{Closed, Event, Session, State};
+use crate::caught::caught;
 use crate::picture::Show;
 use crate::playing::Playing;
 
@@ -126,7 +127,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 }
 
 fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
-    codec::decode_whole::<World<S>>(bytes)
+    caught(|| codec::decode_whole::<World<S>>(bytes).ok())
         .ok()
+        .flatten()
         .filter(World::is_sound)
 }

@@ -31,6 +31,11 @@ pub enum Closed {
     /// The server came back with another match, in which commands have another delay.
     #[error("the server was started anew with another command delay: join its new match")]
     OtherMatch,
+    /// The game's step panicked at what the server had stepped, and panicked again after a heal.
+    #[error(
+        "the game's step panicked at a confirmed frame, and again after a heal: update the game, or ask whoever runs the server which build it runs"
+    )]
+    StepPanicked,
     /// An input of the game is larger than its bound.
     #[error(
         "an input takes more than {} bytes: make the pad smaller",
@@ -76,8 +81,13 @@ pub enum Event {
         why: RefusalReason,
     },
     /// The game's step is at fault: it left a NaN, differed by phase without
-    /// [`withhold`](twinstep_core::Effects::withhold), or gave two results for the same frame. As text, with the tick and
-    /// the fields. Of 64 confirmed ticks one is checked, in release builds too; told at most once an `advance`.
+    /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook panicked.
+    /// As text, with the tick and the fields. Of 64 confirmed ticks one is checked, in release builds too; reported at most
+    /// once an `advance`.
+    ///
+    /// A panic ends nothing. One of a predicted step (another player's announced order, for example) costs a rebuild with
+    /// less in that tick; one at a confirmed frame is healed, and closes the session only if it comes again within a minute
+    /// ([`Closed::StepPanicked`]). Where panics abort (`panic = "abort"`, which is all that wasm has) the process ends.
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits to be healed: up to 10 s, if the last heal was
     /// lately. The picture goes on meanwhile; in lockstep it stands.

@@ -7,7 +7,7 @@ use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData};
 use twinstep_core::share::{CommandShare, order_bytes};
 use twinstep_core::world::World;
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_core::{Controls, PlayerId, Simulation, Tick};
 
 use super::grounds::{Game, Grounds};
 
@@ -29,6 +29,9 @@ pub(super) struct Assume<'a, S: Simulation> {
 impl<S: Simulation> Assume<'_, S> {
     /// A query of tick t is answered at t + 1, or deferred: then it is not speculated any more.
     pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
+        if self.grounds.is_bare(self.tick) {
+            return;
+        }
         for open in world
             .open_queries()
             .iter()
@@ -57,7 +60,8 @@ impl<S: Simulation> Assume<'_, S> {
         data: &mut FrameData<S>,
     ) {
         let orders = &self.grounds.orders;
-        if orders.commands().next().is_none() && orders.claims().next().is_none() {
+        let none = orders.commands().next().is_none() && orders.claims().next().is_none();
+        if none || self.grounds.is_bare(self.tick) {
             return;
         }
         let mut shares = [CommandShare::default(); PLAYERS_MAX];
@@ -93,7 +97,12 @@ impl<S: Simulation> Assume<'_, S> {
         let seated = world.seated();
         for (due, order) in announced.commands() {
             let now = due == self.tick || (due < self.base && self.tick == self.base);
-            if now && seated.contains(order.player) && order.seq >= world.next_seq(order.player) {
+            let player = order.player;
+            if now
+                && self.grounds.believes(player, self.tick)
+                && seated.contains(player)
+                && order.seq >= world.next_seq(player)
+            {
                 data.commands.push(order.clone());
             }
         }
@@ -106,16 +115,20 @@ impl<S: Simulation> Assume<'_, S> {
             let Grounds {
                 orders, announced, ..
             } = self.grounds;
-            let known = orders
-                .input_of(player, self.tick)
-                .or_else(|| announced.input(player, self.tick));
+            let known = orders.input_of(player, self.tick).or_else(|| {
+                let input = announced.input(player, self.tick);
+                input.filter(|_| self.grounds.believes(player, self.tick))
+            });
             let input = known.cloned().unwrap_or_else(|| {
                 data.filled.set(player, true);
+                if self.grounds.is_bare(self.tick) {
+                    return world.held(player).0.clone();
+                }
                 let (last, age) = last_known(self.grounds, world, player, self.tick);
                 let Game { guess, rules, .. } = self.game;
                 guess.guess(world.sim(), rules, player, last, age)
             });
-            data.inputs.set(player, Some(input));
+            data.inputs.set(player, Some(input.or_neutral()));
         }
     }
 }
@@ -134,6 +147,7 @@ fn last_known<'w, S: Simulation>(
     let confirmed = grounds.confirmed();
     // Announcements may know more than the line, which was assumed before they came.
     let told = grounds.announced.last_before(player, tick);
+    let told = told.filter(|_| grounds.believes(player, tick));
     if let Some((input, _)) = told.filter(|(_, ago)| tick.back(*ago) >= confirmed) {
         return (input, 1);
     }

@@ -32,8 +32,8 @@ pub enum Reconcile {
     /// [`Client`](crate::Client) starts is nicer by 5 than the one that wakes it: where both are put on one processor, the
     /// game's thread keeps it.
     ///
-    /// Guesses and speculations are asked in both threads. A panic of the game's step in a rebuild is told by
-    /// [`Event::StepFault`](crate::Event::StepFault), and what was shown stays until the authority has gone on.
+    /// Guesses and speculations are asked in both threads. A panic of the game's step or hooks in a rebuild is reported and
+    /// mended as inline: see [`Event::StepFault`](crate::Event::StepFault).
     Background,
 }
 
@@ -85,8 +85,6 @@ pub(super) struct Away<S: Simulation> {
     /// What was confirmed since it began: the first so many are used.
     pub(super) passed: Vec<Passed<S>>,
     pub(super) used: usize,
-    /// A rebuild from this tick panicked: the next one begins later.
-    pub(super) failed_at: Option<Tick>,
 }
 
 impl<S: Simulation> Away<S> {
@@ -97,7 +95,6 @@ impl<S: Simulation> Away<S> {
             until: Tick(0),
             passed: (0..PASSED_ROOM).map(|_| Passed::room()).collect(),
             used: 0,
-            failed_at: None,
         }
     }
 

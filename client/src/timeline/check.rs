@@ -30,6 +30,8 @@ pub(super) enum Fault {
     Nan(String),
     /// It gave two results.
     Differs(String),
+    /// It panicked as a prediction.
+    Panicked(String),
 }
 
 /// See the [module](self).

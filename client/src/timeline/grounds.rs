@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::PLAYERS_MAX;
-use twinstep_core::frame::Learned;
+use twinstep_core::bounds::{ANNOUNCE_TICKS, PLAYERS_MAX};
+use twinstep_core::frame::{Learned, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
@@ -32,6 +32,28 @@ pub(super) struct Grounds<S: Simulation> {
     confirmed: Tick,
     /// For how many ticks what each player held there has been a repetition.
     filled: [u32; PLAYERS_MAX],
+    doubt: Option<Doubt>,
+}
+
+/// What is left out of assumed frames after a step that failed, until the authority has passed that tick.
+///
+/// ```text
+///  a step of T fails ─▶ from T on without what was announced of those whose orders are due by then
+///       │ again      ─▶ bare: own inputs, and what others held last; no order, no hook of the game
+///       │ again      ─▶ nothing is predicted from T on
+/// ```
+#[derive(Clone, Copy)]
+struct Doubt {
+    /// All of this is left out from this tick on.
+    from: Tick,
+    /// The newest tick that failed. What is announced is believed again some ticks after it.
+    failed: Tick,
+    /// Nothing that was announced of these players is assumed.
+    suspects: PlayerSet,
+    /// No order is assumed, and no hook is asked.
+    is_bare: bool,
+    /// Nothing is predicted from this tick on.
+    until: Tick,
 }
 
 impl<S: Simulation> Grounds<S> {
@@ -42,6 +64,7 @@ impl<S: Simulation> Grounds<S> {
             learned: Learned::new(),
             confirmed: Tick(0),
             filled: [0; PLAYERS_MAX],
+            doubt: None,
         }
     }
 
@@ -51,6 +74,72 @@ impl<S: Simulation> Grounds<S> {
         for (i, filled) in self.filled.iter_mut().enumerate() {
             *filled = authority.held(PlayerId(i as u8)).1;
         }
+        let Some(doubt) = &mut self.doubt else {
+            return;
+        };
+        if self.confirmed > doubt.failed {
+            (doubt.is_bare, doubt.until) = (false, Tick::MAX);
+        }
+        if self.confirmed > doubt.failed + ANNOUNCE_TICKS {
+            self.doubt = None;
+        }
+    }
+
+    /// The step of `tick` failed: from there on less is assumed. Returns `true` if nothing was in doubt before.
+    pub(super) fn doubt(&mut self, tick: Tick) -> bool {
+        let is_new = self.doubt.is_none();
+        let doubt = self.doubt.get_or_insert(Doubt {
+            from: tick,
+            failed: tick,
+            suspects: PlayerSet::default(),
+            is_bare: false,
+            until: Tick::MAX,
+        });
+        let due = self.announced.commands().filter(|(due, _)| *due <= tick);
+        let authors: PlayerSet = due.map(|(_, order)| order.player).collect();
+        if doubt.is_bare && tick < doubt.from {
+            // There nothing was left out yet.
+        } else if doubt.is_bare {
+            doubt.until = doubt.until.min(tick);
+        } else if !authors.without(doubt.suspects).is_empty() {
+            doubt.suspects = doubt.suspects.or(authors);
+        } else {
+            doubt.suspects = PlayerSet(u16::MAX);
+            doubt.is_bare = true;
+        }
+        doubt.from = doubt.from.min(tick);
+        doubt.failed = doubt.failed.max(tick);
+        is_new
+    }
+
+    /// Nothing is predicted from `tick` on until the authority has passed what failed.
+    pub(super) fn stop_at(&mut self, tick: Tick) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.until = doubt.until.min(tick);
+        }
+    }
+
+    /// The first tick that must not be predicted.
+    pub(super) fn horizon(&self) -> Tick {
+        self.doubt.map_or(Tick::MAX, |doubt| doubt.until)
+    }
+
+    /// Whether what was announced of `player` is assumed in the frame of `tick`.
+    pub(super) fn believes(&self, player: PlayerId, tick: Tick) -> bool {
+        !self
+            .doubt
+            .is_some_and(|doubt| tick >= doubt.from && doubt.suspects.contains(player))
+    }
+
+    /// Whether the frame of `tick` is assumed without any order, and without the game's hooks.
+    pub(super) fn is_bare(&self, tick: Tick) -> bool {
+        self.doubt
+            .is_some_and(|doubt| doubt.is_bare && tick >= doubt.from)
+    }
+
+    /// Another world: what failed was not in it.
+    pub(super) fn clear_doubt(&mut self) {
+        self.doubt = None;
     }
 
     /// The authority's next tick.
@@ -72,6 +161,7 @@ impl<S: Simulation> Clone for Grounds<S> {
             learned: self.learned.clone(),
             confirmed: self.confirmed,
             filled: self.filled,
+            doubt: self.doubt,
         }
     }
 
@@ -82,5 +172,6 @@ impl<S: Simulation> Clone for Grounds<S> {
         self.learned.clone_from(&other.learned);
         self.confirmed = other.confirmed;
         self.filled = other.filled;
+        self.doubt = other.doubt;
     }
 }

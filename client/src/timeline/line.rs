@@ -5,11 +5,12 @@
 
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
-use twinstep_core::world::{Stepper, World};
+use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Key, Simulation, Tick};
 
 use super::assume::{Assume, AssumedOrders};
 use super::grounds::{Game, Grounds};
+use crate::caught::caught;
 
 /// Cues of one tick that a slot has room for without allocating.
 const CUES_PER_TICK: usize = 64;
@@ -21,6 +22,14 @@ pub(super) struct Assumed<S: Simulation> {
     pub(super) cues: Vec<(Key, S::Cue)>,
     /// The digest before the tick, in verifying timelines.
     pub(super) before: Option<u64>,
+}
+
+/// A predicted step that led to no world.
+pub(super) struct StepFailed {
+    /// The tick that was to be stepped.
+    pub(super) tick: Tick,
+    /// What went wrong, with the tick.
+    pub(super) why: String,
 }
 
 /// A world and the assumed frames that led to it.
@@ -55,15 +64,38 @@ impl<S: Simulation> Line<S> {
 
     /// Assumes the next frame and steps it. `claimants` may claim: see [`Stepper::step`].
     ///
-    /// # Panics
-    /// As the game's step does.
+    /// # Errors
+    /// The game's step or one of its hooks panicked, or the assumed frame does not fit. The world is half stepped then: it
+    /// must begin again from the authority ([`restart`](Line::restart)).
     pub(super) fn step(
         &mut self,
         grounds: &Grounds<S>,
         game: &Game<S>,
         stepper: &mut Stepper<S>,
         claimants: PlayerSet,
-    ) {
+    ) -> Result<(), StepFailed> {
+        let tick = self.tick();
+        let stepped = caught(|| self.assume_and_step(grounds, game, stepper, claimants));
+        match stepped {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let why = format!("an assumed frame does not fit: {error}");
+                Err(StepFailed { tick, why })
+            }
+            Err(words) => {
+                let why = format!("a prediction of {tick} panicked: {words}");
+                Err(StepFailed { tick, why })
+            }
+        }
+    }
+
+    fn assume_and_step(
+        &mut self,
+        grounds: &Grounds<S>,
+        game: &Game<S>,
+        stepper: &mut Stepper<S>,
+        claimants: PlayerSet,
+    ) -> Result<(), FrameError> {
         let tick = self.tick();
         let index = tick.0 as usize % self.slots.len();
         let slot = &mut self.slots[index];
@@ -84,17 +116,17 @@ impl<S: Simulation> Line<S> {
         };
         let locals = grounds.orders.players();
         let perspective = Perspective::prediction(grounds.confirmed(), locals, &grounds.learned);
-        let stepped = stepper.step(
+        let fx = stepper.step(
             &mut self.world,
             &slot.data,
             &game.rules,
             perspective,
             claimants,
-        );
-        let fx = stepped.unwrap_or_else(|error| panic!("an assumed frame does not fit: {error}"));
+        )?;
         slot.withheld = fx.withheld();
         slot.cues.clear();
         slot.cues.extend_from_slice(fx.cues());
+        Ok(())
     }
 
     pub(super) fn tick(&self) -> Tick {

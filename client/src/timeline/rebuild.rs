@@ -3,8 +3,6 @@
 //! Invariant: it holds all that the fold needs, so its result depends on nothing that happens meanwhile, and is bit for
 //! bit what the timeline would have come to by itself. Its buffers are used again: no allocation in the steady state.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use twinstep_core::frame::PlayerSet;
@@ -12,7 +10,7 @@ use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick};
 
 use super::grounds::{Game, Grounds};
-use super::line::Line;
+use super::line::{Line, StepFailed};
 
 /// A rebuild of a prediction, to be [`run`](Rebuild::run) and handed back.
 ///
@@ -25,8 +23,8 @@ pub struct Rebuild<S: Simulation> {
     stepper: Stepper<S>,
     /// The tick that it goes up to.
     pub(super) until: Tick,
-    /// What the game's step, or a hook, panicked with.
-    pub(super) failed: Option<String>,
+    /// The step that led to no world.
+    pub(super) failed: Option<StepFailed>,
 }
 
 impl<S: Simulation> Rebuild<S> {
@@ -53,37 +51,17 @@ impl<S: Simulation> Rebuild<S> {
     /// Does it: a step for each tick. A panic of the game's step or hooks is caught, and told by the session that this
     /// is handed back to. Done already: nothing.
     pub fn run(&mut self) {
-        if self.failed.is_some() {
-            return;
+        // What a failed step leaves half done is never looked at: it is begun anew from the authority.
+        while self.failed.is_none() && self.line.tick() < self.until {
+            let nobody = PlayerSet::default();
+            let (grounds, stepper) = (&self.grounds, &mut self.stepper);
+            let stepped = self.line.step(grounds, &self.game, stepper, nobody);
+            self.failed = stepped.err();
         }
-        // What a panic leaves half done is never looked at: it is begun anew from the authority.
-        let folded = catch_unwind(AssertUnwindSafe(|| {
-            while self.line.tick() < self.until {
-                let nobody = PlayerSet::default();
-                let (grounds, stepper) = (&self.grounds, &mut self.stepper);
-                self.line.step(grounds, &self.game, stepper, nobody);
-            }
-        }));
-        if let Err(panic) = folded {
-            let (tick, why) = (self.line.tick(), words(&*panic));
-            self.failed = Some(format!("a prediction of {tick} panicked: {why}"));
-        }
-    }
-
-    /// The first tick that it rebuilds.
-    pub(super) fn base(&self) -> Tick {
-        self.line.base
     }
 
     /// Ticks that it has stepped.
     pub(super) fn steps(&self) -> u64 {
         u64::from(self.line.tick() - self.line.base)
     }
-}
-
-/// What was said by a panic.
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without words")
 }

@@ -79,11 +79,7 @@ impl<S: Simulation> Timeline<S> {
         let worth = mem::replace(&mut away.worth, Worth::Void);
         match (worth, rebuild.failed.take()) {
             (Worth::Void, _) => {}
-            (_, Some(why)) => {
-                away.failed_at = Some(rebuild.base());
-                self.stats.step_faults += 1;
-                self.fault = Some(why);
-            }
+            (_, Some(failed)) => self.distrust(failed),
             (Worth::Counts, None) if rebuild.line.tick() > self.authority.tick() => {
                 self.stats.resim_ticks += rebuild.steps();
                 mem::swap(&mut self.draft, &mut rebuild.line);
@@ -93,7 +89,7 @@ impl<S: Simulation> Timeline<S> {
                 self.grounds.look(&self.authority);
                 self.tell_resimulated(shown, watch);
                 taken.steps = self.rebuild(shown, budget, watch);
-                taken.shown = !self.drafting;
+                taken.shown = !self.stale;
                 if taken.overtaken {
                     self.stale = true;
                     self.drafting = false;
@@ -141,12 +137,10 @@ impl<S: Simulation> Timeline<S> {
         let base = self.authority.tick();
         // The picture lies between the last two ticks, and claims are taken in new ones: these are stepped here.
         let until = shown.back(1).min(self.frontier);
+        let until = until.min(self.grounds.horizon());
         if until <= base || self.shown.tick() <= base {
             away.abandon();
             return false;
-        }
-        if away.failed_at == Some(base) {
-            return true;
         }
         away.place = match mem::replace(&mut away.place, Place::Out) {
             Place::Home(mut rebuild) => {

@@ -50,10 +50,10 @@ pub enum LocalEnded {
         /// What the incident of the match says: the tick, and what the panic said.
         incident: String,
     },
-    /// The game's own code panicked at a client: its step, a hook, or the input that was asked for. Online the same panic
-    /// would end the client's process.
+    /// The game's own code panicked where nothing may catch it: the input that was asked for, or the check of a session that
+    /// verifies. Online the same panic would end the client's process. Steps and hooks are caught, as online.
     #[error(
-        "the game panicked in a client's step, hook or input, when the match was at {tick}: {message}"
+        "the game panicked in a client's input or check, when the match was at {tick}: {message}"
     )]
     Panicked {
         /// The next tick of the match.
