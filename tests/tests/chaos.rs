@@ -16,6 +16,7 @@ mod fates;
 mod hostile;
 mod large_worlds;
 mod lines;
+mod poison;
 mod policy_table;
 mod rates;
 
@@ -53,11 +54,15 @@ fn hush_what_is_meant() {
     }));
 }
 
+fn check(name: &str, game: Game, seeds: u64) {
+    check_plans(name, game, seeds, |plan| plan);
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "says how fast virtual time runs; nothing depends on it"
 )]
-fn check(name: &str, game: Game, seeds: u64) {
+fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
     hush_what_is_meant();
     let seconds = number("TWINSTEP_SECONDS").unwrap_or(30);
     let from = number("TWINSTEP_FROM").unwrap_or(0);
@@ -68,7 +73,7 @@ fn check(name: &str, game: Game, seeds: u64) {
     let began = std::time::Instant::now();
     let (mut total, mut runs, mut failed) = (Run::default(), 0, Vec::new());
     for seed in seeds {
-        let plan = Plan::draw(game, seed, seconds);
+        let plan = change(Plan::draw(game, seed, seconds));
         if number("TWINSTEP_PLAN").is_some() {
             println!("{plan:#?}");
             continue;
@@ -141,4 +146,15 @@ fn powderkeg_survives_chaos() {
 #[test]
 fn the_game_of_edges_survives_chaos() {
     check("the_game_of_edges_survives_chaos", Game::Edges, 6);
+}
+
+/// Findings K3-P and HW6: one of the players poisons by orders, inputs, claims and answers, over any line.
+#[test]
+fn nobody_is_ended_by_a_poisoner() {
+    check_plans(
+        "nobody_is_ended_by_a_poisoner",
+        Game::Edges,
+        6,
+        Plan::poisoned,
+    );
 }

@@ -1,8 +1,8 @@
 //! A game at the edges of every bound: sizes, rates and the world's own size are drawn, values have every shape, and
-//! a flagged order or outcome poisons the step.
+//! a flagged order, input, claim or outcome poisons the step.
 //!
-//! What poisons does so in the authority alone, as at a server whose attacker has taken the poison out of its own
-//! client: a prediction withholds it.
+//! The poisoner has taken the poison out of its own client: only there does a prediction withhold it. It poisons the
+//! server and the predictions of all others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,14 @@ pub use shape::{Shape, Tag};
 
 /// Bytes of an input beside its filling.
 const INPUT_HEAD_BYTES: usize = 3;
+/// A stick that the step panics at.
+const PANICS: u8 = 253;
+/// A stick that leaves a NaN.
+const NANS: u8 = 254;
+/// A stick at which its own client claims poison.
+const CLAIMS: u8 = 255;
+/// A question whose mark has this bit is answered with poison by the client of who asked.
+const POISONED: u32 = 1 << 30;
 /// Panics that are meant begin so.
 pub const MEANT: &str = "meant:";
 
@@ -53,6 +61,8 @@ pub struct Load {
     pub tiles: u32,
     /// How an author's hooks behave.
     pub hooks: Hooks,
+    /// Whether the referee refuses poison; else it admits all.
+    pub refuses: bool,
 }
 
 /// How an author's hooks behave.
@@ -82,6 +92,7 @@ impl Default for Load {
             world_bytes_max: 0,
             tiles: 0,
             hooks: Hooks::Sound,
+            refuses: false,
         }
     }
 }
@@ -305,9 +316,16 @@ impl Edges {
         }
     }
 
-    /// What poisons: in the authority only.
-    fn poison(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>, panics: bool) {
-        if frame.phase() == Phase::Prediction {
+    /// What poisons, by this player: everywhere but in the predictions of its own client.
+    fn poison(
+        &mut self,
+        frame: &Frame<'_, Self>,
+        fx: &mut Effects<Self>,
+        by: Option<PlayerId>,
+        panics: bool,
+    ) {
+        let is_own = by.is_some_and(|player| frame.is_local(player));
+        if frame.phase() == Phase::Prediction && is_own {
             fx.withhold();
         } else if panics {
             panic!("{MEANT} poison in the step");
@@ -326,8 +344,8 @@ impl Edges {
     ) {
         self.answered += 1;
         match outcome {
-            Some(Outcome::Panic) => self.poison(frame, fx, true),
-            Some(Outcome::Nan) => self.poison(frame, fx, false),
+            Some(Outcome::Panic) => self.poison(frame, fx, key.owner(), true),
+            Some(Outcome::Nan) => self.poison(frame, fx, key.owner(), false),
             Some(outcome) => wider(&mut self.widest.outcome, outcome),
             None => {}
         }
@@ -345,8 +363,8 @@ impl Edges {
         command: &Command,
     ) {
         match command {
-            Command::Panic => return self.poison(frame, fx, true),
-            Command::Nan => return self.poison(frame, fx, false),
+            Command::Panic => return self.poison(frame, fx, Some(player), true),
+            Command::Nan => return self.poison(frame, fx, Some(player), false),
             Command::Claim(_) => wider(&mut self.widest.claim, command),
             _ => wider(&mut self.widest.command, command),
         }
@@ -381,6 +399,12 @@ impl Edges {
         pad: &Pad,
     ) {
         wider(&mut self.widest.input, pad);
+        match pad.stick {
+            PANICS => self.poison(frame, fx, Some(player), true),
+            NANS => self.poison(frame, fx, Some(player), false),
+            CLAIMS if frame.is_local(player) => fx.claim(player, Command::Panic),
+            _ => {}
+        }
         let Some(tally) = self.players.get_mut(&player) else {
             return;
         };

@@ -181,6 +181,7 @@ impl Plan {
         if game == Game::Edges {
             plan.grow(&mut luck);
             plan.load.tiles = tiles(seed);
+            plan.load.refuses = refuses(seed);
         }
         plan
     }
@@ -202,6 +203,19 @@ impl Plan {
             fair: true,
             ..RigConfig::new(self.seed, LinkProfile::LAN)
         }
+    }
+
+    /// The first of the players poisons, whatever was drawn.
+    #[must_use]
+    pub fn poisoned(mut self) -> Plan {
+        let mut luck = Mwc::seed(self.seed ^ 0x706f_6973);
+        let stalls = |person: &Person| matches!(person.role, Role::Stalls | Role::Lags);
+        self.people.retain(|person| !stalls(person));
+        self.people
+            .resize_with(self.people.len().max(3), || person(&mut luck));
+        self.people[0].role = Role::Poisons;
+        self.load.commands_in_10_s = self.load.commands_in_10_s.max(30);
+        self
     }
 
     /// One or two of several are up to something.
@@ -291,6 +305,11 @@ fn tiles(seed: u64) -> u32 {
         true => log_uniform(&mut luck, 1, 500_000),
         false => 0,
     }
+}
+
+/// In half of edges' worlds the referee refuses poison. A stream of its own: what else a seed draws stays.
+fn refuses(seed: u64) -> bool {
+    one_in(&mut Mwc::seed(seed ^ 0x7265_6675), 2)
 }
 
 /// One world of four rebuilds elsewhere. A stream of its own: what else a seed draws stays.

@@ -63,6 +63,8 @@ pub enum Edge {
     Panicked,
     /// An order poisoned the step, or brought NaN.
     Poisoned,
+    /// A step or a hook panicked in the prediction of an honest client.
+    PredictionPanicked,
     /// The server heard packets that could not be read.
     HostileClient,
     /// A client heard packets that could not be read.
@@ -91,7 +93,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 37] = [
+    pub const ALL: [Edge; 38] = [
         Edge::Alone,
         Edge::SixteenPlayers,
         Edge::FourSeats,
@@ -117,6 +119,7 @@ impl Edge {
         Edge::CrashedAgain,
         Edge::Panicked,
         Edge::Poisoned,
+        Edge::PredictionPanicked,
         Edge::HostileClient,
         Edge::HostileServer,
         Edge::Stalled,
@@ -148,6 +151,7 @@ impl Edge {
                 | Edge::WorldPastItsBound
                 | Edge::Panicked
                 | Edge::Poisoned
+                | Edge::PredictionPanicked
                 | Edge::Hogged
         );
         game == Game::Edges || !sized
@@ -241,6 +245,9 @@ impl Reached {
         let mut deceived = of(Role::Deceived);
         let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
         self.note_if(is_deceived, Edge::HostileServer);
+        let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
+        let panicked = honest.any(|c| c.session.stats().timeline.step_faults > 0);
+        self.note_if(panicked, Edge::PredictionPanicked);
         let waits =
             of(Role::Stalls).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Loading));
         self.note_if(waits, Edge::Stalled);

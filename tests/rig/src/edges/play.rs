@@ -7,7 +7,10 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_server::{Decision, Look, Resolver};
 
 use super::shape::Shape;
-use super::{Command, Edges, Hooks, INPUT_HEAD_BYTES, Load, MEANT, Outcome, Pad, Query, Widest};
+use super::{
+    CLAIMS, Command, Edges, Hooks, INPUT_HEAD_BYTES, Load, MEANT, NANS, Outcome, PANICS, POISONED,
+    Pad, Query, Widest,
+};
 use crate::rig::{Play, RigConfig, Role, Sticks};
 
 /// What an outcome has beside its value: its tag, a number.
@@ -18,6 +21,8 @@ const COMMAND_HEAD_BYTES: usize = 6;
 const HOOK_FAILS: u32 = 200;
 /// Of so many orders of who poisons, one is poison.
 const POISONS: u32 = 8;
+/// Of so many pads of who poisons, one is.
+const POISONED_PADS: u32 = 90;
 
 /// Plays it.
 pub struct Driver {
@@ -35,8 +40,13 @@ pub struct Driver {
 impl Driver {
     fn pad(&mut self, load: &Load) -> Pad {
         let filling = usize::from(load.input_bytes).saturating_sub(INPUT_HEAD_BYTES);
+        let stick = self.luck.below(7) as u8;
+        let poisons = self.role == Role::Poisons && self.luck.below(POISONED_PADS) == 0;
         Pad {
-            stick: self.luck.below(7) as u8,
+            stick: match poisons {
+                true => [PANICS, NANS, CLAIMS][self.luck.below(3) as usize],
+                false => stick,
+            },
             fire: self.role == Role::Hogs || self.luck.below(6) == 0,
             more: (0..filling.min(INPUT_BYTES_MAX - INPUT_HEAD_BYTES))
                 .map(|i| if i < 2 { self.luck.next_u32() as u8 } else { 9 })
@@ -55,7 +65,11 @@ impl Driver {
         if self.role == Role::Poisons && self.luck.below(POISONS) == 0 {
             return Some([Command::Panic, Command::Nan][self.luck.below(2) as usize].clone());
         }
-        let mark = (self.mark | self.orders) & 0x7fff_ffff;
+        let mark = (self.mark | self.orders) & (POISONED - 1);
+        if self.role == Role::Poisons && self.luck.below(POISONS) == 0 {
+            let (mark, value) = (mark | POISONED, Shape::Nothing);
+            return Some(Command::Ask { mark, value });
+        }
         let bytes = usize::from(load.command_bytes).saturating_sub(COMMAND_HEAD_BYTES);
         let value = Shape::made(self.luck.next_u32(), bytes);
         Some(if self.luck.below(4) == 0 {
@@ -143,19 +157,32 @@ impl Play for Edges {
     }
 
     fn speculate(_sim: &Self, load: &Load, query: &Query) -> Option<Outcome> {
+        if load.hooks == Hooks::Panic && query.number % HOOK_FAILS == 11 {
+            panic!("{MEANT} what is speculated");
+        }
         Some(expected(query, load, false))
     }
 
     fn answer(_sim: &Self, load: &Load, query: &Query, forge: bool) -> Option<Outcome> {
+        if query.about.is_some() && query.number & POISONED != 0 {
+            return Some([Outcome::Panic, Outcome::Nan][(query.number % 2) as usize].clone());
+        }
+        if load.hooks == Hooks::Panic && query.number % HOOK_FAILS == 13 {
+            panic!("{MEANT} what an owner answers");
+        }
         Some(expected(query, load, forge))
     }
 
-    fn admit_answer(&self, query: &Query, outcome: &Outcome) -> bool {
-        matches!(outcome, Outcome::Fine { number, .. } if *number == query.number)
+    fn admit_answer(&self, load: &Load, query: &Query, outcome: &Outcome) -> bool {
+        !load.refuses && query.number & POISONED != 0
+            || matches!(outcome, Outcome::Fine { number, .. } if *number == query.number)
     }
 
-    /// Refuses some, by their marks. Where hooks panic, by the same.
+    /// Refuses some, by their marks, and poison. Where hooks panic, by the same.
     fn admit(&self, load: &Load, _by: PlayerId, command: &Command) -> bool {
+        if matches!(command, Command::Panic | Command::Nan) {
+            return !load.refuses;
+        }
         let Command::Keep { mark, .. } = command else {
             return true;
         };

@@ -38,7 +38,7 @@ impl<S: Play> Referee<S> for Judge {
         query: &S::Query,
         outcome: &S::Outcome,
     ) -> bool {
-        look.sim().admit_answer(query, outcome)
+        look.sim().admit_answer(look.rules(), query, outcome)
     }
 
     fn owed(&mut self, look: &Look<'_, S>, player: PlayerId, _: u32) -> Option<S::Command> {

@@ -108,7 +108,12 @@ pub trait Play: Simulation {
         None
     }
     /// Which answers of owners its referee admits.
-    fn admit_answer(&self, _query: &Self::Query, _outcome: &Self::Outcome) -> bool {
+    fn admit_answer(
+        &self,
+        _rules: &Self::Rules,
+        _query: &Self::Query,
+        _outcome: &Self::Outcome,
+    ) -> bool {
         true
     }
     /// What its referee admits.

@@ -1,0 +1,518 @@
+//! Nobody's order, input or frame ends anybody else's process.
+//!
+//! A game whose author forgot a bound: an order to dig at tile 1,000 of 64 panics in the step. The attacker's build has the
+//! check that the others lack, so it plays on, and it chooses its stamps: what it gives is announced to the others before
+//! any server has stepped it.
+//!
+//! `TWINSTEP_SEEDS=250` plays each attack in as many worlds.
+
+use std::panic;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::picture::{Poses, Smoothing, show_with};
+use twinstep_client::session::BUDGET_TICKS;
+use twinstep_client::{Closed, Event, Reconcile, Session, SessionConfig, Show};
+use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::packet::hello::CloseCode;
+use twinstep_core::simnet::{LinkProfile, SimLink};
+use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
+use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::edges::MEANT;
+use twinstep_server::{Look, Match, MatchConfig, Output, PeerId};
+
+const FRAME: Duration = Duration::from_micros(16_667);
+const SECOND: Duration = Duration::from_secs(1);
+const TILES: usize = 64;
+/// The attacker begins then.
+const ATTACK: Duration = Duration::from_secs(3);
+/// A world ends then.
+const END: Duration = Duration::from_secs(9);
+/// While its prediction is mended, a client must not stand for longer than this.
+const STANDS_MAX: Duration = Duration::from_millis(150);
+
+/// What a player holds: `tile` is not checked by anybody, `look` is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Hold<const CHECKED: bool> {
+    tile: u8,
+    look: u8,
+}
+
+impl<const CHECKED: bool> Controls for Hold<CHECKED> {
+    fn is_valid(&self) -> bool {
+        CHECKED || usize::from(self.look) < TILES
+    }
+}
+
+/// The game: a build without the check of a tile, and (`CHECKED`) the attacker's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Mine<const CHECKED: bool> {
+    tiles: Vec<u8>,
+}
+
+impl<const CHECKED: bool> Mine<CHECKED> {
+    fn new() -> Self {
+        Mine {
+            tiles: vec![0; TILES],
+        }
+    }
+
+    fn dig(&mut self, at: usize) {
+        if CHECKED && at >= TILES {
+            return;
+        }
+        assert!(at < TILES, "{MEANT} tile {at} of {TILES}");
+        self.tiles[at] = self.tiles[at].wrapping_add(1);
+    }
+}
+
+impl<const CHECKED: bool> Simulation for Mine<CHECKED> {
+    const NAME: &'static str = "mine";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = Hold<CHECKED>;
+    type Command = u16;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = u16;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (player, tile) in frame.commands() {
+            self.dig(usize::from(*tile));
+            fx.cue(Key::player(player, frame.tick().0), *tile);
+        }
+        for (_, hold) in frame.inputs() {
+            self.dig(usize::from(hold.tile));
+            self.dig(usize::from(hold.look));
+        }
+    }
+}
+
+/// A session of either build.
+trait Player {
+    fn handle(&mut self, now: Duration, bytes: &[u8]);
+    fn advance(&mut self, now: Duration, hold: (u8, u8));
+    fn transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize>;
+    fn order(&mut self, tile: u16);
+    fn event(&mut self) -> Option<Event>;
+    fn closed(&self) -> Option<Closed>;
+    /// The next ticks of its authority and its prediction.
+    fn ticks(&self) -> (u32, u32);
+    fn faults(&self) -> u64;
+}
+
+impl<const CHECKED: bool> Player for Session<Mine<CHECKED>> {
+    fn handle(&mut self, now: Duration, bytes: &[u8]) {
+        Session::handle(self, now, bytes);
+    }
+
+    fn advance(&mut self, now: Duration, (tile, look): (u8, u8)) {
+        // Who is put out stays silent.
+        let _ = Session::advance(self, now, BUDGET_TICKS, |_| Hold { tile, look });
+        if let Some(mut rebuild) = self.poll_rebuild() {
+            rebuild.run();
+            self.hand_back(rebuild);
+        }
+    }
+
+    fn transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
+        self.poll_transmit(now, out)
+    }
+
+    fn order(&mut self, tile: u16) {
+        let _ = self.command(0, tile);
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        self.poll_event()
+    }
+
+    fn closed(&self) -> Option<Closed> {
+        Session::closed(self)
+    }
+
+    fn ticks(&self) -> (u32, u32) {
+        let stats = self.stats();
+        (stats.authority_tick, stats.prediction_tick)
+    }
+
+    fn faults(&self) -> u64 {
+        self.stats().timeline.step_faults
+    }
+}
+
+/// A session of a build.
+fn player<const CHECKED: bool>(how: Reconcile) -> Box<dyn Player> {
+    let config = SessionConfig::<Mine<CHECKED>>::new(Arc::new(())).reconcile(how);
+    Box::new(Session::new(config).expect("rules without a NaN"))
+}
+
+/// A server of a build, an attacker (player 0) and three who play.
+struct Table<const SERVER: bool> {
+    game: Match<Mine<SERVER>>,
+    players: Vec<Box<dyn Player>>,
+    lines: Vec<SimLink>,
+    now: Duration,
+    events: Vec<Vec<Event>>,
+    /// For each: when its authority moved last, and the longest time that it or its lead was gone.
+    moved: Vec<(u32, Duration, Duration)>,
+}
+
+impl<const SERVER: bool> Table<SERVER> {
+    fn new(policies: MatchConfig, players: Vec<Box<dyn Player>>, seed: u64) -> Self {
+        let mut game =
+            Match::new(policies, Mine::new(), Arc::new(()), unasked()).expect("the game starts");
+        let mut lines = Vec::new();
+        for i in 0..players.len() as u64 {
+            let identity = format!("player {i}");
+            game.connect(Duration::ZERO, PeerId(i), &identity, 1)
+                .expect("a free seat");
+            // A slow line makes its orders early.
+            let link = match i {
+                0 => "rtt=160,jitter=60,loss=3".parse().expect("a link in words"),
+                _ => LinkProfile::WAN,
+            };
+            lines.push(SimLink::new(link, seed * 16 + i));
+        }
+        Table {
+            game,
+            moved: players
+                .iter()
+                .map(|_| (0, ATTACK, Duration::ZERO))
+                .collect(),
+            events: players.iter().map(|_| Vec::new()).collect(),
+            players,
+            lines,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// One frame of all; player 0 holds `hold`.
+    fn frame(&mut self, hold: (u8, u8)) {
+        self.now += FRAME;
+        let now = self.now;
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        for (i, player) in self.players.iter_mut().enumerate() {
+            let line = &mut self.lines[i];
+            while let Some(bytes) = line.down.poll(now) {
+                player.handle(now, bytes);
+            }
+            let own = ((now.as_millis() / 170) as u8 % 60, i as u8);
+            player.advance(now, if i == 0 { hold } else { own });
+            while let Some(len) = player.transmit(now, &mut buffer) {
+                line.up.send(now, &buffer[..len]);
+            }
+            self.events[i].extend(std::iter::from_fn(|| player.event()));
+            let ((authority, prediction), moved) = (player.ticks(), &mut self.moved[i]);
+            if authority > moved.0 && prediction > authority {
+                (moved.0, moved.1) = (authority, now);
+            } else if now > ATTACK {
+                moved.2 = moved.2.max(now - moved.1);
+            }
+            while let Some(bytes) = line.up.poll(now) {
+                self.game.handle(now, PeerId(i as u64), bytes);
+            }
+        }
+        self.game.advance(now);
+        while let Some(output) = self.game.poll() {
+            if let Output::Packet { peer, bytes } = output {
+                self.lines[peer.0 as usize].down.send(now, bytes);
+            }
+        }
+    }
+
+    fn faults(&self, player: usize) -> u64 {
+        self.players[player].faults()
+    }
+}
+
+/// What the attacker gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attack {
+    /// Orders that the step panics at; the referee admits all.
+    Orders,
+    /// The same, and the referee refuses them.
+    RefusedOrders,
+    /// Inputs that the step panics at.
+    Inputs,
+    /// Inputs that are not valid.
+    InvalidInputs,
+}
+
+/// Panics that are part of a world are not worth a line each.
+fn hush_what_is_meant() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let text = info.payload().downcast_ref::<String>();
+            if !text.is_some_and(|text| text.starts_with(MEANT)) {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// Four players, the first of whom attacks.
+fn attacked(attack: Attack, seed: u64) -> Table<false> {
+    hush_what_is_meant();
+    let how = match seed % 2 {
+        0 => Reconcile::Inline,
+        _ => Reconcile::Background,
+    };
+    let mut players = vec![player::<true>(Reconcile::Inline)];
+    players.extend((0..3).map(|_| player::<false>(how)));
+    let mut table = Table::<false>::new(MatchConfig::action(), players, seed);
+    if attack == Attack::RefusedOrders {
+        let knows = |_: &Look<'_, Mine<false>>, _: PlayerId, tile: &u16, _: bool| {
+            usize::from(*tile) < TILES
+        };
+        table.game.set_referee(knows);
+    }
+    let mut frames = 0;
+    while table.now < END {
+        let attacks = table.now >= ATTACK;
+        let hold = match attack {
+            Attack::Inputs if attacks && frames % 40 < 6 => (200, 0),
+            Attack::InvalidInputs if attacks && frames % 40 < 6 => (0, 200),
+            _ => (1, 1),
+        };
+        let gives_orders = matches!(attack, Attack::Orders | Attack::RefusedOrders);
+        if gives_orders && attacks && frames % 15 == 0 {
+            table.players[0].order(1_000);
+        }
+        // Everybody orders what is right, too.
+        if frames % 20 == 7 {
+            table.players[1 + frames / 20 % 3].order(5);
+        }
+        table.frame(hold);
+        frames += 1;
+    }
+    table
+}
+
+fn seeds(usual: u64) -> u64 {
+    let text = std::env::var("TWINSTEP_SEEDS").ok();
+    text.map_or(usual, |text| text.parse().expect("a number of worlds"))
+}
+
+/// Findings K3-P and HW6: with the referee or without, by an order or by what is held.
+#[test]
+fn an_attacker_ends_nobody_elses_process() {
+    let attacks = [
+        Attack::Orders,
+        Attack::RefusedOrders,
+        Attack::Inputs,
+        Attack::InvalidInputs,
+    ];
+    for attack in attacks {
+        let (mut ended, mut caught, mut stood) = (0, 0, Duration::ZERO);
+        let seeds = seeds(4);
+        for seed in 0..seeds {
+            let table = attacked(attack, seed);
+            for i in 1..4 {
+                ended += u64::from(table.players[i].closed().is_some());
+                caught += table.faults(i);
+                stood = stood.max(table.moved[i].2);
+                assert!(table.players[i].ticks().0 > 480, "{attack:?}, seed {seed}");
+            }
+        }
+        println!(
+            "{attack:?}: {seeds} worlds, {ended} of {} honest clients ended, {caught} panics of predictions caught, stood \
+             for {} ms at most",
+            3 * seeds,
+            stood.as_millis()
+        );
+        assert_eq!(ended, 0);
+        assert!(stood <= STANDS_MAX, "{attack:?}: stood for {stood:?}");
+        let reaches = matches!(attack, Attack::Orders | Attack::Inputs);
+        assert_eq!(caught > 0, reaches, "{attack:?}: {caught} caught");
+    }
+}
+
+/// What the referee refuses is announced to nobody: the server never steps it, and no client does.
+#[test]
+fn an_order_that_the_referee_refuses_reaches_no_step() {
+    let table = attacked(Attack::RefusedOrders, 0);
+    assert_eq!(table.game.stats().panics, 0);
+    let refused = |event: &&Event| matches!(event, Event::CommandRefused { .. });
+    assert!(table.events[0].iter().filter(refused).count() > 10);
+    assert!((1..4).all(|i| table.faults(i) == 0));
+}
+
+/// Once its step has failed at something of a player, nothing more of that player is announced for a while.
+#[test]
+fn nothing_of_a_player_who_was_struck_is_announced() {
+    for seed in 0..4 {
+        let table = attacked(Attack::Orders, seed);
+        let panics = table.game.stats().panics;
+        assert!(panics > 5, "{panics} orders were stepped");
+        for i in 1..4 {
+            // The first order was announced before anybody knew; one more was on its way.
+            assert!(table.faults(i) <= 2, "seed {seed}: {}", table.faults(i));
+        }
+    }
+}
+
+/// An input that is not valid is no input: the packet costs a strike, and too many of them the seat.
+#[test]
+fn an_invalid_input_reaches_no_step_and_is_a_strike() {
+    let table = attacked(Attack::InvalidInputs, 0);
+    let stats = table.game.stats();
+    assert_eq!(stats.panics, 0);
+    assert!(stats.malformed > 5, "{}", stats.malformed);
+    let closed = table.players[0].closed();
+    assert_eq!(closed, Some(Closed::Server(CloseCode::Strikes)));
+}
+
+/// What a game's own client samples out of its range is neutral there as it would be at the server: nobody is struck.
+#[test]
+fn an_invalid_input_of_ones_own_is_neutral() {
+    let players = (0..2).map(|_| player::<false>(Reconcile::Inline));
+    let mut table = Table::<false>::new(MatchConfig::action(), players.collect(), 7);
+    while table.now < ATTACK {
+        table.frame((3, 200));
+    }
+    let stats = table.game.stats();
+    assert_eq!((stats.malformed, stats.panics), (0, 0));
+    assert!(table.players[0].closed().is_none());
+}
+
+/// A player's own order that its step panics at: the prediction goes on without it, and it is refused.
+#[test]
+fn a_players_own_order_that_panics_is_refused_and_ends_nothing() {
+    hush_what_is_meant();
+    for how in [Reconcile::Inline, Reconcile::Background] {
+        let players = (0..2).map(|_| player::<false>(how));
+        let mut table = Table::<false>::new(MatchConfig::action(), players.collect(), 3);
+        while table.now < ATTACK {
+            table.frame((1, 1));
+        }
+        table.players[0].order(1_000);
+        while table.now < ATTACK + SECOND * 2 {
+            table.frame((1, 1));
+        }
+        let faults = |event: &&Event| matches!(event, Event::StepFault(_));
+        let events = &table.events[0];
+        assert_eq!(events.iter().filter(faults).count(), 1, "{events:?}");
+        let refused = |event: &Event| matches!(event, Event::CommandRefused { .. });
+        assert!(events.iter().any(refused), "{events:?}");
+        assert!(table.moved.iter().all(|moved| moved.2 <= STANDS_MAX));
+        assert!(table.players.iter().all(|player| player.closed().is_none()));
+    }
+}
+
+/// A server that seals what the clients' step panics at: it is asked for a heal, and the match goes on. Where the same
+/// comes again the session ends, with the reason.
+#[test]
+fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
+    hush_what_is_meant();
+    for policies in [MatchConfig::action(), MatchConfig::strategy()] {
+        let mut players = vec![player::<true>(Reconcile::Inline)];
+        players.extend([Reconcile::Inline, Reconcile::Background].map(player::<false>));
+        let mut table = Table::<true>::new(policies, players, 5);
+        let run = |table: &mut Table<true>, time: Duration| {
+            let end = table.now + time;
+            while table.now < end {
+                table.frame((1, 1));
+            }
+        };
+        run(&mut table, ATTACK);
+        table.players[0].order(1_000);
+        run(&mut table, SECOND * 14);
+        for i in 1..3 {
+            let events = &table.events[i];
+            let is_told = |what: &dyn Fn(&Event) -> bool| events.iter().any(what);
+            assert!(is_told(&|e| matches!(e, Event::StepFault(_))), "{events:?}");
+            assert!(
+                is_told(&|e| matches!(e, Event::Differs { .. })),
+                "{events:?}"
+            );
+            assert!(
+                is_told(&|e| matches!(e, Event::Healed { .. })),
+                "{events:?}"
+            );
+            assert!(table.players[i].closed().is_none(), "it plays on");
+            let server = table.game.world().tick().0;
+            assert!(table.players[i].ticks().0 + 40 > server, "it plays on");
+        }
+        table.players[0].order(1_000);
+        run(&mut table, SECOND * 2);
+        for i in 1..3 {
+            assert_eq!(table.players[i].closed(), Some(Closed::StepPanicked));
+        }
+        assert!(table.players[0].closed().is_none());
+    }
+}
+
+/// Hooks of a client that panic now and then.
+fn moody(tick: u8) {
+    assert!(tick % 64 != 40, "{MEANT} a hook of {tick}");
+}
+
+/// Guesses and the picture: the session goes on without their word, and reports it.
+#[test]
+fn hooks_of_a_client_that_panic_end_nothing() {
+    hush_what_is_meant();
+    for how in [Reconcile::Inline, Reconcile::Background] {
+        let poses = |sim: &Mine<false>, out: &mut Poses<u8, f32>| {
+            moody(sim.tiles[1]);
+            out.put(0, f32::from(sim.tiles[1]));
+        };
+        let smoothing = Smoothing {
+            teleport: 8.0,
+            muzzle: Duration::ZERO,
+        };
+        let sessions = (0..2).map(|_| {
+            SessionConfig::<Mine<false>>::new(Arc::new(()))
+                .guess(
+                    |sim: &Mine<false>, _: &(), _: PlayerId, last: &Hold<false>, _: u32| {
+                        moody(sim.tiles[2]);
+                        *last
+                    },
+                )
+                .show(show_with(poses), smoothing)
+                .reconcile(how)
+        });
+        let sessions: Vec<_> = sessions.collect();
+        let mut table = Direct::new(
+            MatchConfig::action(),
+            Mine::new(),
+            Arc::new(()),
+            unasked(),
+            sessions,
+            60,
+        );
+        table.run(600, |client, session| {
+            let at = session.stats().input_tick as usize / 10;
+            Hold {
+                tile: (at % 2 + 1) as u8,
+                look: client as u8,
+            }
+        });
+        for session in &mut table.sessions {
+            let told = std::iter::from_fn(|| session.poll_event());
+            let told: Vec<String> = told
+                .filter_map(|event| match event {
+                    Event::StepFault(text) => Some(text),
+                    _ => None,
+                })
+                .collect();
+            assert!(
+                told.iter().any(|text| text.contains("a prediction of")),
+                "{told:?}"
+            );
+            let of_picture = told.iter().filter(|text| text.contains("Show::poses"));
+            assert_eq!(of_picture.count(), 1, "{told:?}");
+            assert!(session.closed().is_none());
+            let stats = session.stats();
+            assert!(stats.authority_tick > 590 && stats.prediction_tick > stats.authority_tick);
+            assert!(is_drawn(session), "it is drawn again");
+        }
+    }
+}
+
+fn is_drawn<V: Show<Mine<false>, Key = u8, Pose = f32>>(session: &Session<Mine<false>, V>) -> bool {
+    session.shown().next().is_some()
+}
