@@ -67,6 +67,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 | CloseCode::JoinTooSlow
                 | CloseCode::NoMatch
                 | CloseCode::ServerFull { .. }
+                | CloseCode::ServerBusy { .. }
                 | CloseCode::Superseded,
             ) if self.contact.goes_back() => self.contact.note_cut(code),
             _ => self.close(Closed::Server(code)),

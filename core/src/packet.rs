@@ -31,7 +31,7 @@ pub mod refusal;
 mod tests;
 
 /// Raised whenever a packet's bytes change their meaning; compared in the handshake.
-pub const WIRE_VERSION: u16 = 9;
+pub const WIRE_VERSION: u16 = 10;
 
 pub use head::{DownKind, DownPart, Parts, RareDown, RareUp, UpKind, UpPart};
 

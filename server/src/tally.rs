@@ -41,7 +41,9 @@ impl JoinResult {
     /// Of a session that ended before it played.
     pub(crate) fn of(code: CloseCode) -> JoinResult {
         match code {
-            CloseCode::Full | CloseCode::ServerFull { .. } => JoinResult::Full,
+            CloseCode::Full | CloseCode::ServerFull { .. } | CloseCode::ServerBusy { .. } => {
+                JoinResult::Full
+            }
             CloseCode::Shut => JoinResult::Shut,
             CloseCode::WrongWire
             | CloseCode::WrongGame

@@ -13,7 +13,8 @@ use crate::folder::Folder;
 use crate::loopback::LoopbackHost;
 use crate::players::{Plays, end_of, plays, said, wait};
 
-const REFUSED: CloseCode = CloseCode::ServerFull { after_s: 30 };
+const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
+const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
 
 async fn server(name: &str, limits: Limits) -> LoopbackHost<Counter> {
     let folder = Folder::new(&format!("strain-{name}"));
@@ -37,6 +38,7 @@ fn turn_ticks(client: &Client<Counter>) -> u8 {
     world.map_or(0, |world| world.turn().cadence.turn_ticks)
 }
 
+/// Findings P3-H1 and O3-14: players were told "full" where the server was busy, and its log had nothing of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_longer() {
     let limits = Limits {
@@ -44,7 +46,12 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         ..Limits::default()
     };
     let server = server("lateness", limits).await;
-    let mut party = vec![server.client("anna", 1), server.client("bob", 1)];
+    // One match alone sheds nothing, so there is another one.
+    let mut party = vec![
+        server.client("anna", 1),
+        server.client("bob", 1),
+        server.client("eve", 3),
+    ];
     let mut watcher = server.watcher("carl", 1);
     plays(&mut party).await;
     assert_eq!(turn_ticks(&party[0]), 2);
@@ -58,7 +65,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         if let_go_at.is_none()
             && let Err(end) = watcher.advance(|_| 0)
         {
-            assert_eq!(end, said(REFUSED));
+            assert_eq!(end, said(BUSY));
             let_go_at = Some(server.number("twinstep_relief_steps").await);
         }
         let now = server.number("twinstep_relief_steps").await;
@@ -76,11 +83,14 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
     );
     let (status, why) = server.ready().await;
     assert_eq!(status, 503);
-    assert!(why.starts_with("full: ticks are late, by"), "{why}");
+    assert!(
+        why.starts_with("busy: ticks are late by") && why.contains("(lateness-limit)"),
+        "{why}"
+    );
 
     // Neither into a match that is there, nor into one that would be made.
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
-        assert_eq!(end_of(newcomer).await, said(REFUSED));
+        assert_eq!(end_of(newcomer).await, said(BUSY));
     }
     let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
     assert_eq!(server.number(series).await, 1.0);
@@ -117,7 +127,7 @@ async fn without_room_in_memory_or_on_the_disk_nobody_new_is_let_in_and_the_reas
                 || name == "disk" && why.contains("free for journals"),
             "{why}"
         );
-        assert_eq!(end_of(server.client("anna", 1)).await, said(REFUSED));
+        assert_eq!(end_of(server.client("anna", 1)).await, said(FULL));
         let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
         // That is no reason to take anything from those who play.
@@ -148,6 +158,6 @@ async fn a_match_that_was_cut_off_goes_on_in_a_process_that_is_full() {
     let server = server_in(folder, key, limits).await;
     server.until_ready_is(503).await;
     plays(&mut [server.client("anna", 1)]).await;
-    assert_eq!(end_of(server.client("bob", 2)).await, said(REFUSED));
+    assert_eq!(end_of(server.client("bob", 2)).await, said(FULL));
     server.host.shutdown(CloseCode::Draining).await;
 }

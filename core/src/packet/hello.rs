@@ -291,9 +291,17 @@ pub enum CloseCode {
         /// For so many seconds more; [`BANNED_FOR_GOOD`]: without an end.
         for_s: u32,
     },
-    /// The server takes on no more: matches, or players of those that it has.
+    /// The server takes on no more: it has as many matches as it may, or too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull {
+        /// When it is worth another try, in seconds from now.
+        after_s: u16,
+    },
+    /// The server's ticks are late: it has places, and not the time for more players.
+    #[error(
+        "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
+    )]
+    ServerBusy {
         /// When it is worth another try, in seconds from now.
         after_s: u16,
     },

@@ -30,7 +30,9 @@ pub struct Relief {
 impl Relief {
     /// The most steps.
     pub const STEPS_MAX: u8 = 4;
-    /// What somebody is told who is not let in, or let go, because there is too much to do.
+    /// The close code for sessions that are refused or closed because ticks are late.
+    pub const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
+    /// The close code for sessions that are refused because memory or disk is short.
     pub const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
 
     pub(super) fn spares_spectators(self) -> bool {
@@ -39,7 +41,7 @@ impl Relief {
 
     /// What whoever comes to watch is told, if it may not.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
-        let late = self.spares_spectators().then_some(Relief::FULL);
+        let late = self.spares_spectators().then_some(Relief::BUSY);
         self.shut.or(late)
     }
 
@@ -53,7 +55,7 @@ impl Relief {
 
     /// What whoever comes to play and has no seat is told, if none is to be had.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
-        let late = (self.steps >= 3).then_some(Relief::FULL);
+        let late = (self.steps >= 3).then_some(Relief::BUSY);
         self.shut.or(late)
     }
 
@@ -76,7 +78,7 @@ impl<S: Simulation> Match<S> {
         while relief.spares_spectators()
             && let Some(at) = self.people.peers.iter().position(|p| p.is_spectator())
         {
-            self.close_peer(at, Relief::FULL);
+            self.close_peer(at, Relief::BUSY);
         }
     }
 }

@@ -149,7 +149,7 @@
 //!
 //! | what is measured | limit if nothing is said | what happens | until |
 //! |---|---|---|---|
-//! | lateness of ticks: the 99th percentile of 5 s, in half of the matches or more | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
+//! | lateness of ticks: the 99th percentile of 5 s, in half of two matches or more | 20 ms | after 3 looks above it (above 80 ms: after each) one step more is taken | 10 looks below 10 ms: one step back |
 //! | memory (Linux) | 85 % of what its cgroup or machine has | no newcomers | 95 % of the limit |
 //! | free disk where journals are (unix) | 256 MiB | no newcomers | 110 % of the limit |
 //!
@@ -169,9 +169,15 @@
 //! 3. **Newcomers**: who has no seat gets none, and no match is made. `/readyz` answers 503 from here on.
 //! 4. **Turns** are twice as long, up to 20 ticks: half the packets, and everybody hears of everything a little later.
 //!
-//! Whoever is refused or let go is told [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull), with the time after
-//! which another try is worth it. Who has a seat comes back at any time, also to a match that must be taken up from its journal
+//! Sessions that are refused or closed because ticks are late get
+//! [`ServerBusy`](twinstep_core::packet::hello::CloseCode::ServerBusy); for memory and disk it is
+//! [`ServerFull`](twinstep_core::packet::hello::CloseCode::ServerFull). Both carry the time after which another try is worth it.
+//! When newcomers begin to be refused, and when they are let in again, the log has one warning, with the value, the limit and the
+//! setting; `/readyz` says the same. A seat holder comes back at any time, also to a match that must be taken up from its journal
 //! for that.
+//!
+//! A process in which one match runs takes no step: late ticks say nothing about its load there. Its machine may hitch, or its own
+//! code is slow. Nor is it load when the process stood still as a whole, for example in a virtual machine that was paused.
 //!
 //! A match that is late by itself, because its own step or resolver is slow, counts as one: the process takes a step when half of
 //! its matches are late. Beside a match that hangs, one that panics, one whose resolver takes 150 ms each time, two on a full disk and

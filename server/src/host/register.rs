@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(admin.unready(), None, "players come before spectators");
         admin.strain.pretend(3, false);
         let late = admin.unready().unwrap().to_string();
-        assert!(late.starts_with("full: ticks are late"), "{late}");
+        assert!(late.starts_with("busy: ticks are late"), "{late}");
         admin.strain.pretend(0, true);
-        assert_eq!(admin.unready(), Some(Unready::Strained(Full::Disk(0))));
+        assert_eq!(admin.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
         admin.strain.pretend(0, false);
         assert_eq!(admin.unready(), None);
     }

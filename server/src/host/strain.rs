@@ -1,21 +1,23 @@
 //! Whether a process takes on more: by what is measured, once a second, before players feel it.
 //!
 //! ```text
-//!  lateness of ticks: the 99th percentile of 5 s of each match, and of these the median
+//!  lateness of ticks: the 99th percentile of 5 s of each match, and of these the median, where two matches run or more
 //!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step more of relief: spectators, announcements, newcomers, turns
 //!     below half of it for 10 looks                       ─▶ one step less
 //!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches, at once
 //!     below 95 % of it, above 110 % of it                 ─▶ not any more
 //! ```
 //!
-//! From the third step on, the process is full as well. Whoever has a seat comes back whatever is said here.
+//! From the third step on, the process is busy. A seat holder comes back whatever this says.
 //!
-//! Of the matches it is the median that counts: one whose own code is slow is late by itself, and spares nobody anything if
-//! the others do without for it.
+//! The median of the matches counts: a match whose own code is slow is late by itself, and it gains nothing if the others
+//! do without something. So a process of one match sheds nothing: its ticks are late because of its own code, or because
+//! its machine hitches, and a refused friend helps with neither.
 //!
 //! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
 
 use std::collections::BTreeSet;
+use std::mem::{Discriminant, discriminant};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,7 @@ use std::time::Duration;
 
 use twinstep_core::packet::hello::CloseCode;
 
+use super::clock::HostClock;
 use super::metrics::{Ledger, StrainTold};
 use crate::game::Relief;
 
@@ -42,7 +45,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// By how much ticks may be late: the 99th percentile of 5 s, in half of the matches or more. 20 ms if nothing is said: a
-    /// tick and a fifth at 60 Hz, which clients hide.
+    /// tick and a fifth at 60 Hz, which clients hide. Of no effect while only one match runs.
     pub tick_lateness: Duration,
     /// Memory that the process may have, in bytes. If nothing is said (`None`), 85 % of what its cgroup or else its machine
     /// has; where neither is known, none is measured.
@@ -61,15 +64,17 @@ impl Default for Limits {
     }
 }
 
-/// Why a process takes on no more.
+/// Why a process takes on no more: what was measured, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
-    #[error("full: ticks are late, by {0:?} (the 99th percentile)")]
-    Lateness(Duration),
-    #[error("full: {0} bytes of memory are used")]
-    Memory(u64),
-    #[error("full: {0} bytes are free for journals")]
-    Disk(u64),
+    #[error(
+        "busy: ticks are late by {0:?} (99th percentile of 5 s); the limit is {1:?} (lateness-limit)"
+    )]
+    Lateness(Duration, Duration),
+    #[error("full: {0} bytes of memory are used; the limit is {1} (memory-limit)")]
+    Memory(u64, u64),
+    #[error("full: {0} bytes are free for journals; the limit is {1} (disk-limit)")]
+    Disk(u64, u64),
 }
 
 /// What was measured last, for whoever asks. Clones share it.
@@ -86,6 +91,10 @@ struct Shown {
     lateness_us: AtomicU64,
     memory: AtomicU64,
     disk_free: AtomicU64,
+    /// The limits of these three.
+    lateness_us_max: AtomicU64,
+    memory_max: AtomicU64,
+    disk_free_min: AtomicU64,
     folders: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -113,18 +122,35 @@ impl Strain {
     /// Why newcomers are refused, if they are.
     pub(super) fn full(&self) -> Option<Full> {
         let Relief { steps, .. } = self.relief();
+        let shown = &*self.0;
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        if self.0.memory_is_short.load(Ordering::Relaxed) > 0 {
-            Some(Full::Memory(load(&self.0.memory)))
-        } else if self.0.disk_is_short.load(Ordering::Relaxed) > 0 {
-            Some(Full::Disk(load(&self.0.disk_free)))
+        let time = |us: &AtomicU64| Duration::from_micros(load(us));
+        if shown.memory_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Memory(load(&shown.memory), load(&shown.memory_max)))
+        } else if shown.disk_is_short.load(Ordering::Relaxed) > 0 {
+            Some(Full::Disk(
+                load(&shown.disk_free),
+                load(&shown.disk_free_min),
+            ))
         } else if steps >= 3 {
-            Some(Full::Lateness(Duration::from_micros(load(
-                &self.0.lateness_us,
-            ))))
+            let (late, limit) = (&shown.lateness_us, &shown.lateness_us_max);
+            Some(Full::Lateness(time(late), time(limit)))
         } else {
             None
         }
+    }
+
+    /// What is to be logged: newcomers begin to be refused, are refused for another reason, or are let in again.
+    fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<String> {
+        let full = self.full();
+        let is = full.as_ref().map(discriminant);
+        if is == std::mem::replace(was, is) {
+            return None;
+        }
+        Some(match full {
+            Some(why) => format!("newcomers are refused: {why}"),
+            None => "newcomers are let in again".to_owned(),
+        })
     }
 
     /// For whoever scrapes.
@@ -150,17 +176,25 @@ impl Strain {
     }
 
     /// Measures as long as it is not dropped.
-    pub(super) async fn measure(self, limits: Limits, ledger: Ledger) {
+    pub(super) async fn measure(self, limits: Limits, ledger: Ledger, clock: HostClock) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let most = limits.memory_bytes.or_else(memory_max_bytes);
+        let show = |number: &AtomicU64, limit| number.store(limit, Ordering::Relaxed);
+        show(
+            &self.0.lateness_us_max,
+            limits.tick_lateness.as_micros() as u64,
+        );
+        show(&self.0.memory_max, most.unwrap_or(u64::MAX));
+        show(&self.0.disk_free_min, limits.disk_free_bytes);
+        let mut was_full = None;
         let mut ladder = Ladder::new(limits.tick_lateness);
         let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
         let mut disk = Gauge::below(limits.disk_free_bytes);
         let mut lately = Lately::default();
         loop {
             looks.tick().await;
-            let lateness = lately.look(ledger.lateness());
+            let lateness = lately.look(clock.now(), ledger.lateness());
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
@@ -178,6 +212,9 @@ impl Strain {
                 self.0
                     .disk_is_short
                     .store(is_short.into(), Ordering::Relaxed);
+            }
+            if let Some(change) = self.change(&mut was_full) {
+                tracing::warn!("{change}");
             }
         }
     }
@@ -220,6 +257,36 @@ mod tests {
         assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
         strain.pretend(0, false);
         assert_eq!(strain.relief().shut, Some(CloseCode::Draining));
+    }
+
+    /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.
+    #[test]
+    fn a_change_is_logged_once_with_value_limit_and_setting() {
+        let strain = Strain::default();
+        strain.0.disk_free.store(900_000, Ordering::Relaxed);
+        strain.0.disk_free_min.store(1_000_000, Ordering::Relaxed);
+        let mut was = None;
+        assert_eq!(strain.change(&mut was), None);
+        strain.pretend(0, true);
+        let said = strain.change(&mut was).unwrap();
+        assert!(
+            said.contains("full: 900000 bytes") && said.contains("1000000 (disk-limit)"),
+            "{said}"
+        );
+        strain.0.disk_free.store(800_000, Ordering::Relaxed);
+        assert_eq!(strain.change(&mut was), None, "said once");
+        strain.pretend(3, false);
+        let said = strain.change(&mut was).unwrap();
+        assert!(
+            said.contains("busy") && said.contains("(lateness-limit)"),
+            "{said}"
+        );
+        strain.pretend(2, false);
+        assert_eq!(
+            strain.change(&mut was).unwrap(),
+            "newcomers are let in again"
+        );
+        assert_eq!(strain.change(&mut was), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_core::packet::hello::CloseCode;
 
+use crate::game::Relief;
 use crate::host::strain::Full;
 
 /// Why no match was made for a ticket.
@@ -32,9 +33,9 @@ pub(in crate::host) enum NotMade {
 impl From<Full> for NotMade {
     fn from(full: Full) -> NotMade {
         match full {
-            Full::Lateness(_) => NotMade::Lateness,
-            Full::Memory(_) => NotMade::Memory,
-            Full::Disk(_) => NotMade::Disk,
+            Full::Lateness(..) => NotMade::Lateness,
+            Full::Memory(..) => NotMade::Memory,
+            Full::Disk(..) => NotMade::Disk,
         }
     }
 }
@@ -58,9 +59,8 @@ impl NotMade {
     /// What whoever wanted it is told.
     pub(super) fn code(self) -> CloseCode {
         match self {
-            NotMade::Matches | NotMade::Lateness | NotMade::Memory | NotMade::Disk => {
-                CloseCode::ServerFull { after_s: 30 }
-            }
+            NotMade::Lateness => Relief::BUSY,
+            NotMade::Matches | NotMade::Memory | NotMade::Disk => Relief::FULL,
             NotMade::Rate => CloseCode::ServerFull { after_s: 2 },
             NotMade::Id | NotMade::Elsewhere => CloseCode::NoMatch,
             NotMade::Superseded => CloseCode::Superseded,
