@@ -282,7 +282,11 @@ impl Party {
                 }
                 Output::Closed { peer, code } => panic!("the session of {peer:?} ended: {code}"),
                 // A ticket in ten seconds is not what is measured.
-                Output::Ticket { .. } | Output::Safe { .. } | Output::Evidence { .. } => {}
+                Output::Ticket { .. }
+                | Output::Settled { .. }
+                | Output::Unseated { .. }
+                | Output::Safe { .. }
+                | Output::Evidence { .. } => {}
                 Output::Journal(_) | Output::Encode(_) | Output::Job { .. } => {
                     unreachable!("no journal is kept, and nothing is asked")
                 }

@@ -181,6 +181,9 @@ pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
 /// Without progress of a client's acks for so long, its session is closed.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
+/// A session says hello within this, or it ends: as long as a transport waits for a client that is silent. A client says
+/// it ten times a second.
+pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// A join takes at most so long, from when its world is on its way.
 pub const JOIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// A world that others wait behind is given so long to get under way, and four round trips more...

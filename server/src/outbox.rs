@@ -50,6 +50,17 @@ pub enum Output<'a, O> {
         /// The lowest serial that lets it in.
         serial: u64,
     },
+    /// The match takes the session in: its hello fits, and its seats are its own. A host keeps fewer places for sessions
+    /// before this, and for less time.
+    Settled {
+        /// Which session.
+        peer: PeerId,
+    },
+    /// An identity has no seat any more. Until then the host keeps a place for its return.
+    Unseated {
+        /// Whose seats are free.
+        identity: String,
+    },
     /// A client differed at this tick: fold the journal to it elsewhere, by `Folded::of`, and give that to
     /// `Match::hand_evidence`. A host without a journal passes over this.
     Evidence {
@@ -78,6 +89,8 @@ pub(crate) enum Item<O> {
     Encode(Encoding),
     Ticket(PeerId),
     Safe(String, bool, u64),
+    Settled(PeerId),
+    Unseated(String),
     Evidence(PeerId, Tick),
     Closed(PeerId, CloseCode),
 }
@@ -136,6 +149,8 @@ impl<O> Outbox<O> {
             Item::Job(id, work) => Output::Job { id, work },
             Item::Encode(world) => Output::Encode(world),
             Item::Ticket(peer) => Output::Ticket { peer },
+            Item::Settled(peer) => Output::Settled { peer },
+            Item::Unseated(identity) => Output::Unseated { identity },
             Item::Safe(identity, watches, serial) => Output::Safe {
                 identity,
                 watches,

@@ -15,6 +15,7 @@ mod faults;
 mod fleet_news;
 mod folder;
 mod fragile;
+mod goodbyes;
 mod handover;
 mod handover_bounds;
 mod host;

@@ -235,3 +235,65 @@ fn whatever_lines_do_everybody_is_back_once_they_carry() {
         );
     }
 }
+
+/// A full match of 8, whose players crash one after the other while strangers hold as many connections as they get: how
+/// long each takes until it plays again.
+fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
+    let mut lines = playing(u64::from(strangers), "rtt=40", 8, 1);
+    lines.besiege(strangers);
+    lines.run(SECOND * 2);
+    let mut took = Vec::new();
+    for crash in 0..crashes {
+        let player = crash % 8;
+        lines.crash(player, &format!("player {player}"));
+        let began = lines.now;
+        while !lines.plays(player) && lines.now - began < SECOND * 10 {
+            lines.run(SECOND / 50);
+        }
+        took.push(lines.now - began);
+        // An identity gets a world to join with once in 5 s.
+        let next = began + SECOND;
+        lines.run(next.saturating_sub(lines.now));
+    }
+    took
+}
+
+/// Finding O3-1: 15 strangers with good tickets, who connected and said nothing, kept a player out whose process had
+/// crashed.
+#[test]
+fn mute_strangers_keep_nobody_from_its_seat() {
+    let crashes = match cfg!(debug_assertions) {
+        true => 10,
+        false => 50,
+    };
+    for strangers in [15, 40, 200] {
+        let took = back_after(strangers, crashes);
+        let longest = took.iter().max().unwrap();
+        println!("{strangers} strangers: back after {longest:?} at most");
+        assert!(*longest <= SECOND * 3, "{strangers} strangers: {took:?}");
+    }
+}
+
+/// Finding A3-11: at `bad` players were back 7.8 s after a server that had been killed was there again.
+#[test]
+fn after_a_kill_of_the_server_everybody_is_back_within_three_seconds_on_every_line() {
+    let links = ["rtt=0", "lan", "wan", "bad"];
+    for (seed, link) in (1..).zip(links) {
+        for down_ms in [300, 1_000, 2_000, 4_000, 6_000] {
+            let mut lines = playing(seed, link, 4, 1);
+            lines.kill(down_ms * MS);
+            lines.run(down_ms * MS);
+            let began = lines.now;
+            let is_back = |lines: &Lines<History>| {
+                let loses = |n: &usize| !lines.plays(*n) || returns(lines, *n) == 0;
+                !(0..4).any(|n| loses(&n))
+            };
+            while !is_back(&lines) && lines.now - began < 20 * SECOND {
+                lines.run(SECOND / 50);
+            }
+            let took = lines.now - began;
+            println!("{link}, down for {down_ms} ms: back after {took:?}");
+            assert!(took <= 3 * SECOND, "{link}, {down_ms} ms: {took:?}");
+        }
+    }
+}

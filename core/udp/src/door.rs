@@ -2,7 +2,7 @@
 //!
 //! Invariant: a dial becomes a session once, and one identity's dials leave room for everybody else's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 const CHALLENGED_MAX: usize = 4_096;
 /// One identity is challenged for so many dials within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that time.
 const DIALS_MAX: usize = 32;
-/// Identities whose safe serials are known. Of one beyond that, whoever lets its sessions in knows better.
+/// Identities whose safe serials are known, and as many that have seats. Of one beyond that, whoever lets its sessions in
+/// knows better.
 const SAFE_MAX: usize = 65_536;
 /// What is over is forgotten so often.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
@@ -53,6 +54,8 @@ pub(crate) struct Door {
     dials: BTreeMap<SerialOf, Vec<Dialled>>,
     /// The lowest serials that let an identity in, as far as that was told.
     safe: BTreeMap<SerialOf, u64>,
+    /// Who has a seat to return to.
+    seated: BTreeSet<SerialOf>,
     forgot_at: Duration,
 }
 
@@ -83,6 +86,25 @@ impl Door {
             let known = self.safe.entry(of).or_default();
             *known = serial.max(*known);
         }
+    }
+
+    /// Whether an identity has a seat in a match from here on.
+    pub(crate) fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+        if !is_held {
+            self.seated.remove(&of);
+        } else if self.seated.len() < SAFE_MAX {
+            self.seated.insert(of);
+        }
+    }
+
+    /// Whether an identity has a seat to return to.
+    pub(crate) fn has_seat(&self, of: &SerialOf) -> bool {
+        self.seated.contains(of)
+    }
+
+    /// The match is over: nobody has a seat there.
+    pub(crate) fn forget_seats(&mut self, match_id: u64) {
+        self.seated.retain(|of| of.match_id != match_id);
     }
 
     /// The match is over: nobody is let into it by anything.

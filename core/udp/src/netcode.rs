@@ -27,7 +27,7 @@ use crate::ring::Ring;
 mod gate;
 mod guest;
 
-pub(crate) use gate::{Arrival, Gate, HANDSHAKE_LIFE};
+pub(crate) use gate::{Arrival, Gate, HANDSHAKE_LIFE, RETURNING};
 pub(crate) use guest::{Guest, GuestState};
 
 /// What netcode logs under. It writes one error line for each bad datagram: if a bridge from `log` is

@@ -10,6 +10,11 @@
 //! → the host looks whether a newer ticket is safe → [`admit`](ServerEndpoint::admit) → packets →
 //! [`Disconnected`](ServerEvent::Disconnected).
 //!
+//! Places: a session that has not said hello in a match (it is not [settled](ServerEndpoint::settle)) is a stranger, or
+//! returns to a seat. Strangers and settled sessions share `sessions_max` places. Where these are taken, the stranger who
+//! was admitted first and has not been settled for [`MUTE`] gives its place up. Sessions that return have as many places
+//! again, apart from these. So whatever strangers with tickets do, a seat holder finds a place.
+//!
 //! Invariants: each session has keys of its own, however often a ticket is shown, and what was sealed for one begins
 //! no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a look-up,
 //! or, if it has the shape of a knock, one decryption; it never costs memory. Neither does a copy of a knock: it gets
@@ -27,7 +32,7 @@ use crate::door::Door;
 use crate::keys::TicketKey;
 use crate::knock::KNOCK;
 use crate::link::{LaminarLink, NotAPacket, Payload};
-use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, sane};
+use crate::netcode::{Arrival, DATAGRAM_MAX, Gate, Outbox, RETURNING, sane};
 use crate::rate::Bucket;
 use crate::ring::Ring;
 use crate::words::{LeaveReason, PACKET_MAX, SendError, SessionId, TransportCounters};
@@ -51,6 +56,9 @@ const SENT_LATELY: Duration = Duration::from_millis(600);
 const TEND_EVERY: Duration = Duration::from_millis(250);
 /// Keys that are alive, or that somebody still plays by.
 const GATES_MAX: usize = 8;
+/// A session that was admitted this long ago and is not settled gives its place up, if another one wants it: a client says
+/// hello as soon as it knows that it is connected.
+const MUTE: Duration = Duration::from_secs(1);
 /// Addresses of sessions that ended lately.
 const GONE_MAX: usize = SESSIONS_MAX;
 
@@ -138,8 +146,14 @@ struct Session {
     bucket: Bucket,
     /// Whether the client has shown that it knows that it is connected.
     is_confirmed: bool,
-    /// Whether it may speak.
-    is_admitted: bool,
+    /// Since when it may speak.
+    admitted: Option<Duration>,
+    /// Whose it is.
+    of: SerialOf,
+    /// Whether it is in a match, or on its way into it.
+    is_settled: bool,
+    /// Whether its identity had a seat when it came, and it is not settled yet.
+    returns: bool,
     /// When it was last heard, when it was sent to, and when the cipher was last asked whether it is alive.
     heard: Duration,
     sent: Duration,
@@ -318,6 +332,28 @@ impl ServerEndpoint {
         self.door.note_safe(of, serial);
     }
 
+    /// A session said hello, and its match takes it in. Its identity has a seat from here on, unless it watches: see
+    /// [`note_seat`](Self::note_seat). Unknown sessions are left alone.
+    pub fn settle(&mut self, session: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.is_settled = true;
+            session.returns = false;
+            if !session.of.watches {
+                self.door.note_seat(session.of.clone(), true);
+            }
+        }
+    }
+
+    /// Whether an identity has a seat in its match. While it has one, it finds a place whoever else takes one.
+    pub fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+        self.door.note_seat(of, is_held);
+    }
+
+    /// Forgets who has a seat in a match: it is over.
+    pub fn forget_seats(&mut self, match_id: u64) {
+        self.door.forget_seats(match_id);
+    }
+
     /// Forgets which tickets of a match are safe: it is over.
     pub fn forget_match(&mut self, match_id: u64) {
         self.door.forget_match(match_id);
@@ -326,7 +362,7 @@ impl ServerEndpoint {
     /// Lets a session speak. Unknown sessions are left alone.
     pub fn admit(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.is_admitted = true;
+            session.admitted.get_or_insert(self.now);
             self.link.get_or_insert_with(LaminarLink::new);
         }
     }
@@ -350,7 +386,7 @@ impl ServerEndpoint {
             .sessions
             .get_mut(&session)
             .ok_or(SendError::NotConnected)?;
-        let speaks = session.is_admitted && session.is_confirmed;
+        let speaks = session.admitted.is_some() && session.is_confirmed;
         let link = self.link.as_mut().filter(|_| speaks);
         let link = link.ok_or(SendError::NotConnected)?;
         let wrapped = link.wrap(self.now, packet);
@@ -422,6 +458,28 @@ impl ServerEndpoint {
         self.by_address.len() + self.door.len()
     }
 
+    /// Whether a session of this holder finds a place now.
+    fn has_place(&self, of: &SerialOf) -> bool {
+        match self.door.has_seat(of) {
+            true => self.sessions.len() < RETURNING * self.sessions_max,
+            false => self.others() < self.sessions_max || self.mute().is_some(),
+        }
+    }
+
+    /// Sessions that do not return: those in matches, and strangers.
+    fn others(&self) -> usize {
+        self.sessions.values().filter(|one| !one.returns).count()
+    }
+
+    /// The stranger that gives its place up, if there is one.
+    fn mute(&self) -> Option<SessionId> {
+        let since = |one: &Session| one.admitted.filter(|_| !one.is_settled && !one.returns);
+        let strangers = self.sessions.iter();
+        let strangers = strangers.filter_map(|(id, one)| Some((since(one)?, *id)));
+        let (since, first) = strangers.min()?;
+        (self.now.saturating_sub(since) >= MUTE).then_some(first)
+    }
+
     fn pass_time(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         if elapsed.is_zero() {
@@ -453,7 +511,7 @@ impl ServerEndpoint {
                 };
                 session.is_confirmed = true;
                 session.heard = now;
-                let Some(link) = self.link.as_mut().filter(|_| session.is_admitted) else {
+                let Some(link) = self.link.as_mut().filter(|_| session.admitted.is_some()) else {
                     self.counters.unadmitted += 1;
                     return;
                 };
@@ -514,6 +572,18 @@ impl ServerEndpoint {
             self.gates[gate].gate.disconnect(id, &mut self.outbox);
             return;
         };
+        let of = ticket.holder();
+        let returns = self.door.has_seat(&of);
+        if !returns
+            && self.others() >= self.sessions_max
+            && let Some(mute) = self.mute()
+        {
+            self.disconnect(mute);
+            let reason = LeaveReason::Displaced;
+            let session = mute;
+            self.events
+                .push_back(ServerEvent::Disconnected { session, reason });
+        }
         let session = SessionId(id);
         self.by_address.insert(from, session);
         self.sessions.insert(
@@ -524,7 +594,10 @@ impl ServerEndpoint {
                 address: from,
                 bucket: Bucket::full(now),
                 is_confirmed: false,
-                is_admitted: false,
+                admitted: None,
+                of,
+                is_settled: false,
+                returns,
                 heard: now,
                 sent: now,
                 tended: now,

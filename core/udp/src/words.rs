@@ -47,6 +47,8 @@ pub enum LeaveReason {
     TimedOut,
     /// The client said goodbye.
     Left,
+    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place.
+    Displaced,
 }
 
 /// Why a packet was not sent.

@@ -5,7 +5,7 @@
 //!                       │ yes
 //!                       ▼
 //!                    a caller ── hello that fits ──▶ takes over: the old session is closed, this one greets
-//!                       └─ nothing for 30 s, too many callers, the transport gone ──▶ forgotten
+//!                       └─ nothing for 5 s, too many callers, the transport gone ──▶ forgotten
 //! ```
 //!
 //! A client whose server was silent dials by another path and goes on hearing the old one. Whichever answers first wins,
@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::JOIN_TIME_MAX;
+use twinstep_core::bounds::HELLO_WITHIN;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::Match;
@@ -192,7 +192,7 @@ impl<S: Simulation> Match<S> {
 
     /// Closes the callers that say nothing.
     pub(super) fn look_after_callers(&mut self, now: Duration) {
-        let waits = |caller: &Caller| now.saturating_sub(caller.since) > JOIN_TIME_MAX;
+        let waits = |caller: &Caller| now.saturating_sub(caller.since) > HELLO_WITHIN;
         while let Some(at) = self.people.callers.iter().position(waits) {
             self.dismiss(at, CloseCode::JoinTooSlow);
         }

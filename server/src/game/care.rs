@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{ACK_CLOSE_AFTER, JOIN_TIME_MAX, RTT_MAX, ticks_in};
+use twinstep_core::bounds::{ACK_CLOSE_AFTER, HELLO_WITHIN, JOIN_TIME_MAX, RTT_MAX, ticks_in};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation};
@@ -109,7 +109,7 @@ impl<S: Simulation> Match<S> {
                 // Waiting for a place does not count, as long as it is asked for.
                 SessionStage::Greeting => {
                     let silent = now.saturating_sub(peer.request.at().max(peer.since));
-                    (silent > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow)
+                    (silent > HELLO_WITHIN).then_some(CloseCode::JoinTooSlow)
                 }
                 SessionStage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
                 SessionStage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),

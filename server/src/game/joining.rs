@@ -112,6 +112,8 @@ impl<S: Simulation> Match<S> {
         peer.enter(SessionStage::Loading, now);
         self.truth.digests.want();
         peer.acks.begin(from);
+        let settled = Item::Settled(peer.id);
+        self.outbox.push(settled);
     }
 
     /// What a client can go on from by frames alone, of what it has, and the tick of that.

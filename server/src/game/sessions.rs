@@ -116,6 +116,12 @@ impl<S: Simulation> Match<S> {
         self.people.lately.iter().any(Option::is_some)
     }
 
+    /// The identities that have seats.
+    pub fn seat_holders(&self) -> impl Iterator<Item = &str> + '_ {
+        let identities = self.people.identities.iter();
+        identities.map(|(identity, _)| &**identity)
+    }
+
     /// Lets newcomers in, or none any more; who has a seat may return whatever is said here.
     pub fn set_open(&mut self, open: bool) {
         self.config.open = open;
@@ -285,6 +291,7 @@ impl<S: Simulation> Match<S> {
             .iter()
             .position(|(_, p)| *p == player)?;
         let (identity, _) = self.people.identities.remove(at);
+        self.note_unseated(&identity);
         // Who plays on without this seat has nobody there who could hear of it.
         if !self.people.peers.iter().any(|p| p.plays_as(&identity)) {
             for refused in refused {
@@ -294,6 +301,17 @@ impl<S: Simulation> Match<S> {
             }
         }
         Some(identity)
+    }
+
+    fn note_unseated(&mut self, identity: &str) {
+        if self
+            .people
+            .identities
+            .iter()
+            .all(|(name, _)| name != identity)
+        {
+            self.outbox.push(Item::Unseated(identity.to_owned()));
+        }
     }
 
     pub(super) fn leave(&mut self, at: usize, code: CloseCode) {
@@ -307,6 +325,7 @@ impl<S: Simulation> Match<S> {
             self.sealing.sealer.change(player, RosterChange::Left);
             self.people.identities.retain(|(_, p)| *p != player);
         }
+        self.note_unseated(&identity);
         self.close_peer(at, code);
     }
 

@@ -53,6 +53,15 @@ pub(super) trait Door: Send {
     /// Tickets with a lower serial let this identity in no more.
     fn note_safe(&mut self, of: SerialOf, serial: u64);
 
+    /// A session is in its match, or on its way into it.
+    fn settle(&mut self, session: SessionId);
+
+    /// Whether an identity has a seat in its match, to which it returns.
+    fn note_seat(&mut self, of: SerialOf, is_held: bool);
+
+    /// Nobody has a seat in this match any more.
+    fn forget_seats(&mut self, id: u64);
+
     /// Tickets of these keys let in from now on, and of no others.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
@@ -188,6 +197,22 @@ impl Door for Doors {
         }
     }
 
+    fn settle(&mut self, session: SessionId) {
+        if let Some(door) = self.of(session) {
+            door.settle(session);
+        }
+    }
+
+    fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+        for door in &mut self.doors {
+            door.note_seat(of.clone(), is_held);
+        }
+    }
+
+    fn forget_seats(&mut self, id: u64) {
+        self.doors.iter_mut().for_each(|door| door.forget_seats(id));
+    }
+
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         self.doors
             .iter_mut()
@@ -295,6 +320,12 @@ mod tests {
         fn note_safe(&mut self, _: SerialOf, _: u64) {
             self.told.lock().unwrap().safe += 1;
         }
+
+        fn settle(&mut self, _: SessionId) {}
+
+        fn note_seat(&mut self, _: SerialOf, _: bool) {}
+
+        fn forget_seats(&mut self, _: u64) {}
 
         fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
             self.told.lock().unwrap().keys = keys.len();

@@ -130,8 +130,11 @@ impl Floor {
         let files = self.incident_files::<S>(id, journal.as_ref());
         let slot = self.workers.slot();
         let (waker, listening) = waker(self.workers.clone(), slot);
-        let (line, heard) = line(waker.clone(), listening);
-        self.open_line(id, line, serials_of(id, &game)).await?;
+        let (mut line, heard) = line(waker.clone(), listening);
+        line.if_kept = journal.is_some().then(|| restarting(self.back_after));
+        let seated = game.seat_holders().map(|identity| seat_of(id, identity));
+        self.open_line(id, line, serials_of(id, &game), seated.collect())
+            .await?;
         let (send, errands) = post(waker.clone(), ERRANDS_MAX);
         let (move_to, moves) = post(waker.clone(), MOVES_MAX);
         let (orders, wishes) = post(waker, WISHES_MAX);
@@ -185,7 +188,8 @@ impl Floor {
             .insert(id, listed);
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
-        let watching = isolation::watch(id, end, (pulse, entry), files, self.told.clone(), over);
+        let ways = (self.told.clone(), self.closing.subscribe());
+        let watching = isolation::watch(id, end, (pulse, entry), files, ways, over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
         logged::info!(id, tick, "match started");
         Ok(MatchHandle {
@@ -215,8 +219,9 @@ impl Floor {
         id: u64,
         line: Line,
         safe: Vec<(SerialOf, u64)>,
+        seated: Vec<SerialOf>,
     ) -> Result<(), HostError> {
-        let opened = self.told.send(ToIo::Open(id, line, safe)).await;
+        let opened = self.told.send(ToIo::Open(id, line, safe, seated)).await;
         opened.map_err(|_| HostError::Stopped)
     }
 
@@ -275,6 +280,21 @@ impl Floor {
         });
         f(&mut matches)
     }
+}
+
+/// The holder of tickets by which an identity plays in a match.
+pub(super) fn seat_of(match_id: u64, identity: &str) -> SerialOf {
+    SerialOf {
+        match_id,
+        watches: false,
+        identity: identity.to_owned(),
+    }
+}
+
+/// What the players of a match are told that is kept while its server ends.
+pub(super) fn restarting(back_after: Duration) -> CloseCode {
+    let after_s = back_after.as_secs().try_into().unwrap_or(u16::MAX);
+    CloseCode::Restarting { after_s }
 }
 
 /// The serials that are safe in a match.

@@ -57,12 +57,18 @@ const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the I/O task is told.
 pub(super) enum ToIo {
-    /// Tickets for this match lead here, but those that are older than these.
-    Open(u64, Line, Vec<(SerialOf, u64)>),
+    /// Tickets for this match lead here, but those that are older than these; these identities have seats in it.
+    Open(u64, Line, Vec<(SerialOf, u64)>, Vec<SerialOf>),
+    /// A session is in its match, or on its way into it.
+    Settled(PeerId),
+    /// An identity has no seat in its match any more.
+    Unseated(SerialOf),
     /// Tickets with a lower serial let this identity in no more.
     Safe(SerialOf, u64),
     /// A match ended, for this reason.
     Over(u64, CloseCode),
+    /// A match goes on without its journal: it is not kept.
+    Unkept(u64),
     /// Send these.
     Packets(Packets),
     /// All packets of a turn that was sealed then are before this.
@@ -256,13 +262,7 @@ impl Io {
                 ServerEvent::Packet { session, bytes } => self.hear_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
                     logged::debug!(session = session.0, ?reason, "transport ended");
-                    if let Some(guest) = self.routes.remove(session)
-                        && guest.route == Route::Playing
-                        && let Some(game) = self.matches.get(&guest.ticket.match_id)
-                    {
-                        // If it finds no room, the match notices the silence by itself.
-                        game.tell(FromIo::Gone(PeerId(session.0)));
-                    }
+                    self.forget(session);
                 }
             }
         }
@@ -351,9 +351,12 @@ impl Io {
 
     fn obey(&mut self, order: ToIo) {
         match order {
-            ToIo::Open(id, game, safe) => {
+            ToIo::Open(id, game, safe, seated) => {
                 for (of, serial) in safe {
                     self.doors.note_safe(of, serial);
+                }
+                for of in seated {
+                    self.doors.note_seat(of, true);
                 }
                 self.matches.insert(id, game);
                 self.resting.remove(&id);
@@ -390,9 +393,16 @@ impl Io {
                 }
             }
             ToIo::Safe(of, serial) => self.doors.note_safe(of, serial),
+            ToIo::Settled(peer) => {
+                let session = SessionId(peer.0);
+                self.routes.settle(session);
+                self.doors.settle(session);
+            }
+            ToIo::Unseated(of) => self.doors.note_seat(of, false),
             ToIo::Over(id, code) => {
                 self.matches.remove(&id);
                 self.resting.remove(&id);
+                self.doors.forget_seats(id);
                 // Where it can be made again, it can be asked for by a ticket that was out of date before.
                 if !self.around.demand.is_on() {
                     self.doors.forget_match(id);
@@ -411,6 +421,11 @@ impl Io {
                 };
                 for session in self.routes.those(is_left) {
                     self.say_goodbye(session, code);
+                }
+            }
+            ToIo::Unkept(id) => {
+                if let Some(game) = self.matches.get_mut(&id) {
+                    game.if_kept = None;
                 }
             }
             ToIo::Packets(packets) => {
@@ -453,10 +468,15 @@ impl Io {
             }
             ToIo::Drain(code) => {
                 self.draining = Some(code);
-                self.matches.clear();
+                let matches = std::mem::take(&mut self.matches);
                 let is_here = |guest: &Guest| !matches!(guest.route, Route::Leaving(..));
                 for session in self.routes.those(is_here) {
-                    self.say_goodbye(session, code);
+                    // A match that did not end in time goes on from its journal, as after a crash: its players come back.
+                    let of = self.routes.get(session).map(|guest| guest.ticket.match_id);
+                    let game = of.and_then(|id| matches.get(&id));
+                    let kept = game.and_then(|game| game.if_kept);
+                    let kept = kept.filter(|_| code == CloseCode::Draining);
+                    self.say_goodbye(session, kept.unwrap_or(code));
                 }
             }
         }
@@ -471,8 +491,19 @@ impl Io {
     }
 
     fn end(&mut self, session: SessionId) {
-        self.routes.remove(session);
         self.doors.disconnect(session);
+        self.forget(session);
+    }
+
+    /// A session is over. Its match hears of it, if it was led there.
+    fn forget(&mut self, session: SessionId) {
+        if let Some(guest) = self.routes.remove(session)
+            && guest.route == Route::Playing
+            && let Some(game) = self.matches.get(&guest.ticket.match_id)
+        {
+            // If it finds no room, the match notices the silence by itself.
+            game.tell(FromIo::Gone(PeerId(session.0)));
+        }
     }
 
     fn tell_why(&mut self, session: SessionId, code: CloseCode) {

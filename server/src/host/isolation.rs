@@ -20,6 +20,7 @@ use super::io::ToIo;
 use super::logged;
 use super::metrics::Entry;
 use super::pulse::Pulse;
+use super::runner::Ending;
 use super::workers::Ended;
 use crate::incident::{Incident, Trouble};
 
@@ -34,7 +35,7 @@ pub(super) async fn watch(
     mut end: oneshot::Receiver<Ended>,
     (pulse, entry): (Arc<Pulse>, Entry),
     files: IncidentFiles,
-    told: mpsc::Sender<ToIo>,
+    (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<Ending>>),
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -54,7 +55,9 @@ pub(super) async fn watch(
                 let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
-                if same >= SAME_BEATS_MAX {
+                // While a host ends its matches, each waits for its turn: how long, its host decides.
+                let is_ending = closing.borrow().is_some();
+                if same >= SAME_BEATS_MAX && !is_ending {
                     pulse.condemn();
                     let silence = LOOK_EVERY * SAME_BEATS_MAX;
                     break Err((Trouble::MatchHangs, format!("no beat for {silence:?}")));
@@ -103,7 +106,9 @@ mod tests {
             };
             end.send(Ok(ended)).unwrap();
             let entry = Ledger::default().enter();
-            super::watch(1, ends, (Arc::default(), entry), files, told, over).await;
+            let closing = watch::channel(None).1;
+            let ways = (told, closing);
+            super::watch(1, ends, (Arc::default(), entry), files, ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
             assert_eq!(*shown.borrow(), ended);
         }

@@ -32,6 +32,8 @@ pub(super) enum FromIo {
 pub(super) struct Line {
     send: Sender<FromIo>,
     waker: Waker,
+    /// What its players are told if the process ends in order before it: with a journal it is kept.
+    pub(super) if_kept: Option<CloseCode>,
 }
 
 /// The match's end.
@@ -43,7 +45,12 @@ pub(super) struct Ear {
 /// A line to the match that this wakes.
 pub(super) fn line(waker: Waker, listening: Listening) -> (Line, Ear) {
     let (send, heard) = unbounded();
-    (Line { send, waker }, Ear { heard, listening })
+    let line = Line {
+        send,
+        waker,
+        if_kept: None,
+    };
+    (line, Ear { heard, listening })
 }
 
 impl Line {

@@ -1,6 +1,6 @@
 //! Where the sessions of the I/O task are led: to their match, to a bench where they wait for it, or out.
 //!
-//! Invariant: of one identity at most [`IDLE_MAX`] sessions hold a place without playing, however often it dials. So a
+//! Invariant: of one identity at most [`IDLE_MAX`] sessions hold a place without a hello, however often it dials. So a
 //! ticket of a match that does not run takes nobody else's place.
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
-/// Sessions of one identity that wait for a match or are told why they are over: one path for each of a ticket's
-/// addresses.
-const IDLE_MAX: usize = twinstep_udp::SERVERS_MAX;
+/// Sessions of one identity that wait for a match, have not said hello there, or are told why they are over: the path that
+/// a client dials by, and the one that it gave up for that.
+const IDLE_MAX: usize = 2;
 
 /// What becomes of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) struct Guest {
     pub(super) route: Route,
     /// The later it came, the higher.
     number: u64,
+    /// Whether its match has taken it in.
+    is_settled: bool,
 }
 
 impl Guest {
@@ -62,6 +64,7 @@ impl Routes {
             ticket,
             route: Route::Waiting(until),
             number: self.came,
+            is_settled: false,
         };
         self.remove(session);
         self.guests.insert(session, guest);
@@ -71,16 +74,24 @@ impl Routes {
     /// already, else one with the oldest ticket, else the one that came first.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
         let newest = self.guests.get(&newest)?;
-        let idle = |guest: &Guest| guest.route != Route::Playing && guest.is_of(&newest.ticket);
+        let plays = |guest: &Guest| guest.route == Route::Playing && guest.is_settled;
+        let idle = |guest: &Guest| !plays(guest) && guest.is_of(&newest.ticket);
         let idle = || self.guests.iter().filter(|(_, guest)| idle(guest));
         let rank = |guest: &Guest| {
-            let waits = matches!(guest.route, Route::Waiting(_));
-            (waits, guest.ticket.serial, guest.number)
+            let hopes = !matches!(guest.route, Route::Leaving(..));
+            (hopes, guest.ticket.serial, guest.number)
         };
         let first = idle().min_by_key(|(_, guest)| rank(guest));
         first
             .filter(|_| idle().count() > IDLE_MAX)
             .map(|(session, _)| *session)
+    }
+
+    /// The match of a session has taken it in.
+    pub(super) fn settle(&mut self, session: SessionId) {
+        if let Some(guest) = self.guests.get_mut(&session) {
+            guest.is_settled = true;
+        }
     }
 
     pub(super) fn get(&self, session: SessionId) -> Option<&Guest> {
@@ -135,6 +146,7 @@ pub(super) mod tests {
         }
     }
 
+    /// Finding O3-1: sessions of an identity that were led to their match and said nothing there did not count.
     #[test]
     fn who_waits_too_often_gives_up_the_oldest_and_takes_no_place_of_others() {
         let mut routes = Routes::default();
@@ -145,13 +157,15 @@ pub(super) mod tests {
         }
         routes.come(SessionId(50), ticket("anna", 5), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
-        // One that plays does not count; one that is over goes first.
+        // One that was led to its match counts until it is taken in; one that is over goes first.
         routes.turn(SessionId(1), Route::Playing);
+        assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
+        routes.settle(SessionId(1));
         assert_eq!(routes.one_too_many(SessionId(50)), None);
         routes.come(SessionId(51), ticket("anna", 5), UNTIL);
-        routes.turn(SessionId(3), Route::Leaving(CloseCode::NoMatch, UNTIL));
-        assert_eq!(routes.one_too_many(SessionId(51)), Some(SessionId(3)));
-        routes.remove(SessionId(3));
+        routes.turn(SessionId(50), Route::Leaving(CloseCode::NoMatch, UNTIL));
+        assert_eq!(routes.one_too_many(SessionId(51)), Some(SessionId(50)));
+        routes.remove(SessionId(50));
         // A copy of an older ticket puts nobody out who has a newer one.
         routes.come(SessionId(52), ticket("anna", 4), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(52)), Some(SessionId(52)));

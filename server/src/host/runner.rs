@@ -20,6 +20,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
 use super::clock::{HostClock, unix_now};
+use super::floor::restarting;
 use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
@@ -136,6 +137,9 @@ pub(super) struct Runner<S: Simulation> {
     rests: bool,
     /// Asked to end, it waits for the end of its turn until then at the latest.
     stop_by: Option<Duration>,
+    /// It is closed with its host, and its players were told. Its journal settles in the next round: a disk takes
+    /// milliseconds, and the players of all other matches are told before.
+    has_parted: bool,
     /// What is to be told when the journal is settled.
     orders: Vec<ToIo>,
     /// Room for its packets.
@@ -188,6 +192,7 @@ impl<S: Simulation> Runner<S> {
             catch_up_max: CATCH_UP_MAX,
             rests: false,
             stop_by: None,
+            has_parted: false,
             orders: Vec::new(),
             spare: Spare::default(),
             unknown: Vec::new(),
@@ -417,11 +422,7 @@ impl<S: Simulation> Runner<S> {
     /// What clients are told: a match with a journal is kept when its server ends in order.
     fn words_of(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
-            (CloseCode::Draining, Some(_)) => {
-                let after_s = self.ends.back_after.as_secs().try_into();
-                let after_s = after_s.unwrap_or(u16::MAX);
-                CloseCode::Restarting { after_s }
-            }
+            (CloseCode::Draining, Some(_)) => restarting(self.ends.back_after),
             (code, _) => code,
         }
     }
@@ -467,6 +468,9 @@ impl<S: Simulation> Play for Runner<S> {
         if self.is_condemned() {
             return CONDEMNED;
         }
+        if self.has_parted {
+            return Next::Over(Some(self.finish()));
+        }
         if !self.has_begun {
             self.has_begun = true;
             self.begin();
@@ -502,6 +506,12 @@ impl<S: Simulation> Play for Runner<S> {
         self.ends.counts.show(&self.game);
         if self.is_condemned() {
             CONDEMNED
+        } else if self.game.is_closed() && self.stop_by.is_some() {
+            self.has_parted = true;
+            // All others that were woken to end have told their players by then.
+            let cadence = self.game.world().turn().cadence;
+            let turn = cadence.tick() * u32::from(cadence.turn_ticks);
+            Next::At(self.ends.clock.now() + turn.min(SEAL_PATIENCE))
         } else if self.game.is_closed() {
             Next::Over(Some(self.finish()))
         } else {

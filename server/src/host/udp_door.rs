@@ -123,6 +123,18 @@ impl Door for UdpDoor {
         self.endpoint.note_safe(of, serial);
     }
 
+    fn settle(&mut self, session: SessionId) {
+        self.endpoint.settle(session);
+    }
+
+    fn note_seat(&mut self, of: SerialOf, is_held: bool) {
+        self.endpoint.note_seat(of, is_held);
+    }
+
+    fn forget_seats(&mut self, id: u64) {
+        self.endpoint.forget_seats(id);
+    }
+
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         self.endpoint.set_keys(keys)
     }

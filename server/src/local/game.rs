@@ -308,6 +308,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 Output::Journal(_)
                 | Output::Encode(_)
                 | Output::Ticket { .. }
+                | Output::Settled { .. }
+                | Output::Unseated { .. }
                 | Output::Safe { .. }
                 | Output::Evidence { .. }
                 | Output::Closed { .. } => {}

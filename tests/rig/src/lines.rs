@@ -21,8 +21,8 @@ use twinstep_core::{Key as Cause, Mwc, Simulation};
 use twinstep_server::{Match, MatchConfig, Output, PeerId};
 use twinstep_testing::scene::Jobs;
 use twinstep_udp::{
-    ClientEndpoint, ClientEvent, PACKET_MAX, SendError, ServerConfig, ServerEndpoint, ServerEvent,
-    SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
+    ClientEndpoint, ClientEvent, PACKET_MAX, SendError, SerialOf, ServerConfig, ServerEndpoint,
+    ServerEvent, SessionId, Ticket, TicketKey, TicketSpec, Transport, TransportState,
 };
 
 use crate::rig::{Play, Sticks};
@@ -180,10 +180,15 @@ pub struct Lines<S: Play> {
     /// Which address of the server a client's socket speaks to.
     sides: BTreeMap<SocketAddr, usize>,
     leaving: BTreeMap<SessionId, Duration>,
+    /// Holders of good tickets who connect and never say hello.
+    mute: Vec<(SocketAddr, ClientEndpoint)>,
     jobs: Jobs<S>,
     luck: Mwc,
     profile: LinkProfile,
     stalled_until: Duration,
+    /// The process of the server is dead until then.
+    dead_until: Option<Duration>,
+    journal: Vec<u8>,
     beat_at: Duration,
     seed: u64,
 }
@@ -198,12 +203,14 @@ impl<S: Play> Lines<S> {
         let rules = Arc::new(S::rules(0));
         let (sim, resolver) = (S::start(&rules, seed), S::resolver(&rules, seed));
         let game = Match::new(MatchConfig::action(), sim, rules.clone(), resolver);
+        let mut game = game.expect("the game starts");
+        game.keep_journal().expect("nothing was played yet");
         let key = TicketKey::generate();
         let servers: Vec<SocketAddr> = (1..=addresses)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7_777)))
             .collect();
         Lines {
-            game: game.expect("the game starts"),
+            game,
             players: Vec::new(),
             now: Duration::ZERO,
             reconcile: Reconcile::Inline,
@@ -213,10 +220,13 @@ impl<S: Play> Lines<S> {
             servers,
             sides: BTreeMap::new(),
             leaving: BTreeMap::new(),
+            mute: Vec::new(),
             jobs: Jobs::default(),
             luck: Mwc::seed(seed),
             profile,
             stalled_until: Duration::ZERO,
+            dead_until: None,
+            journal: Vec::new(),
             beat_at: Duration::ZERO,
             seed,
         }
@@ -236,6 +246,59 @@ impl<S: Play> Lines<S> {
             inboxes: BTreeMap::new(),
             next_port: 10_000,
         }));
+        let client = self.client(identity, &cable);
+        self.players.push(Player {
+            client,
+            events: Vec::new(),
+            ended: None,
+            stood: Vec::new(),
+            cable,
+            driver: S::driver(Sticks::Sticky, self.luck.fork(Cause::new(1, n as u32))),
+            moved_at: self.now,
+            next_frame: self.now + FRAME * (n as u32 % 7) / 7,
+        });
+        n
+    }
+
+    /// A player's process is gone without a word, and a new one joins with a new ticket over the same line.
+    ///
+    /// # Panics
+    /// If the rules cannot be digested.
+    pub fn crash(&mut self, player: usize, identity: &str) {
+        let client = self.client(identity, &self.players[player].cable.clone());
+        let player = &mut self.players[player];
+        (player.client, player.ended) = (client, None);
+    }
+
+    /// This many strangers with good tickets connect, say nothing, and connect again whenever they are refused or closed.
+    pub fn besiege(&mut self, strangers: u8) {
+        for n in 0..strangers {
+            let ticket = self.ticket(&format!("stranger {n}"), 1, None);
+            let address = SocketAddr::from(([203, 0, 113, n], 9_000));
+            let dial = ClientEndpoint::new(&ticket, self.now);
+            self.mute.push((address, dial));
+        }
+    }
+
+    fn step_mute(&mut self) {
+        let now = self.now;
+        for n in 0..self.mute.len() {
+            if let TransportState::Closed(_) = self.mute[n].1.state() {
+                let ticket = self.ticket(&format!("stranger {n}"), 1, None);
+                let (address, dial) = &mut self.mute[n];
+                address.set_port(9_000 + (address.port() - 8_999) % 50_000);
+                *dial = ClientEndpoint::new(&ticket, now);
+            }
+            let (address, dial) = &mut self.mute[n];
+            while dial.poll_event().is_some() {}
+            dial.advance(now);
+            while let Some((_, datagram)) = dial.poll_transmit() {
+                self.endpoint.handle(now, *address, datagram);
+            }
+        }
+    }
+
+    fn client(&self, identity: &str, cable: &Arc<Mutex<Cable>>) -> Client<S, S::Show, Plug> {
         let ticket = self.ticket(identity, 1, None);
         let smoothing = twinstep_client::picture::Smoothing {
             teleport: 8.0,
@@ -248,21 +311,9 @@ impl<S: Play> Lines<S> {
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
-        let client =
-            Client::over(plug, session).returning(move |before: Option<&mut Plug>, ticket, now| {
-                Ok(Plug::dial(&wires, before, &servers, ticket, now))
-            });
-        self.players.push(Player {
-            client,
-            events: Vec::new(),
-            ended: None,
-            stood: Vec::new(),
-            cable,
-            driver: S::driver(Sticks::Sticky, self.luck.fork(Cause::new(1, n as u32))),
-            moved_at: self.now,
-            next_frame: self.now + FRAME * (n as u32 % 7) / 7,
-        });
-        n
+        Client::over(plug, session).returning(move |before: Option<&mut Plug>, ticket, now| {
+            Ok(Plug::dial(&wires, before, &servers, ticket, now))
+        })
     }
 
     fn ticket(&self, identity: &str, seats: u8, after: Option<u64>) -> Ticket {
@@ -299,12 +350,48 @@ impl<S: Play> Lines<S> {
         self.stalled_until = self.now + time;
     }
 
+    /// The server's process is killed. After `down` another one takes the match up from its journal; what comes meanwhile
+    /// is lost.
+    pub fn kill(&mut self, down: Duration) {
+        self.dead_until = Some(self.now + down);
+    }
+
+    /// What comes to a dead process is lost.
+    fn step_dead(&mut self, until: Duration) {
+        for player in &self.players {
+            for link in &mut locked(&player.cable).links {
+                while link.up.poll(self.now).is_some() {}
+            }
+        }
+        if self.now < until {
+            return;
+        }
+        self.dead_until = None;
+        let resolver = S::resolver(&self.rules, self.seed);
+        let config = MatchConfig::action();
+        let resumed = Match::resume(config, &self.journal, self.rules.clone(), resolver);
+        let resumed = resumed.expect("a journal that was killed can be taken up");
+        self.journal.truncate(resumed.keep_bytes as usize);
+        self.game = resumed.game;
+        self.endpoint = endpoint::<S>(&self.key, &self.servers, self.now);
+        for (identity, watches, serial) in self.game.safe_serials() {
+            self.endpoint.note_safe(of(identity, watches), serial);
+        }
+        for identity in self.game.seat_holders() {
+            self.endpoint.note_seat(of(identity, false), true);
+        }
+        self.leaving.clear();
+        self.jobs = Jobs::default();
+    }
+
     /// Lets time pass.
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
             self.now += STEP;
-            if self.now >= self.stalled_until {
+            if let Some(until) = self.dead_until {
+                self.step_dead(until);
+            } else if self.now >= self.stalled_until {
                 self.step_server();
             }
             for at in 0..self.players.len() {
@@ -343,6 +430,7 @@ impl<S: Play> Lines<S> {
         }
         if now >= self.beat_at {
             self.beat_at = now + BEAT;
+            self.step_mute();
             self.endpoint.advance(now, EPOCH + now);
         }
         while let Some(event) = self.endpoint.poll_event() {
@@ -384,6 +472,12 @@ impl<S: Play> Lines<S> {
             let SocketAddr::V4(address) = to else {
                 continue;
             };
+            if let Some((_, dial)) = self.mute.iter_mut().find(|(from, _)| *from == to) {
+                dial.handle(now, self.servers[0], datagram);
+                continue;
+            } else if address.ip().octets()[0] == 203 {
+                continue;
+            }
             let n = usize::from(address.ip().octets()[3]);
             let mut sent = to.port().to_le_bytes().to_vec();
             sent.extend_from_slice(datagram);
@@ -407,13 +501,20 @@ impl<S: Play> Lines<S> {
                     }
                 }
                 Output::Ticket { peer } => due.push(peer),
+                Output::Settled { peer } => self.endpoint.settle(SessionId(peer.0)),
+                Output::Unseated { identity } => {
+                    self.endpoint.note_seat(of(&identity, false), false);
+                }
+                Output::Safe {
+                    identity,
+                    watches,
+                    serial,
+                } => self.endpoint.note_safe(of(&identity, watches), serial),
                 Output::Closed { peer, .. } => {
                     self.leaving.insert(SessionId(peer.0), self.now + GOODBYE);
                 }
-                Output::Journal(_)
-                | Output::Encode(_)
-                | Output::Safe { .. }
-                | Output::Evidence { .. } => {}
+                Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                Output::Encode(_) | Output::Evidence { .. } => {}
             }
         }
         for peer in due {
@@ -465,6 +566,14 @@ impl<S: Play> Lines<S> {
     }
 }
 
+fn of(identity: &str, watches: bool) -> SerialOf {
+    SerialOf {
+        match_id: 1,
+        watches,
+        identity: identity.to_owned(),
+    }
+}
+
 fn endpoint<S: Simulation>(
     key: &TicketKey,
     servers: &[SocketAddr],
@@ -473,7 +582,7 @@ fn endpoint<S: Simulation>(
     let config = ServerConfig {
         keys: std::slice::from_ref(key),
         public_addresses: servers,
-        sessions_max: 64,
+        sessions_max: 2 * MatchConfig::action().players_max,
         game: S::NAME,
         wire_version: u32::from(WIRE_VERSION),
         now_unix: EPOCH + now,

@@ -41,6 +41,8 @@ const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDO
 /// Sessions that share a [`Room`], in the mean; and its places. Of a full server's rooms one in 10¹⁵ or so is full.
 const ROOM: usize = 64;
 const PLACES: usize = 144;
+/// Sessions that return have as many places again. More than half of them do not at once, in a process of several rooms.
+pub(crate) const RETURNING: usize = 2;
 
 /// See the [module](self).
 pub(crate) struct Gate {
@@ -116,7 +118,7 @@ impl Gate {
         Gate {
             rooms: (0..rooms).map(|_| None).collect(),
             places: match rooms {
-                1 => sessions_max,
+                1 => RETURNING * sessions_max,
                 _ => PLACES,
             },
             mixed_with: u64::from_le_bytes(random()),

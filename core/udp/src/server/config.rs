@@ -17,7 +17,7 @@ pub struct ServerConfig<'a> {
     pub keys: &'a [TicketKey],
     /// The addresses that tickets name: what players dial, not what the socket is bound to.
     pub public_addresses: &'a [SocketAddr],
-    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Memory: 3 KB each and key, and 1.8 MB for each that speaks
+    /// Sessions at once, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3 KB each and key, and 1.8 MB for each that speaks
     /// and has a seat.
     pub sessions_max: usize,
     /// The game's id.

@@ -104,7 +104,7 @@ impl ServerEndpoint {
             Some(RefusalReason::Expired)
         } else if self.door.is_superseded(ticket) {
             Some(RefusalReason::Superseded)
-        } else if self.sessions.len() >= self.sessions_max {
+        } else if !self.has_place(&ticket.holder()) {
             Some(RefusalReason::Full)
         } else {
             None

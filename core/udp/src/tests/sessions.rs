@@ -8,6 +8,7 @@ use crate::{PACKET_MAX, SharedLink};
 use twinstep_core::simnet::{LinkProfile, SimLink};
 
 const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn a_ticket_connects_and_packets_pass_both_ways() {
@@ -473,4 +474,56 @@ fn a_client_that_stood_still_hears_what_came_before_it_gives_up() {
         assert_eq!(world.players[0].closed, None, "{connects_first}");
         assert!(connects_first || world.players[0].connected);
     }
+}
+
+/// Finding O3-1: where all places are taken, a client that returns to a seat finds one apart from them, and a stranger
+/// who says nothing gives its place to the next one after a second.
+#[test]
+fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second() {
+    let mut world = World::new();
+    // `address` is where it dials from.
+    let dial = |world: &mut World, name: u16, address: u16| {
+        let spec = TicketSpec {
+            identity: &format!("player {name}"),
+            servers: &[server_address()],
+            ..spec_at(EPOCH + world.now)
+        };
+        let ticket = Ticket::issue(&world.key, &spec).unwrap();
+        let dialled = world.join(address, &ticket);
+        world.run(MS * 100);
+        dialled
+    };
+    // Eight places: four sessions are in their match, four are of strangers.
+    for n in 0..8 {
+        let came = dial(&mut world, n, n);
+        assert!(world.players[came].connected);
+    }
+    let first = Vec::from_iter(world.connected.iter().map(|(session, _)| *session));
+    for session in &first[..4] {
+        world.server.settle(*session);
+    }
+    // Those with seats find places beside their old sessions; a stranger displaces the one that was mute for a second.
+    for n in 0..4 {
+        let back = dial(&mut world, n, 100 + n);
+        assert!(world.players[back].connected, "player {n} is back");
+    }
+    assert!(world.left.is_empty(), "and took nobody's place");
+    world.run(MS * 500);
+    let ninth = dial(&mut world, 8, 8);
+    assert!(world.players[ninth].connected);
+    assert_eq!(world.left, [(first[4], LeaveReason::Displaced)]);
+    for n in 9..12 {
+        let next = dial(&mut world, n, n);
+        assert!(world.players[next].connected);
+    }
+    // None of those who are left was mute for so long.
+    let refused = dial(&mut world, 12, 12);
+    assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
+    // Without a seat it is a stranger's place that is wanted.
+    let of = world.connected[0].1.holder();
+    world.server.note_seat(of, false);
+    let refused = dial(&mut world, 0, 200);
+    assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
+    let left = Vec::from_iter(world.left.iter().map(|(session, _)| *session));
+    assert_eq!(left, first[4..], "in the order in which they came");
 }

@@ -74,6 +74,12 @@ impl Door for Flood {
 
     fn note_safe(&mut self, _: SerialOf, _: u64) {}
 
+    fn settle(&mut self, _: SessionId) {}
+
+    fn note_seat(&mut self, _: SerialOf, _: bool) {}
+
+    fn forget_seats(&mut self, _: u64) {}
+
     fn set_keys(&mut self, _: &[TicketKey]) -> Result<(), ServerConfigError> {
         Ok(())
     }

@@ -14,6 +14,7 @@ use twinstep_udp::SerialOf;
 
 use super::Runner;
 use crate::host::clock::unix_now;
+use crate::host::floor::seat_of;
 use crate::host::io::{RESERVED, ToIo};
 use crate::host::journal_file::{JournalFileError, OnJournalFailure};
 use crate::host::logged;
@@ -73,6 +74,11 @@ impl<S: Simulation> Runner<S> {
                     self.serials.raise(of.clone(), serial);
                     // Lost, it is known to the match all the same.
                     self.orders.push(ToIo::Safe(of, serial));
+                }
+                Output::Settled { peer } => self.orders.push(ToIo::Settled(peer)),
+                Output::Unseated { identity } => {
+                    let of = seat_of(self.id, &identity);
+                    self.orders.push(ToIo::Unseated(of));
                 }
                 Output::Evidence { peer, tick } => evidence = Some((peer, tick)),
                 Output::Closed { peer, code } => self.orders.push(ToIo::Close(peer, code)),
@@ -139,6 +145,7 @@ impl<S: Simulation> Runner<S> {
             OnJournalFailure::GoOn => {
                 journal.abandon();
                 self.game.forgo_journal();
+                self.orders.push(ToIo::Unkept(self.id));
                 self.call_off("its journal was lost");
                 self.send();
             }

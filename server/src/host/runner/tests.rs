@@ -182,6 +182,40 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
     }
 }
 
+/// Finding K3-H: the disk of one match held up the goodbyes of the others.
+#[test]
+fn a_match_says_goodbye_a_turn_before_its_journal_settles() {
+    let file = File::new("parting");
+    let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
+    let peer = PeerId(7);
+    rig.runner
+        .game
+        .connect(Duration::ZERO, peer, "anna", 1)
+        .unwrap();
+    rig.closing
+        .send_replace(Some(Ending::Told(CloseCode::Draining)));
+    let kept = CloseCode::Restarting {
+        after_s: BACK_AFTER.as_secs() as u16,
+    };
+    let mut told = Vec::new();
+    let due = loop {
+        let due = rig.round().expect("it has not let go of its journal");
+        let orders = std::iter::from_fn(|| rig.told.try_recv().ok());
+        told.extend(orders.filter_map(|order| match order {
+            ToIo::Close(peer, code) => Some((peer, code)),
+            _ => None,
+        }));
+        if !told.is_empty() {
+            break due;
+        }
+        std::thread::sleep(due.saturating_sub(rig.clock.now()));
+    };
+    assert_eq!(told, [(peer, kept)]);
+    let wait = due.saturating_sub(rig.clock.now());
+    assert!(wait > 20 * MS, "others say theirs meanwhile: {wait:?}");
+    assert_eq!(rig.round(), Err(Some(kept)));
+}
+
 #[test]
 fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
     let mut rig = Rig::new(1_000 * MS, 20, None);

@@ -149,6 +149,8 @@ impl<S: Play> Rig<S> {
                 Output::Job { .. }
                 | Output::Encode(_)
                 | Output::Ticket { .. }
+                | Output::Settled { .. }
+                | Output::Unseated { .. }
                 | Output::Safe { .. }
                 | Output::Evidence { .. }
                 | Output::Closed { .. } => {}
