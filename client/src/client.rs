@@ -258,6 +258,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), Ended> {
         self.at = now;
+        self.rejoin.pass_time(now);
         self.transport.advance(now);
         while let Some(len) = self.transport.poll(&mut self.buffer) {
             self.session.handle(now, &self.buffer[..len]);

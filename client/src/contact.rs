@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use twinstep_core::packet::hello::{CloseCode, Welcome};
 
+use crate::rejoin::AWAKE_MAX;
 use crate::stats::SessionStats;
 
 /// See the [module](self).
@@ -60,6 +61,8 @@ struct HeldUp {
     since: Option<Duration>,
     /// What had come by then: whether a welcome, and bytes of a world.
     had: (bool, usize),
+    /// When it was looked at last. Of a longer time only [`AWAKE_MAX`] counts.
+    looked_at: Duration,
 }
 
 impl Contact {
@@ -154,12 +157,14 @@ impl Contact {
             self.held_up.since = None;
             return;
         };
-        if self.held_up.since.is_none() || self.held_up.had != had {
-            self.held_up = HeldUp {
-                since: Some(now),
-                had,
-            };
-        }
+        let slept = now.saturating_sub(self.held_up.looked_at);
+        let slept = slept.saturating_sub(AWAKE_MAX);
+        let since = self.held_up.since.filter(|_| self.held_up.had == had);
+        self.held_up = HeldUp {
+            since: Some(since.map_or(now, |since| since + slept)),
+            had,
+            looked_at: now,
+        };
     }
 
     /// It waits anew.
@@ -170,6 +175,7 @@ impl Contact {
     /// Whether it waits for its welcome or its world, and nothing of them came for so long.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         let since = self.held_up.since;
+        let now = now.min(self.held_up.looked_at + AWAKE_MAX);
         since.is_some_and(|since| now.saturating_sub(since) > patience)
     }
 
@@ -180,5 +186,35 @@ impl Contact {
         stats.returns = absence.returns;
         stats.silences = absence.silences;
         stats.away_ms = (absence.away + since.unwrap_or_default()).as_secs_f64() * 1e3;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finding P3-P3: a session that slept while its world was on its way gave up when it woke.
+    #[test]
+    fn time_that_the_client_slept_is_no_waiting_for_a_world() {
+        const PATIENCE: Duration = Duration::from_secs(15);
+        let second = Duration::from_secs;
+        let mut contact = Contact::default();
+        for tenth in 0..100 {
+            contact.watch(second(1) * tenth / 10, Some((true, 7)));
+        }
+        // An hour later it is asked before it has looked, and after.
+        let woken = second(3_610);
+        assert!(!contact.is_held_up(woken, PATIENCE));
+        contact.watch(woken, Some((true, 7)));
+        assert!(!contact.is_held_up(woken, PATIENCE));
+        for tenth in 1..50 {
+            contact.watch(woken + second(1) * tenth / 10, Some((true, 7)));
+        }
+        assert!(contact.is_held_up(woken + second(5), PATIENCE));
+        contact.watch(woken + second(5), Some((true, 8)));
+        assert!(
+            !contact.is_held_up(woken + second(5), PATIENCE),
+            "it came on"
+        );
     }
 }

@@ -30,8 +30,11 @@ pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that was reached and sends no welcome and no part of a world for so long is dialled once more. (A world to
 /// join with is handed out once in five seconds, and others may be before.)
 pub(crate) const DEAF: Duration = Duration::from_secs(15);
-/// For how long a client tries to return.
+/// For how long a client tries to return, in time in which it was awake.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
+/// A client that was not advanced for longer slept: its machine was suspended, or its process stopped. Limits of waiting
+/// count this much of the gap; what came meanwhile waits in the socket.
+pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 /// The pause before the second attempt; it doubles with each one, while the attempts before go on.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The pause after the first attempt that failed; it doubles with each one.
@@ -59,10 +62,14 @@ pub(crate) struct Rejoin {
     /// Dialled from the back: the held one, then the newest.
     tickets: VecDeque<Ticket>,
     down: Option<Down>,
+    /// The newest time, and how much of it the client slept.
+    now: Duration,
+    slept: Duration,
 }
 
 #[derive(Debug)]
 struct Down {
+    /// Without the time that the client slept.
     since: Duration,
     dial_at: Duration,
     pause: Duration,
@@ -71,6 +78,13 @@ struct Down {
 }
 
 impl Rejoin {
+    /// Moves time on, at each frame.
+    pub(crate) fn pass_time(&mut self, now: Duration) {
+        let gap = now.saturating_sub(self.now);
+        self.slept += gap.saturating_sub(AWAKE_MAX);
+        self.now += gap;
+    }
+
     /// A new process of this client would find this ticket, and no other one.
     pub(crate) fn hold(&mut self, ticket: Ticket) {
         self.tickets.clear();
@@ -107,7 +121,7 @@ impl Rejoin {
     /// The server is lost since now, or still is.
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
-            since: now,
+            since: now.saturating_sub(self.slept),
             dial_at: now,
             pause: PAUSE_FIRST,
             failed_pause: FAILED_FIRST,
@@ -145,7 +159,8 @@ impl Rejoin {
         let Some(down) = &mut self.down else {
             return Advice::Wait;
         };
-        if self.tickets.is_empty() || now.saturating_sub(down.since) >= RETURN_WITHIN {
+        let awake = now.saturating_sub(self.slept).saturating_sub(down.since);
+        if self.tickets.is_empty() || awake >= RETURN_WITHIN {
             return Advice::GiveUp;
         }
         if attempts >= ATTEMPTS_MAX || now < down.dial_at {
@@ -318,6 +333,33 @@ mod tests {
             assert!(pauses[first.len()..].iter().all(|pause| *pause == 2_000));
             assert_eq!(gave_up, Some(65_000));
         }
+    }
+
+    /// Finding P3-P3: a laptop whose lid was closed gave up when it woke, before it had dialled.
+    #[test]
+    fn time_that_the_client_slept_does_not_count() {
+        let mut rejoin = Rejoin::default();
+        rejoin.keep(ticket());
+        rejoin.lose(Duration::ZERO);
+        let mut plays = |from: u32, to: u32| {
+            let mut dials = Vec::new();
+            for ms in from..to {
+                rejoin.pass_time(ms * MS);
+                match rejoin.advise(ms * MS, 0) {
+                    Advice::Dial(_) => dials.push(ms),
+                    Advice::Wait => {}
+                    Advice::GiveUp => return (dials, true),
+                }
+            }
+            (dials, false)
+        };
+        assert!(!plays(0, 12_000).1);
+        // It sleeps for an hour, and dials at once when it wakes.
+        let woken = 3_612_000;
+        let (dials, gave_up) = plays(woken, woken + 47_000);
+        assert_eq!((dials[0], gave_up), (woken, false));
+        // Of a minute, 12 s and half of one were spent before.
+        assert!(plays(woken + 47_000, woken + 47_600).1);
     }
 
     #[test]

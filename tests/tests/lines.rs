@@ -297,3 +297,22 @@ fn after_a_kill_of_the_server_everybody_is_back_within_three_seconds_on_every_li
         }
     }
 }
+
+/// Finding P3-P3: the line goes, the lid is closed for a minute, both are back: the client had given up without a dial.
+#[test]
+fn a_laptop_that_wakes_dials_before_it_gives_up() {
+    for (slept_s, awake_s) in [(65, 0), (300, 0), (300, 2)] {
+        let mut lines = playing(slept_s, "rtt=40", 2, 1);
+        lines.cut(0, true);
+        lines.run(12 * SECOND);
+        lines.sleep(0, slept_s as u32 * SECOND);
+        lines.run(slept_s as u32 * SECOND + awake_s * SECOND);
+        lines.cut(0, false);
+        lines.run(3 * SECOND);
+        assert!(
+            lines.plays(0),
+            "slept for {slept_s} s: {:?}",
+            lines.players[0].ended
+        );
+    }
+}

@@ -350,6 +350,11 @@ impl<S: Play> Lines<S> {
         self.stalled_until = self.now + time;
     }
 
+    /// A player's machine sleeps for so long; what comes meanwhile waits in its sockets.
+    pub fn sleep(&mut self, player: usize, time: Duration) {
+        self.players[player].next_frame = self.now + time;
+    }
+
     /// The server's process is killed. After `down` another one takes the match up from its journal; what comes meanwhile
     /// is lost.
     pub fn kill(&mut self, down: Duration) {
