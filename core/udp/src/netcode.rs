@@ -45,6 +45,7 @@ const VERSION_INFO: [u8; 13] = *b"NETCODE 1.a2\0";
 
 /// Kinds of datagrams: the low half of the first byte.
 const REQUEST: u8 = 0;
+const ANSWER: u8 = 3;
 const KEEP_ALIVE: u8 = 4;
 const DISCONNECT: u8 = 6;
 /// A goodbye is sent this often, for it is never acknowledged.
@@ -76,6 +77,11 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
 /// Whether netcode may see a sane datagram.
 fn is_netcodes(sane: &[u8]) -> bool {
     (1..=DISCONNECT).contains(&(sane[0] & 15))
+}
+
+/// Whether a sane datagram answers a challenge.
+pub(crate) fn is_answer(sane: &[u8]) -> bool {
+    sane[0] & 15 == ANSWER
 }
 
 fn say_goodbye(to: SocketAddr, goodbye: Option<&[u8]>, out: &mut Outbox) {

@@ -458,6 +458,22 @@ impl ServerEndpoint {
         self.by_address.len() + self.door.len()
     }
 
+    /// Whether a session's client may be gone or not know of it, although its address dials: it was not heard since it
+    /// connected, or for [`MUTE`].
+    fn may_be_dead(&self, session: SessionId) -> bool {
+        let is_dead =
+            |one: &Session| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
+        self.sessions.get(&session).is_some_and(is_dead)
+    }
+
+    /// Ends a session for another one's sake.
+    fn displace(&mut self, session: SessionId) {
+        self.disconnect(session);
+        let reason = LeaveReason::Displaced;
+        self.events
+            .push_back(ServerEvent::Disconnected { session, reason });
+    }
+
     /// Whether a session of this holder finds a place now.
     fn has_place(&self, of: &SerialOf) -> bool {
         match self.door.has_seat(of) {
@@ -578,11 +594,7 @@ impl ServerEndpoint {
             && self.others() >= self.sessions_max
             && let Some(mute) = self.mute()
         {
-            self.disconnect(mute);
-            let reason = LeaveReason::Displaced;
-            let session = mute;
-            self.events
-                .push_back(ServerEvent::Disconnected { session, reason });
+            self.displace(mute);
         }
         let session = SessionId(id);
         self.by_address.insert(from, session);

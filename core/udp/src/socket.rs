@@ -320,10 +320,14 @@ mod tests {
         }
 
         fn ticket(&self) -> Ticket {
+            self.ticket_of("anna")
+        }
+
+        fn ticket_of(&self, identity: &str) -> Ticket {
             let spec = TicketSpec {
                 game: "test",
                 wire_version: 1,
-                identity: "anna",
+                identity,
                 match_id: 1,
                 seats: 1,
                 servers: &[self.socket.local_addr().unwrap()],
@@ -385,7 +389,7 @@ mod tests {
         assert!(server.lets_in(&mut dies, &mut now, second));
         let port = dies.socket.udp.local_addr().unwrap();
         drop(dies);
-        let mut next = UdpClient::connect(&ticket, now).unwrap();
+        let mut next = UdpClient::connect(&server.ticket_of("bob"), now).unwrap();
         next.socket.udp = UdpSocket::bind(port).unwrap();
         next.socket.udp.set_nonblocking(true).unwrap();
         assert!(!server.lets_in(&mut next, &mut now, second), "it is taken");

@@ -47,7 +47,8 @@ pub enum LeaveReason {
     TimedOut,
     /// The client said goodbye.
     Left,
-    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place.
+    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it was silent, and
+    /// its client dialled anew from the same address.
     Displaced,
 }
 

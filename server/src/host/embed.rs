@@ -94,6 +94,17 @@ enum Keep {
     TakeOver(SocketAddr),
 }
 
+/// What this process lacks if players are to return to a match that the next process takes up from its journal: their
+/// tickets are of the key, and name the port.
+fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
+    match (is_keyed, port) {
+        (false, 0) => Some("a key from a file (Server::key), and a fixed port (Server::listen)"),
+        (false, _) => Some("a key from a file (Server::key)"),
+        (true, 0) => Some("a fixed port (Server::listen)"),
+        (true, _) => None,
+    }
+}
+
 /// What the match begins from.
 enum Origin {
     /// What the author gave; a journal is kept in a new file, if in any.
@@ -363,6 +374,14 @@ impl<S: Simulation> Server<S> {
         let blueprint = blueprint.dated();
         let config = &blueprint.config;
         config.check().map_err(MatchStartError::from)?;
+        if journal.is_some()
+            && let Some(lacking) = lacks(!keys.is_empty(), listen.port())
+        {
+            tracing::warn!(
+                %lacking,
+                "the match can be taken up from its journal after a crash, but its players cannot return to it"
+            );
+        }
         let keys = match keys.is_empty() {
             true => vec![TicketKey::generate()],
             false => keys,
@@ -529,5 +548,19 @@ async fn tell_pause<S: Simulation>(game: MatchHandle<S>, stopped_unix_ms: u64) {
             return;
         }
         tokio::time::sleep(PAUSE_LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finding A3-11: a match was taken up, and none of its players could come back.
+    #[test]
+    fn a_journal_whose_players_cannot_return_is_warned_of() {
+        assert_eq!(lacks(true, 7_777), None);
+        let both = lacks(false, 0).unwrap();
+        assert!(both.contains(lacks(false, 7_777).unwrap()));
+        assert!(both.contains("a fixed port") && lacks(true, 0).unwrap().contains("a fixed port"));
     }
 }

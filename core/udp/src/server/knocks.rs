@@ -16,11 +16,13 @@ use super::{Protocol, ServerEndpoint};
 use crate::claims::{Pass, TicketClaims};
 use crate::door::Challenge;
 use crate::knock::{Dial, Knock, RefusalReason};
+use crate::netcode::is_answer;
 
 impl ServerEndpoint {
     /// A datagram with the shape of a knock came.
     pub(super) fn handle_knock(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
-        if self.by_address.contains_key(&from) {
+        let here = self.by_address.get(&from).copied();
+        if here.is_some_and(|session| !self.may_be_dead(session)) {
             // A late repetition, or a copy: it shall end nobody's session, nor keep one alive.
             self.counters.junk += 1;
             return;
@@ -62,6 +64,14 @@ impl ServerEndpoint {
             self.counters.rate_limited += 1;
             return;
         }
+        if let Some(session) = here {
+            // Its client dials anew: it never learned of that session, or is another process now.
+            if self.sessions[&session].of != pass.claims.holder() {
+                self.counters.junk += 1;
+                return;
+            }
+            self.displace(session);
+        }
         if let Some(old) = self.door.take_other(from, &dial) {
             self.gates[old.gate].gate.forget(from, &old.dial);
         }
@@ -85,6 +95,12 @@ impl ServerEndpoint {
         let Some(challenge) = self.door.challenge(from) else {
             return;
         };
+        if !is_answer(datagram) {
+            // A client speaks over its old path until it has a new one, perhaps from the same address. The cipher would log
+            // an error for each of these datagrams.
+            self.counters.late += 1;
+            return;
+        }
         let gate = challenge.gate;
         if !self.gates[gate].is_open {
             self.counters.unknown_key += 1;

@@ -443,7 +443,12 @@ fn what_a_session_sends_above_its_rate_is_dropped() {
 #[test]
 fn a_forged_request_from_a_players_address_is_no_sign_of_life() {
     let (mut world, session) = World::with_a_player();
-    let ticket = world.ticket();
+    let spec = TicketSpec {
+        identity: "another",
+        servers: &[server_address()],
+        ..spec_at(EPOCH + world.now)
+    };
+    let ticket = Ticket::issue(&world.key, &spec).unwrap();
     let mut other = ClientEndpoint::new(&ticket, world.now);
     world.players.clear();
     for _ in 0..60 {

@@ -527,3 +527,53 @@ fn places_of_seat_holders_are_apart_and_mute_strangers_hold_theirs_for_a_second(
     let left = Vec::from_iter(world.left.iter().map(|(session, _)| *session));
     assert_eq!(left, first[4..], "in the order in which they came");
 }
+
+/// Finding A3-11: a server knew a session of which its client did not, and took the client's next dial from the same
+/// address for junk until that session timed out.
+#[test]
+fn whoever_dials_anew_from_the_address_of_a_silent_session_of_its_own_is_let_in() {
+    let (mut world, first) = World::with_a_player();
+    world.players.clear();
+    let ticket = world.ticket();
+    // A session that was heard lately is left alone: this may be a copy.
+    let again = world.join(0, &ticket);
+    world.run(MS * 500);
+    assert!(!world.players[again].connected && world.left.is_empty());
+    world.run(MS * 1_500);
+    assert!(world.players[again].connected);
+    assert_eq!(world.left, [(first, LeaveReason::Displaced)]);
+    // Another identity at that address does not end a session.
+    world.players.clear();
+    let spec = TicketSpec {
+        identity: "another",
+        servers: &[server_address()],
+        ..spec_at(EPOCH + world.now)
+    };
+    let other = Ticket::issue(&world.key, &spec).unwrap();
+    let other = world.join(0, &other);
+    world.run(MS * 2_500);
+    assert!(!world.players[other].connected && world.left.len() == 1);
+}
+
+/// Finding A3-11: each datagram of an old path that came from where a new one was just challenged was logged as an error.
+#[test]
+fn what_an_old_path_says_while_a_new_one_is_challenged_never_reaches_the_cipher() {
+    let (mut world, _) = World::with_a_player();
+    world.sent = Some(Vec::new());
+    world.players[0].endpoint.send(b"hello").unwrap();
+    world.step();
+    let of_old = world.sent.take().unwrap().remove(0).2;
+    world.restart();
+    let ticket = world.ticket();
+    let mut dial = ClientEndpoint::new(&ticket, world.now);
+    dial.advance(world.now + MS);
+    let (_, knock) = dial.poll_transmit().unwrap();
+    world.server.handle(world.now, player_address(0), knock);
+    let before = world.server.counters();
+    world.server.handle(world.now, player_address(0), &of_old);
+    let after = world.server.counters();
+    assert_eq!(
+        (after.late - before.late, after.rejected),
+        (1, before.rejected)
+    );
+}
