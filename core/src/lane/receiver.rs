@@ -20,7 +20,7 @@ pub struct Message {
 pub struct Receiving {
     /// What it is.
     pub kind: u8,
-    /// Bytes of it that have come in order.
+    /// Bytes of it that have come, in order or not.
     pub received_bytes: usize,
     /// Bytes of it in all.
     pub total_bytes: usize,
@@ -34,6 +34,8 @@ pub struct LaneReceiver {
     next: u32,
     /// Bodies of the chunks from `next` on, at their number modulo the length; empty: has not come.
     stash: Vec<Vec<u8>>,
+    /// Bytes in there.
+    stashed_bytes: usize,
     /// Emptied bodies, to be filled again.
     spare: Vec<Vec<u8>>,
     arriving: Option<Arriving>,
@@ -65,6 +67,7 @@ impl LaneReceiver {
             message_bytes_max,
             next: 0,
             stash,
+            stashed_bytes: 0,
             spare: Vec::new(),
             arriving: None,
             complete: None,
@@ -97,6 +100,7 @@ impl LaneReceiver {
             let mut copy = self.spare.pop().unwrap_or_default();
             copy.extend_from_slice(body);
             self.stash[slot] = copy;
+            self.stashed_bytes += body.len();
         }
         self.join()
     }
@@ -137,7 +141,8 @@ impl LaneReceiver {
     pub fn progress(&self) -> Option<Receiving> {
         self.arriving.as_ref().map(|arriving| Receiving {
             kind: arriving.kind,
-            received_bytes: arriving.bytes.len(),
+            // What is stashed may belong to the next message too.
+            received_bytes: (arriving.bytes.len() + self.stashed_bytes).min(arriving.total_bytes),
             total_bytes: arriving.total_bytes,
         })
     }
@@ -159,6 +164,7 @@ impl LaneReceiver {
                 break;
             }
             let mut body = mem::take(&mut self.stash[slot]);
+            self.stashed_bytes -= body.len();
             if let Err(error) = self.append(&body) {
                 self.broken = Some(error);
                 return Err(error);

@@ -186,6 +186,35 @@ fn progress_is_told_on_both_sides() {
     );
 }
 
+/// Finding P3-B1: on a line that lost chunks, a loading bar counted what had come in order alone: it stood, and then leapt.
+#[test]
+fn progress_counts_what_came_out_of_order_once() {
+    let mut sender = sender_of(10_000);
+    let mut receiver = LaneReceiver::new(10_000);
+    let chunks: Vec<Vec<u8>> = core::iter::from_fn(|| frame(&mut sender, Duration::ZERO)).collect();
+    let came = |receiver: &LaneReceiver| receiver.progress().map(|now| now.received_bytes);
+    assert_eq!(came(&receiver), None);
+    receiver.handle(&chunks[0]).unwrap();
+    let first = came(&receiver).unwrap();
+    // The second one is lost; those behind it come, one of them twice.
+    for (n, at) in (1..).zip([2, 3, 5]) {
+        receiver.handle(&chunks[at]).unwrap();
+        assert_eq!(came(&receiver), Some(first + n * CHUNK_BYTES_MAX));
+    }
+    receiver.handle(&chunks[5]).unwrap();
+    assert_eq!(came(&receiver), Some(first + 3 * CHUNK_BYTES_MAX));
+    receiver.handle(&chunks[1]).unwrap();
+    assert_eq!(came(&receiver), Some(first + 4 * CHUNK_BYTES_MAX));
+    for chunk in &chunks {
+        receiver.handle(chunk).unwrap();
+    }
+    assert_eq!(
+        receiver.poll_message().unwrap().unwrap().bytes.len(),
+        10_000
+    );
+    assert_eq!(came(&receiver), None);
+}
+
 #[test]
 fn only_what_is_missing_is_sent_again() {
     let (mut sender, mut receiver) = (sender_of(5_000), LaneReceiver::new(5_000));
