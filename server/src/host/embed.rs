@@ -377,7 +377,7 @@ impl<S: Simulation> Server<S> {
         if journal.is_some()
             && let Some(lacking) = lacks(!keys.is_empty(), listen.port())
         {
-            tracing::warn!(
+            logged::warn!(
                 %lacking,
                 "the match can be taken up from its journal after a crash, but its players cannot return to it"
             );

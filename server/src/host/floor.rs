@@ -24,7 +24,7 @@ use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::isolation;
 use super::journal_file::Journal;
-use super::line::{Line, line};
+use super::line::{Line, line, restarting, seat_of};
 use super::logged;
 use super::metrics::Ledger;
 use super::minting::MintingKey;
@@ -280,21 +280,6 @@ impl Floor {
         });
         f(&mut matches)
     }
-}
-
-/// The holder of tickets by which an identity plays in a match.
-pub(super) fn seat_of(match_id: u64, identity: &str) -> SerialOf {
-    SerialOf {
-        match_id,
-        watches: false,
-        identity: identity.to_owned(),
-    }
-}
-
-/// What the players of a match are told that is kept while its server ends.
-pub(super) fn restarting(back_after: Duration) -> CloseCode {
-    let after_s = back_after.as_secs().try_into().unwrap_or(u16::MAX);
-    CloseCode::Restarting { after_s }
 }
 
 /// The serials that are safe in a match.

@@ -20,7 +20,6 @@ use super::io::ToIo;
 use super::logged;
 use super::metrics::Entry;
 use super::pulse::Pulse;
-use super::runner::Ending;
 use super::workers::Ended;
 use crate::incident::{Incident, Trouble};
 
@@ -30,12 +29,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SAME_BEATS_MAX: u32 = 10;
 
 /// Watches over a match until it ends, and tells its players if it did not end by itself.
-pub(super) async fn watch(
+pub(super) async fn watch<E>(
     id: u64,
     mut end: oneshot::Receiver<Ended>,
     (pulse, entry): (Arc<Pulse>, Entry),
     files: IncidentFiles,
-    (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<Ending>>),
+    (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -106,7 +105,7 @@ mod tests {
             };
             end.send(Ok(ended)).unwrap();
             let entry = Ledger::default().enter();
-            let closing = watch::channel(None).1;
+            let closing = watch::channel(None::<()>).1;
             let ways = (told, closing);
             super::watch(1, ends, (Arc::default(), entry), files, ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);

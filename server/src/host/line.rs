@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_udp::{Payload, TicketClaims};
+use twinstep_udp::{Payload, SerialOf, TicketClaims};
 
 use super::waker::{Listening, Waker};
 use crate::peer::PeerId;
@@ -40,6 +40,21 @@ pub(super) struct Line {
 pub(super) struct Ear {
     heard: Receiver<FromIo>,
     listening: Listening,
+}
+
+/// The holder of tickets by which an identity plays in a match.
+pub(super) fn seat_of(match_id: u64, identity: &str) -> SerialOf {
+    SerialOf {
+        match_id,
+        watches: false,
+        identity: identity.to_owned(),
+    }
+}
+
+/// What the players of a match are told that is kept while its server ends.
+pub(super) fn restarting(back_after: Duration) -> CloseCode {
+    let after_s = back_after.as_secs().try_into().unwrap_or(u16::MAX);
+    CloseCode::Restarting { after_s }
 }
 
 /// A line to the match that this wakes.

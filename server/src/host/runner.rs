@@ -20,13 +20,12 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_udp::TicketClaims;
 
 use super::clock::{HostClock, unix_now};
-use super::floor::restarting;
 use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
 use super::jobs::Jobs;
 use super::journal_file::Journal;
-use super::line::{Ear, FromIo};
+use super::line::{Ear, FromIo, restarting};
 use super::logged;
 use super::metrics::{HostStopwatch, MatchCounts};
 use super::moves::{Move, MoveOrder, Moved};

@@ -26,6 +26,7 @@ use std::time::Duration;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::clock::HostClock;
+use super::logged;
 use super::metrics::{Ledger, StrainTold};
 use crate::game::Relief;
 
@@ -34,12 +35,9 @@ mod lately;
 mod measured;
 
 use ladder::{Gauge, Ladder};
-use lately::Lately;
+use lately::{LOOK_EVERY, Lately};
 pub(super) use measured::free_bytes;
 use measured::{memory_bytes, memory_max_bytes};
-
-/// The process is looked at so often.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// From where on a process takes on no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +212,7 @@ impl Strain {
                     .store(is_short.into(), Ordering::Relaxed);
             }
             if let Some(change) = self.change(&mut was_full) {
-                tracing::warn!("{change}");
+                logged::warn!(%change, "whether newcomers are let in has changed");
             }
         }
     }

@@ -14,9 +14,9 @@ use twinstep_udp::SerialOf;
 
 use super::Runner;
 use crate::host::clock::unix_now;
-use crate::host::floor::seat_of;
 use crate::host::io::{RESERVED, ToIo};
 use crate::host::journal_file::{JournalFileError, OnJournalFailure};
+use crate::host::line::seat_of;
 use crate::host::logged;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::Output;

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::LOOK_EVERY;
-
 use crate::host::metrics::Spread;
 
+/// A process is looked at so often.
+pub(in crate::host) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks that the lateness is taken over.
 const LOOKS: usize = 5;
 /// Fewer ticks, of all matches, say nothing.
