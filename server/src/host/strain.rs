@@ -138,17 +138,12 @@ impl Strain {
         }
     }
 
-    /// What is to be logged: newcomers begin to be refused, are refused for another reason, or are let in again.
-    fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<String> {
+    /// Whether newcomers begin to be refused, are refused for another reason, or are let in again (`Some(None)`).
+    #[expect(clippy::option_option, reason = "a change, and what it leads to")]
+    fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<Option<Full>> {
         let full = self.full();
         let is = full.as_ref().map(discriminant);
-        if is == std::mem::replace(was, is) {
-            return None;
-        }
-        Some(match full {
-            Some(why) => format!("newcomers are refused: {why}"),
-            None => "newcomers are let in again".to_owned(),
-        })
+        (is != std::mem::replace(was, is)).then_some(full)
     }
 
     /// For whoever scrapes.
@@ -211,8 +206,10 @@ impl Strain {
                     .disk_is_short
                     .store(is_short.into(), Ordering::Relaxed);
             }
-            if let Some(change) = self.change(&mut was_full) {
-                logged::warn!(%change, "whether newcomers are let in has changed");
+            match self.change(&mut was_full) {
+                Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
+                Some(None) => logged::warn!("newcomers are let in again"),
+                None => {}
             }
         }
     }
@@ -266,7 +263,7 @@ mod tests {
         let mut was = None;
         assert_eq!(strain.change(&mut was), None);
         strain.pretend(0, true);
-        let said = strain.change(&mut was).unwrap();
+        let said = strain.change(&mut was).flatten().unwrap().to_string();
         assert!(
             said.contains("full: 900000 bytes") && said.contains("1000000 (disk-limit)"),
             "{said}"
@@ -274,16 +271,13 @@ mod tests {
         strain.0.disk_free.store(800_000, Ordering::Relaxed);
         assert_eq!(strain.change(&mut was), None, "said once");
         strain.pretend(3, false);
-        let said = strain.change(&mut was).unwrap();
+        let said = strain.change(&mut was).flatten().unwrap().to_string();
         assert!(
             said.contains("busy") && said.contains("(lateness-limit)"),
             "{said}"
         );
         strain.pretend(2, false);
-        assert_eq!(
-            strain.change(&mut was).unwrap(),
-            "newcomers are let in again"
-        );
+        assert_eq!(strain.change(&mut was), Some(None), "let in again");
         assert_eq!(strain.change(&mut was), None);
     }
 
