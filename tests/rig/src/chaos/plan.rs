@@ -205,7 +205,8 @@ impl Plan {
         }
     }
 
-    /// The first of the players poisons, whatever was drawn.
+    /// The first of the players poisons, whatever was drawn. Its line is so slow that much of what it gives comes early, and is
+    /// announced where anything is.
     #[must_use]
     pub fn poisoned(mut self) -> Plan {
         let mut luck = Mwc::seed(self.seed ^ 0x706f_6973);
@@ -214,6 +215,10 @@ impl Plan {
         self.people
             .resize_with(self.people.len().max(3), || person(&mut luck));
         self.people[0].role = Role::Poisons;
+        self.people[0].link = "rtt=160,jitter=60,loss=3".parse().expect("a link in words");
+        if self.policies.command_delay == 0 {
+            self.policies.announce = Announce::Ahead;
+        }
         self.load.commands_in_10_s = self.load.commands_in_10_s.max(30);
         self
     }
