@@ -195,8 +195,10 @@ pub const JOIN_BYTES_PER_SECOND: u32 = 16 << 10;
 pub const JOINS_AT_ONCE: usize = 2;
 /// A player is healed at most once in so long.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
-/// Heals of one player in one match; the next one closes its session.
-pub const HEALS_MAX: u32 = 4;
+/// Heals of one player within [`HEALS_WINDOW`]; the next one closes its session.
+pub const HEALS_MAX: usize = 4;
+/// A heal is forgotten after this time, so a match of a week forgives a memory error now and then.
+pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
 /// Protocol errors in [`STRIKE_WINDOW`] that close a session.
 pub const STRIKES_MAX: u32 = 8;
 /// The window in which strikes are counted.

@@ -22,7 +22,8 @@ pub enum SealWhen {
     WaitForAll {
         /// Who is waited for so long is removed, and the others go on. So is who made the others wait for 20 s within
         /// a minute, however short each time was; where this is longer than 20 s, for so long within three times as
-        /// long. Coming back resets nothing.
+        /// long. Coming back resets nothing; but who was removed has a second to spare when it is back, since a join may take
+        /// a moment.
         kick_after: Duration,
     },
 }

@@ -43,6 +43,15 @@ impl Cost {
         self.parts.push((now, spent));
     }
 
+    /// Takes back so much of what was spent, of the oldest first.
+    pub(crate) fn forgive(&mut self, mut time: Duration) {
+        for (_, sum) in &mut self.parts {
+            let forgiven = time.min(*sum);
+            *sum -= forgiven;
+            time -= forgiven;
+        }
+    }
+
     /// What was spent within the window.
     pub(crate) fn spent(&self, now: Duration, window: Duration) -> Duration {
         let part = window / PARTS as u32;

@@ -110,6 +110,8 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) next_batch: u32,
     /// The first turn that is not sealed without a batch of this player, if the match waits for all.
     pub(crate) awaited_from: u32,
+    /// Since when the match has waited for this player, while it does.
+    pub(crate) missed_since: Duration,
     /// The last tick that was sealed with an input of this player's own, or that it joined at; ahead of the
     /// match while its silence is excused.
     pub(crate) given: Tick,
@@ -166,6 +168,7 @@ impl<S: Simulation> Seat<S> {
             batches: VecDeque::with_capacity(2 * COMMAND_DELAY_MAX as usize),
             next_batch: 0,
             awaited_from: u32::MAX,
+            missed_since: Duration::ZERO,
             given: Tick(0),
             spoke: None,
             returned: None,

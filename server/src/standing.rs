@@ -9,7 +9,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use twinstep_core::bounds::{COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, STRIKE_WINDOW, STRIKES_MAX};
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{
+    COMMANDS_OPEN_MAX, HEAL_EVERY, HEALS_MAX, HEALS_WINDOW, STRIKE_WINDOW, STRIKES_MAX,
+};
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 
@@ -24,6 +27,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const STANDINGS_MAX: usize = 256;
 /// Who was too slow stays out for so long: a client tries to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
+/// What an identity may cost the others when it is back after that, though it has spent all: to join takes a moment.
+const TO_SPARE: Duration = Duration::from_secs(1);
 /// Whose world did not get on stays out for so long, or it would hold its place for ever by dialling again.
 const BAR_JOIN: Duration = Duration::from_secs(30);
 /// Who broke the protocol too often stays out for so long.
@@ -32,8 +37,10 @@ const BAR_STRIKES: Duration = Duration::from_secs(60);
 /// What an identity has used up of its bounds, and must still be told: kept from session to session.
 #[derive(Default)]
 pub(crate) struct Standing {
-    heals: u32,
-    healed_at: Option<Duration>,
+    /// When it was healed, as far as that counts; oldest first.
+    heals: ArrayVec<Duration, HEALS_MAX>,
+    /// When a desync of it was last counted.
+    differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
     /// No world to join with before.
@@ -79,6 +86,9 @@ impl Standing {
             CloseCode::Kicked => Duration::MAX,
             _ => return,
         };
+        if code == CloseCode::TooSlow {
+            self.cost.forgive(TO_SPARE);
+        }
         self.barred = Some((until, code));
     }
 
@@ -167,16 +177,24 @@ impl Standing {
 
     /// Whether it may be healed now; `None`: it has been healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
-        let lately = |at| now.saturating_sub(at) < HEAL_EVERY;
-        if self.healed_at.is_some_and(lately) {
+        self.heals
+            .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);
+        let lately = |at: &Duration| now.saturating_sub(*at) < HEAL_EVERY;
+        if self.heals.last().is_some_and(lately) {
             return Some(false);
         }
-        if self.heals == HEALS_MAX {
-            return None;
+        self.heals.try_push(now).is_ok().then_some(true)
+    }
+
+    /// It says that it differs. Returns whether that counts as another desync: an identity counts once in [`HEALS_WINDOW`],
+    /// or a cheater that makes differences up would set off an alarm alone.
+    pub(crate) fn note_desync(&mut self, now: Duration) -> bool {
+        let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
+        let counts = !self.differed_at.is_some_and(lately);
+        if counts {
+            self.differed_at = Some(now);
         }
-        self.heals += 1;
-        self.healed_at = Some(now);
-        Some(true)
+        counts
     }
 }
 
@@ -305,4 +323,42 @@ struct Held {
     minute: Duration,
     /// ...then.
     since: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Finding HW5: a player came back with a good line, had spent all, and was put out for 3 ms that its join took.
+    #[test]
+    fn who_was_too_slow_has_a_second_to_spare_when_it_is_back() {
+        let mut standing = Standing::default();
+        for second in 0..20 {
+            let now = Duration::from_secs(second);
+            standing.cost.add(now, Duration::from_secs(1), MINUTE);
+        }
+        let now = Duration::from_secs(20);
+        standing.bar(now, CloseCode::TooSlow);
+        assert_eq!(standing.barred(now), Some(CloseCode::TooSlow));
+        let spent = standing.cost.spent(now, MINUTE);
+        assert_eq!(spent, Duration::from_secs(19));
+    }
+
+    /// Finding K3-L4: four heals in a match of a week ended a player, however far apart they were.
+    #[test]
+    fn heals_are_forgotten_after_an_hour_and_five_within_one_are_too_many() {
+        let mut standing = Standing::default();
+        for heal in 0..100 {
+            assert_eq!(standing.may_heal(MINUTE * 16 * heal), Some(true), "{heal}");
+        }
+        let now = MINUTE * 16 * 100;
+        let within: Vec<_> = (0..5)
+            .map(|n| standing.may_heal(now + HEAL_EVERY * n))
+            .collect();
+        assert_eq!(within, [Some(true), None, None, None, None]);
+        assert_eq!(standing.may_heal(now + HEAL_EVERY / 2), Some(false));
+        assert_eq!(standing.may_heal(now + MINUTE * 60), Some(true));
+    }
 }

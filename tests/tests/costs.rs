@@ -154,6 +154,70 @@ fn a_longer_patience_is_a_larger_budget() {
     assert_eq!(closed, Some(Closed::Server(CloseCode::TooSlow)));
 }
 
+/// Finding HW2: whoever was missing when the patience with somebody else ended was put out with that one.
+#[test]
+fn a_player_who_gets_to_be_missed_late_is_waited_for_as_long_as_every_other() {
+    let mut config = RigConfig::strategy(12, LinkProfile::LAN);
+    config.policies.sealing = SealWhen::WaitForAll {
+        kick_after: SECOND * 30,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    let silent = rig.clients[1].session.seats()[0];
+    rig.cut(1);
+    rig.run(SECOND * 28);
+    assert!(rig.game.waiting().contains(silent));
+    // Its process begins anew, and its world does not reach it yet.
+    let anew = rig.clients[2].session.seats()[0];
+    rig.restart(2);
+    let deaf = LinkProfile {
+        up: LegProfile::PERFECT,
+        down: LegProfile::BLACKOUT,
+    };
+    rig.relink(2, deaf);
+    rig.run(SECOND * 5);
+    let world = rig.game.world();
+    assert_eq!(world.presence(silent), Presence::Absent, "patience is over");
+    assert_eq!(world.presence(anew), Presence::Present, "after 5 s of 30");
+    rig.relink(2, LinkProfile::LAN);
+    rig.run(SECOND * 5);
+    let before = turn(&rig);
+    rig.run(SECOND * 5);
+    assert!(turn(&rig) - before >= 30, "it does not play on");
+}
+
+/// Finding HW5: who came back with nothing left to spend was put out at the first batch that was not early.
+#[test]
+fn who_has_nothing_left_to_spend_plays_on_while_nobody_waits() {
+    let mut config = RigConfig::strategy(13, LinkProfile::LAN);
+    config.policies.command_delay = 3;
+    config.policies.turn = TurnLength::Fixed(3);
+    config.policies.sealing = SealWhen::WaitForAll {
+        kick_after: SECOND * 60,
+    };
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 5);
+    rig.relink(1, late(SECOND * 4));
+    let ended = |rig: &Rig<History>| rig.game.stage(rig.clients[1].peer()).is_none();
+    while !ended(&rig) {
+        rig.run(SECOND);
+        assert!(rig.now < SECOND * 120, "it is never put out");
+    }
+    rig.run(SECOND * 31);
+    // Each of its batches comes after its turn is due, and before the turns between have run.
+    rig.relink(1, late(MS(250)));
+    rig.restart(1);
+    rig.relink(1, late(MS(250)));
+    rig.run(SECOND * 3);
+    let player = rig.clients[1].session.seats()[0];
+    let before = (turn(&rig), rig.game.seat_stats(player));
+    rig.run(SECOND * 20);
+    assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
+    let after = (turn(&rig), rig.game.seat_stats(player));
+    assert!(after.0 - before.0 >= 130, "the match waits");
+    println!("{before:?} {after:?}");
+}
+
 /// Finding C4: names came within 20 ms, links within a second, to whom the match is shown five seconds later.
 #[test]
 fn a_delayed_spectator_hears_nothing_of_others_that_is_younger_than_its_delay() {

@@ -266,3 +266,19 @@ fn there_is_no_evidence_of_a_tick_that_is_not_written() {
     assert_eq!(shown, Some(began));
     assert_eq!(evidence_of(2).0, None);
 }
+
+/// Finding O3-10: four heals of one player counted as four desyncs, and set off an alarm that is meant for several.
+#[test]
+fn a_player_that_differs_again_and_again_counts_as_one_desync() {
+    let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));
+    rig.run(SECOND * 5);
+    for heal in 1..=3 {
+        rig.flip(2);
+        rig.run(SECOND * 12);
+        assert_eq!(rig.stats(2).heals, heal);
+    }
+    rig.flip(1);
+    rig.run(SECOND * 12);
+    let stats = rig.game.stats();
+    assert_eq!((stats.desyncs, stats.heals), (2, 4), "two players");
+}

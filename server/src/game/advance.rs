@@ -13,6 +13,7 @@
 //! A turn that is late pauses clients for exactly its lateness, so lateness moves the schedule, but only by
 //! what the m − 1 turns between do not absorb.
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use twinstep_core::Simulation;
@@ -162,6 +163,9 @@ impl<S: Simulation> Match<S> {
 
     fn excuse(&mut self, slip: Duration) {
         self.noted.stats.slipped += slip;
+        for seat in &mut self.seats {
+            seat.missed_since += slip;
+        }
         for peer in &mut self.people.peers {
             peer.excuse(slip);
         }
@@ -219,27 +223,24 @@ impl<S: Simulation> Match<S> {
 
     /// The match stands still. Who is waited for too long is removed, and the others go on from here.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
-        if self.clock.waiting_since.is_none() {
-            self.clock.waiting_since = Some(now);
-            for player in wait.players().iter() {
-                self.seats[player.index()].stats.awaited += 1;
-            }
-            let waited_for = wait.players();
-            let is_missing = |p: &&mut Peer| p.players.iter().any(|p| waited_for.contains(*p));
-            for peer in self.people.peers.iter_mut().filter(is_missing) {
-                peer.note_late(now);
-            }
-        }
+        self.note_missed(now, wait);
         // Until now it was those of last time.
         let waited = self.clock.waited_for.replace(wait).unwrap_or(wait);
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
-                let since = self.clock.due.unwrap_or(now).max(self.clock.excused_until);
-                let late = match now.saturating_sub(since) >= kick_after {
-                    true => players,
+                // Who has nothing left to spend may be late by what the turns between absorb, like everybody.
+                let mut late = match self.clock.paid.is_zero() {
+                    true => PlayerSet::default(),
                     false => self.overdrawn(now, players, Budget::of(kick_after)),
                 };
+                for player in players.iter() {
+                    let since = self.seats[player.index()].missed_since;
+                    let waited = now.saturating_sub(since.max(self.clock.excused_until));
+                    if waited >= kick_after {
+                        late.set(player, true);
+                    }
+                }
                 for player in late.iter() {
                     self.remove(player, CloseCode::TooSlow);
                 }
@@ -250,6 +251,33 @@ impl<S: Simulation> Match<S> {
                 self.clock.due = Some(now);
                 self.clock.paid = Duration::ZERO;
             }
+        }
+    }
+
+    /// Notes whom the match waits for from now on. A player may get to be missed when the match has waited for another one for
+    /// long: each player's patience begins anew.
+    fn note_missed(&mut self, now: Duration, wait: WaitReason) {
+        let since = match self.clock.waiting_since {
+            Some(_) => now,
+            None => self.clock.due.unwrap_or(now),
+        };
+        self.clock.waiting_since.get_or_insert(now);
+        let is_same = |before: &WaitReason| discriminant(before) == discriminant(&wait);
+        let before = self.clock.waited_for.filter(is_same);
+        let before = before.map(WaitReason::players).unwrap_or_default();
+        let missed: PlayerSet = wait
+            .players()
+            .iter()
+            .filter(|p| !before.contains(*p))
+            .collect();
+        for player in missed.iter() {
+            let seat = &mut self.seats[player.index()];
+            seat.missed_since = since;
+            seat.stats.awaited += 1;
+        }
+        let is_missed = |peer: &&mut Peer| peer.players.iter().any(|p| missed.contains(*p));
+        for peer in self.people.peers.iter_mut().filter(is_missed) {
+            peer.note_late(now);
         }
     }
 

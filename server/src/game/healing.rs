@@ -24,7 +24,8 @@ impl<S: Simulation> Match<S> {
         if !self.send_world(now, at) {
             return;
         }
-        self.noted.stats.desyncs += 1;
+        let counts = self.people.peers[at].standing.note_desync(now);
+        self.noted.stats.desyncs += u64::from(counts);
         if self.journal.is_kept() {
             let peer = self.people.peers[at].id;
             self.outbox.push(Item::Evidence(peer, tick));

@@ -32,7 +32,7 @@ pub struct MatchStats {
     pub forged_answers: u64,
     /// Queries that stayed without an answer.
     pub unanswered: u64,
-    /// Clients whose authority differed from the server's.
+    /// Players whose clients differed from the server, each counted at most once in an hour.
     pub desyncs: u64,
     /// Desyncs at which the journal says that this server's own world differs.
     pub server_faults: u64,

@@ -246,7 +246,7 @@
 //! | `twinstep_fills_total` | inputs that were missing at their deadline, one for each player and tick |
 //! | `twinstep_queries_total` | queries asked |
 //! | `twinstep_unanswered_total` | queries that stayed without an answer |
-//! | `twinstep_desyncs_total` | clients whose world differed |
+//! | `twinstep_desyncs_total` | players whose clients differed, each at most once an hour in a match: one that makes it up does not set off the alarm alone |
 //! | `twinstep_server_faults_total` | of these, where the journal says that the server was wrong |
 //! | `twinstep_heals_total` | worlds sent to clients that differed, or were too far behind |
 //! | `twinstep_malformed_packets_total` | packets of sessions that could not be read |
@@ -283,7 +283,7 @@
 //! | `TwinstepResolverSlow` | answers take long | look at what the resolver waits for; after 2 s a query stays unanswered |
 //! | `TwinstepFills` | inputs do not come in time | many players: look at this server's network; one player: that line is bad, and nobody else suffers |
 //! | `TwinstepServerFault` | the running world was not what its journal says | drain the server, test its memory; keep the journal for the authors |
-//! | `TwinstepDesyncs` | clients compute something else | [read the report](super::desync): a step that is not deterministic, or changed clients |
+//! | `TwinstepDesyncs` | clients of more than three players compute something else | [read the report](super::desync): a step that is not deterministic, or changed clients |
 //! | `TwinstepPanics` | the game's code panicked | give the incident file and the journal to the authors; the match plays on if it can |
 //! | `TwinstepMatchDied` | a match is over because of a fault | the same; players were told |
 //! | `TwinstepJournalLost` | the disk is full or broken | make room; without a journal a crash ends that match |

@@ -133,7 +133,7 @@ pub(super) const UNANSWERED: Family = counter(
 );
 pub(super) const DESYNCS: Family = counter(
     "twinstep_desyncs_total",
-    "Clients whose world differed from the server's.",
+    "Players whose clients differed from the server, each counted at most once an hour.",
 );
 pub(super) const SERVER_FAULTS: Family = counter(
     "twinstep_server_faults_total",
