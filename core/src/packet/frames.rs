@@ -443,9 +443,9 @@ fn write_announced<'s, S: Simulation>(
         core::array::from_fn(|i| last.inputs.get(PlayerId(i as u8)));
     out.u8(ticks as u8)?;
     for tick in (1..=ticks).map(|ahead| last.tick + ahead) {
-        let mut count = 0usize;
-        commands(tick, &mut |_| count += 1);
-        let count = u8::try_from(count).map_err(|_| WireError::Full)?;
+        // What is announced is a hint: of more commands than can be counted the first ones are.
+        let mut count = 0u8;
+        commands(tick, &mut |_| count = count.saturating_add(1));
         let mut head = u64::from(count > 0);
         for (i, player) in others.iter().enumerate() {
             if let Some(known) = input(player, tick) {
@@ -464,9 +464,12 @@ fn write_announced<'s, S: Simulation>(
         }
         if count > 0 {
             out.u8(count)?;
-            let mut written = Ok(());
+            let (mut written, mut left) = (Ok(()), count);
             commands(tick, &mut |order| {
-                written = written.and_then(|()| out.value(order))
+                if left > 0 {
+                    left -= 1;
+                    written = written.and_then(|()| out.value(order));
+                }
             });
             written?;
         }

@@ -147,6 +147,46 @@ proptest! {
     }
 }
 
+/// Finding K3-L2: of more than 255 commands of one tick none was announced.
+#[test]
+fn of_more_commands_than_can_be_counted_the_first_are_announced() {
+    let mut last = FrameData::<Echo>::empty(Tick(50));
+    last.inputs.set(PlayerId(2), Some(1));
+    let own = PlayerSet(0);
+    let orders = |seq| Order {
+        player: PlayerId(2),
+        seq,
+        command: 9u8,
+    };
+    let mut bytes = [0; 1_100];
+    let mut out = Writer::new(&mut bytes);
+    let run = frames::begin(&mut out, &last).unwrap();
+    frames::write(&mut out, None, &last, own, own, &mut ByteCounts::default()).unwrap();
+    frames::end(&mut out, &run, 1);
+    let due =
+        |_: Tick, each: &mut dyn FnMut(&Order<u8>)| (0..300).for_each(|seq| each(&orders(seq)));
+    frames::announce(&mut out, &last, own, 1, |_, _| None, due).unwrap();
+    let len = out.len();
+    let mut packet = Reader::new(&bytes[..len]);
+    let mut reader = RunReader::<Echo>::default();
+    reader.begin(&mut packet, Tick(40)).unwrap();
+    let held = 1u8;
+    while reader
+        .next(&mut packet, own, |_, _| Some(&held), |_| ())
+        .unwrap()
+    {}
+    let mut commands = Vec::new();
+    let announced = reader.announced(
+        &mut packet,
+        own,
+        |_, _, _| (),
+        |_, order| commands.push(order),
+    );
+    announced.unwrap();
+    packet.end().unwrap();
+    assert_eq!(commands, (0..255).map(orders).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_frame_in_which_nothing_changed_costs_one_byte() {
     let mut first = FrameData::<Echo>::empty(Tick(9));
