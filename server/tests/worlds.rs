@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Closed, Session, SessionConfig};
@@ -9,10 +10,10 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::Replay;
-use twinstep_core::{Effects, Frame, Key, Never, Simulation, Tick};
+use twinstep_core::{Chunked, Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_server::config::Spectators;
 use twinstep_server::game::{Folded, Unfolded};
-use twinstep_server::{Decision, Look, Match, MatchConfig, PeerId, Trouble};
+use twinstep_server::{Decision, Look, Match, MatchConfig, Output, PeerId, Trouble};
 
 use crate::table::{SECOND, Table};
 
@@ -195,4 +196,66 @@ fn a_step_that_is_not_pure_is_called_so() {
         );
     }
     assert_eq!(folded(2).map(|folded| folded.tick).ok(), Some(Tick(40)));
+}
+
+/// A state of which little changes, and its copies.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ground {
+    tiles: Chunked<u8>,
+    ticks: u32,
+}
+
+static COPIES: AtomicU32 = AtomicU32::new(0);
+
+impl Clone for Ground {
+    fn clone(&self) -> Self {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        Ground {
+            tiles: self.tiles.clone(),
+            ticks: self.ticks,
+        }
+    }
+}
+
+impl Simulation for Ground {
+    const NAME: &'static str = "ground";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = u8;
+    type Command = u8;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.ticks += 1;
+    }
+}
+
+/// Finding K3-L1: a world whose digest hashes little, and which is large, was copied at each tick while a match was taken up.
+#[test]
+fn few_copies_of_a_large_world_in_chunks_are_kept_when_its_match_is_taken_up() {
+    let ground = Ground {
+        tiles: (0..256 << 10).map(|at: u32| at as u8).collect(),
+        ticks: 0,
+    };
+    let config = MatchConfig::action();
+    let mut game = Match::new(config.clone(), ground, Arc::new(()), nothing::<Ground>).unwrap();
+    game.keep_journal().unwrap();
+    let mut journal = Vec::new();
+    for ms in 0..10_000 {
+        game.advance(Duration::from_millis(ms));
+        while let Some(output) = game.poll() {
+            if let Output::Journal(bytes) = output {
+                journal.extend_from_slice(bytes);
+            }
+        }
+    }
+    COPIES.store(0, Ordering::Relaxed);
+    let resumed = Match::resume(config, &journal, Arc::new(()), nothing::<Ground>).unwrap();
+    let ticks = resumed.game.world().tick().0;
+    assert!(ticks > 500);
+    // Of one tick of sixteen, and some more.
+    let copies = COPIES.load(Ordering::Relaxed);
+    assert!(copies < ticks / 10, "{copies} copies in {ticks} ticks");
 }

@@ -17,13 +17,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::{PLAYERS_MAX, drop_after_ticks};
+use twinstep_core::bounds::{HISTORY, PLAYERS_MAX, drop_after_ticks};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::journal::{JournalError, WrittenBy};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::world::{Presence, World};
-use twinstep_core::{PlayerId, Simulation};
+use twinstep_core::{PlayerId, Simulation, codec};
 
 use super::clock::Return;
 use super::digests::SMALL_BYTES;
@@ -45,7 +45,7 @@ const EXCUSED: Duration = Duration::from_secs(30);
 /// Frames that are remembered for clients who return, at least.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
-const _: () = assert!(BACKLOG_MIN > twinstep_core::bounds::HISTORY);
+const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Takes a match up again at the last turn of its journal. `config.start` and
     /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
@@ -231,8 +231,14 @@ impl<S: Simulation> Past<S> {
         // All of them, whichever were told: a client may come back with any that it compared.
         let digest = |replay: &Replay<'_, S>| replay.world().weighed().ok();
         let mut before = digest(&replay);
+        // As in play: a list in chunks hashes little of what its copies take.
+        let mut is_small = false;
         loop {
             let turn_began = replay.world().turn().began;
+            if history.next().0.is_multiple_of(HISTORY) || history.next() == history.first() {
+                is_small =
+                    codec::size(replay.world()).is_ok_and(|bytes| bytes <= SMALL_BYTES as usize);
+            }
             if delayed {
                 // What is too large is left out, as in play.
                 let _ = watched.keep(replay.world(), delay_ticks);
@@ -247,8 +253,8 @@ impl<S: Simulation> Past<S> {
             let told = before.map(|weighed| weighed.digest);
             history.keep_frame(frame, told, turn_began);
             before = digest(&replay);
-            let small = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
-            history.keep_world(replay.world(), small);
+            let hashes_few = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
+            history.keep_world(replay.world(), is_small && hashes_few);
         }
         Ok(Past {
             world: replay.world().clone(),
