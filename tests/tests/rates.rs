@@ -201,8 +201,8 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     let mut worst = Duration::ZERO;
     for _ in 0..100 {
         rig.run(MS(200));
-        if let Some((given, _)) = rig.clients[several].given_at.front() {
-            worst = worst.max(rig.now - *given);
+        if let Some(given) = rig.clients[several].given_at.front() {
+            worst = worst.max(rig.now - given.at);
         }
     }
     let stats = rig.stats(several);

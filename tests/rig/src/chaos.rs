@@ -150,6 +150,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.rig.run(time.min(left));
         self.rig.stallers_dial_again();
         self.rig.laggards_stand_still();
+        self.rig.slow_ones_come_back();
         self.look();
     }
 

@@ -13,7 +13,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::packet::ByteCounts;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::simnet::{LinkProfile, SimLink};
-use twinstep_core::{Key, Mwc, Tick};
+use twinstep_core::{Key, Mwc, PlayerSet, Tick};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, PeerId};
 use twinstep_testing::scene::{Place, Scene};
@@ -23,6 +23,7 @@ use elsewhere::Elsewhere;
 use hooks::{COUNTER, Judge, watched};
 
 mod asked;
+mod awaited;
 mod checks;
 mod client;
 mod crash;
@@ -78,6 +79,12 @@ pub struct Rig<S: Play> {
     served_since: Duration,
     /// What befell the server, and so everybody, excuses so much waiting.
     excuse: Duration,
+    /// The match was taken up, and waits for its players since then.
+    returning_since: Option<Duration>,
+    /// For whom the match waited at the last look.
+    waited_for: PlayerSet,
+    /// How often a client was put out as too slow.
+    put_out: u64,
     hostile: hostile::Hostile,
     elsewhere: Elsewhere,
     /// Whether some client spoils its packets, or has.
@@ -145,6 +152,9 @@ impl<S: Play> Rig<S> {
             worked: Duration::ZERO,
             served_since: Duration::ZERO,
             excuse: Duration::ZERO,
+            returning_since: None,
+            waited_for: PlayerSet::default(),
+            put_out: 0,
             hostile: hostile::Hostile::new(config.seed),
             elsewhere,
             spoiled: false,
@@ -229,6 +239,8 @@ impl<S: Play> Rig<S> {
             ahead: Duration::ZERO,
             drift_ppm: 0,
             excuse: Duration::ZERO,
+            cut_at: None,
+            awaited: client::Awaited::default(),
             left_out_since: (now, self.excuse),
             heard_at: VecDeque::new(),
             given_at: VecDeque::new(),

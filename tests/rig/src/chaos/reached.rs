@@ -1,9 +1,10 @@
 //! Which edges a world reached: measured while it is played, not only drawn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use twinstep_core::PlayerSet;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX};
 use twinstep_server::peer::SessionStage;
 
@@ -89,11 +90,21 @@ pub enum Edge {
     Resumed,
     /// Somebody came back by a world.
     Reloaded,
+    /// A player was put out because the others had waited for it for too long.
+    PutOut,
+    /// The match waited for players in four different minutes: what it may wait in one was counted anew three times.
+    WaitedForMinutes,
+    /// The match stood still for machines that trail, or ran slower for them, in four different minutes.
+    SlowedForMinutes,
+    /// Players came, went or were dropped in four different minutes.
+    RosterForMinutes,
+    /// Claims ran in four different minutes.
+    ClaimsForMinutes,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 38] = [
+    pub const ALL: [Edge; 43] = [
         Edge::Alone,
         Edge::SixteenPlayers,
         Edge::FourSeats,
@@ -132,7 +143,24 @@ impl Edge {
         Edge::JoinedByFrames,
         Edge::Resumed,
         Edge::Reloaded,
+        Edge::PutOut,
+        Edge::WaitedForMinutes,
+        Edge::SlowedForMinutes,
+        Edge::RosterForMinutes,
+        Edge::ClaimsForMinutes,
     ];
+
+    /// Whether only a world of minutes can reach it.
+    #[must_use]
+    pub fn takes_minutes(self) -> bool {
+        matches!(
+            self,
+            Edge::WaitedForMinutes
+                | Edge::SlowedForMinutes
+                | Edge::RosterForMinutes
+                | Edge::ClaimsForMinutes
+        )
+    }
 
     /// Whether worlds of a game can reach it at all.
     #[must_use]
@@ -160,12 +188,59 @@ impl Edge {
 
 /// How often each edge was reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reached(BTreeMap<Edge, u64>);
+pub struct Reached {
+    worlds: BTreeMap<Edge, u64>,
+    minutes: Minutes,
+}
+
+/// In which minutes of a world something happened of which only so much may happen in a minute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Minutes {
+    of: BTreeMap<Edge, BTreeSet<u64>>,
+    /// At the last look: for how long the match had waited for its players, and stood still for machines; claims that had
+    /// run; who had a seat.
+    before: (Duration, Duration, u64, PlayerSet),
+}
+
+impl Minutes {
+    /// So many different ones, and what is counted for each minute was counted anew three times.
+    const MANY: usize = 4;
+
+    /// Looks at a match; the edges that it has reached by now.
+    fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {
+        let minute = rig.now.as_secs() / 60;
+        let world = rig.game.world();
+        let players = world.seated().iter();
+        let stats = players.map(|player| rig.game.seat_stats(player));
+        let (waited, claims) = stats.fold((Duration::ZERO, 0), |(waited, claims), seat| {
+            (waited + seat.waited, claims + seat.claims)
+        });
+        let now = (waited, rig.game.stats().held, claims, world.present());
+        let before = std::mem::replace(&mut self.before, now);
+        let happened = [
+            (Edge::WaitedForMinutes, now.0 > before.0),
+            (
+                Edge::SlowedForMinutes,
+                now.1 > before.1 || rig.game.slowing() != PlayerSet::default(),
+            ),
+            (Edge::ClaimsForMinutes, now.2 > before.2),
+            (Edge::RosterForMinutes, now.3 != before.3),
+        ];
+        for (edge, _) in happened.into_iter().filter(|(_, happened)| *happened) {
+            self.of.entry(edge).or_default().insert(minute);
+        }
+        let many = self
+            .of
+            .iter()
+            .filter(|(_, minutes)| minutes.len() >= Self::MANY);
+        many.map(|(edge, _)| *edge)
+    }
+}
 
 impl Reached {
     /// An edge is reached.
     pub fn note(&mut self, edge: Edge) {
-        self.0.insert(edge, 1);
+        self.worlds.insert(edge, 1);
     }
 
     /// An edge is reached if so.
@@ -177,15 +252,15 @@ impl Reached {
 
     /// The edges of another world.
     pub fn add(&mut self, other: &Reached) {
-        for (edge, worlds) in &other.0 {
-            *self.0.entry(*edge).or_default() += worlds;
+        for (edge, worlds) in &other.worlds {
+            *self.worlds.entry(*edge).or_default() += worlds;
         }
     }
 
     /// In how many worlds it was reached.
     #[must_use]
     pub fn worlds(&self, edge: Edge) -> u64 {
-        self.0.get(&edge).copied().unwrap_or_default()
+        self.worlds.get(&edge).copied().unwrap_or_default()
     }
 
     /// What can be seen of a world at any moment.
@@ -251,6 +326,10 @@ impl Reached {
         let waits =
             of(Role::Stalls).any(|c| rig.game.stage(c.peer()) == Some(SessionStage::Loading));
         self.note_if(waits, Edge::Stalled);
+        self.note_if(rig.put_out() > 0, Edge::PutOut);
+        for edge in self.minutes.look(rig) {
+            self.worlds.insert(edge, 1);
+        }
         self.note_if(speaks(Role::Lags), Edge::Lagged);
         self.note_if(speaks(Role::Lies), Edge::Lied);
         self.note_if(

@@ -73,6 +73,7 @@ impl<S: Play> Rig<S> {
         }
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
+        self.run_until_slow_ones_are_back();
         self.command(false);
         // Queries that nobody answers end after so many ticks.
         let tick = self.game.world().turn().cadence.tick();
@@ -90,7 +91,7 @@ impl<S: Play> Rig<S> {
                 continue;
             }
             if let Some(closed) = client.session.closed() {
-                panic!("{who} is out: {closed}");
+                panic!("{who} is out: {closed}; {:?}", client.awaited.times_out);
             }
             assert_eq!(
                 self.game.stage(client.peer()),

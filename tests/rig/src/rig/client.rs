@@ -4,13 +4,83 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_client::{Event, Rebuild, Session};
-use twinstep_core::Tick;
 use twinstep_core::simnet::LinkProfile;
 use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Tick};
 use twinstep_server::PeerId;
 use twinstep_testing::scene::{Place, Seated};
 
 use super::play::{Play, Role};
+
+/// An identity that was too slow is kept out for so long.
+pub(super) const BAR: Duration = Duration::from_secs(30);
+/// Times for which the match waited are summed up for each of these.
+const PART: Duration = Duration::from_secs(1);
+
+/// For how long the match has stood still for one client.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    /// The players of its last session that had any.
+    pub(super) players: Vec<PlayerId>,
+    /// When each part began, and how long the match stood still in it; oldest first.
+    parts: VecDeque<(Duration, Duration)>,
+    /// Since when the match has been waiting for it at this turn.
+    since: Option<Duration>,
+    /// The last wait for it that is over: when it ended, and how long it was.
+    last: (Duration, Duration),
+    /// When the client was put out for that; `None`: it is in the match, or on its way.
+    pub(super) out_since: Option<Duration>,
+    /// Each time that it was put out: when, what the match had waited for it at once, and what within the window.
+    pub(super) times_out: Vec<(Duration, Duration, Duration)>,
+}
+
+impl Awaited {
+    /// The match waited for the client until `now`, and `share` of that time is its own.
+    pub(super) fn wait(&mut self, now: Duration, since: Duration, share: Duration) {
+        self.since.get_or_insert(since);
+        match self.parts.back_mut() {
+            Some((began, sum)) if now < *began + PART => *sum += share,
+            _ => self.parts.push_back((now, share)),
+        }
+    }
+
+    /// The match does not wait for the client any more, or at another turn.
+    pub(super) fn end(&mut self, now: Duration) {
+        if let Some(since) = self.since.take() {
+            self.last = (now, now - since);
+        }
+    }
+
+    /// The server has begun anew, and knows of no debt.
+    pub(super) fn forget(&mut self) {
+        self.parts.clear();
+        self.since = None;
+    }
+
+    /// The longest that the match has waited for the client at once, lately; and all that it has waited within `window`.
+    pub(super) fn spent(&self, now: Duration, window: Duration) -> (Duration, Duration) {
+        let (ended, last) = self.last;
+        let last = if now <= ended + BAR {
+            last
+        } else {
+            Duration::ZERO
+        };
+        let at_once = self.since.map_or(last, |since| last.max(now - since));
+        let within = self.parts.iter().filter(|(began, _)| now < *began + window);
+        (at_once, within.map(|(_, time)| *time).sum())
+    }
+}
+
+/// An order whose fate is open.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// When it was given.
+    pub at: Duration,
+    /// What was excused by then.
+    pub(super) excuse: Duration,
+    /// How many orders of all clients were open then.
+    pub(super) open: usize,
+}
 
 /// One client of the rig.
 pub struct RigClient<S: Play> {
@@ -42,12 +112,17 @@ pub struct RigClient<S: Play> {
     pub(super) drift_ppm: i32,
     /// What befell it excuses so much waiting.
     pub(super) excuse: Duration,
+    /// Since when its transport is dead.
+    pub(super) cut_at: Option<Duration>,
+    /// For how long the match has stood still for it.
+    pub(super) awaited: Awaited,
     /// Since when it has not been in the match, and what was excused by then.
     pub(super) left_out_since: (Duration, Duration),
     /// When the server heard it last, for the last seconds.
     pub(super) heard_at: VecDeque<Duration>,
-    /// When each order was given whose fate is open, what was excused by then, and how many fates are known.
-    pub given_at: VecDeque<(Duration, Duration)>,
+    /// Each order whose fate is open.
+    pub given_at: VecDeque<Given>,
+    /// How many fates are known.
     pub(super) settled: u64,
     /// The authority that was compared last: its tick, and how often it had been healed.
     pub(super) compared: Option<(Tick, u64)>,
@@ -127,6 +202,13 @@ impl<S: Play> RigClient<S> {
         }
     }
 
+    /// Its transport is not dead any more; for as long as it was, nobody could do anything for its player.
+    pub(super) fn note_alive(&mut self, now: Duration) {
+        if let Some(cut_at) = self.cut_at.take() {
+            self.excuse += now - cut_at;
+        }
+    }
+
     pub(super) fn authority_tick(&self) -> Tick {
         self.session.authority().map_or(Tick(0), World::tick)
     }
@@ -134,7 +216,7 @@ impl<S: Play> RigClient<S> {
     /// What its player holds next, decided once for each sampled tick, and what it orders.
     pub(super) fn decide(
         &mut self,
-        (now, excuse): (Duration, Duration),
+        given_now: Given,
         rules: &S::Rules,
         given: &mut Vec<S::Command>,
     ) {
@@ -166,7 +248,8 @@ impl<S: Play> RigClient<S> {
             if let Ok(seq) = self.session.command(seat, command.clone()) {
                 given.push(command.clone());
                 self.sent.push((seat, seq, command));
-                self.given_at.push_back((now, self.excuse + excuse));
+                let open = given_now.open + self.given_at.len();
+                self.given_at.push_back(Given { open, ..given_now });
             }
         }
     }

@@ -40,6 +40,9 @@ impl<S: Play> Rig<S> {
         self.die_while_draining();
         // Its successor knows of no debt.
         self.slowed = Duration::ZERO;
+        for client in &mut self.scene.clients {
+            client.awaited.forget();
+        }
         let killed_at = self.game.world().tick();
         let resolver = watched::<S>(
             &self.rules,
@@ -93,6 +96,8 @@ impl<S: Play> Rig<S> {
         self.jobs.forget();
         self.stalled_until = self.now + down;
         self.disturb_all(self.stalled_until);
+        self.end_return();
+        self.returning_since = Some(self.stalled_until);
         crash
     }
 

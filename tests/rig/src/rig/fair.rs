@@ -26,6 +26,8 @@ const LINE_PATIENCE: Duration = Duration::from_secs(8);
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
 /// Whoever is silent after the server's restart is not blamed for so long.
 const EXCUSED: Duration = Duration::from_secs(30);
+/// A match that was taken up waits for its players for so long at most.
+const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Who keeps the rules is in its match after so long, and the time that its world takes.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
 /// What befell somebody is over after so long, beside the time that it lasted.
@@ -73,9 +75,19 @@ impl<S: Play> Rig<S> {
         self.excuse += until.saturating_sub(self.now) + RECOVERY;
     }
 
+    /// What befell a client and the server excuses so much waiting, up to now.
+    pub(super) fn excused(&self, client: &RigClient<S>) -> Duration {
+        let lasts = |since: Option<Duration>| {
+            since.map_or(Duration::ZERO, |at| self.now.saturating_sub(at))
+        };
+        let returning = lasts(self.returning_since).min(HOLD_MAX);
+        let away = lasts(client.cut_at) + lasts(client.awaited.out_since);
+        client.excuse + self.excuse + returning + away
+    }
+
     /// How long a client has waited for something, without what excuses it.
     fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
-        let excused = client.excuse + self.excuse - since.1;
+        let excused = self.excused(client) - since.1;
         let began = match self.config.policies.sealing {
             // Each successor of the server waits anew for everybody.
             SealWhen::WaitForAll { .. } => since.0.max(self.served_since),
@@ -102,11 +114,19 @@ impl<S: Play> Rig<S> {
     /// How long an order may take in a match where everybody has ordered all that it may: each tick runs one order
     /// at least, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
+        self.patience_for(0)
+    }
+
+    /// The same for an order that was given when so many were open: as they run the queue gets shorter, and what was waited
+    /// does not.
+    fn patience_for(&self, open: usize) -> Duration {
         let cadence = self.game.world().turn().cadence;
         let ahead =
             u32::from(self.config.policies.command_delay + 2) * u32::from(cadence.turn_ticks);
         let orders: usize = self.clients.iter().map(|c| c.given_at.len()).sum();
-        let queued = orders.min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
+        let queued = orders
+            .max(open)
+            .min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
@@ -132,6 +152,7 @@ impl<S: Play> Rig<S> {
         if let Some(code) = self.game.closed() {
             panic!("the match ended: {code:?}; {}", self.incidents.join("\n"));
         }
+        self.check_waits();
         self.check_pace();
         let players = (0..self.config.policies.players_max as u8).map(PlayerId);
         for player in players {
@@ -144,16 +165,34 @@ impl<S: Play> Rig<S> {
         }
     }
 
+    /// Notes for whom the match stands still, and when it goes on after a restart.
+    fn check_waits(&mut self) {
+        let passed = self.now - self.looked_at;
+        let moved = self.game.world().tick() != self.moved.0;
+        self.note_waits(passed, moved);
+        let is_over = |since: Duration| moved || self.now >= since + HOLD_MAX;
+        if self.returning_since.is_some_and(is_over) {
+            self.end_return();
+        }
+    }
+
+    /// The match does not wait for those any more who were there before a restart.
+    pub(super) fn end_return(&mut self) {
+        if let Some(since) = self.returning_since.take() {
+            self.excuse += self.now.saturating_sub(since).min(HOLD_MAX);
+        }
+    }
+
     /// Neither one client's word nor its standing still slows everybody beyond what the others may be made to wait.
     fn check_pace(&mut self) {
         let now = self.now;
         let passed = now - std::mem::replace(&mut self.looked_at, now);
         let world = self.scene.game.world();
+        let ticks = world.tick().0.saturating_sub(self.moved.0.0);
         if world.tick() != self.moved.0 {
             self.moved = (world.tick(), now);
         }
         let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
-        let longer = 1.0 - asked.as_secs_f64() / tick.as_secs_f64();
         let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
         let slowing = self.game.slowing();
         let lies = |client: &RigClient<S>| {
@@ -164,7 +203,8 @@ impl<S: Play> Rig<S> {
             client.role == Role::Lags && self.now < client.place.frozen_until
         };
         if self.clients.iter().any(lies) {
-            self.slowed += passed.mul_f64(longer.max(0.0));
+            // What the match waits for besides costs nobody who asks for longer ticks anything.
+            self.slowed += tick.saturating_sub(asked) * ticks;
         } else if stands && self.clients.iter().any(lags) {
             self.slowed += passed;
         }
@@ -212,7 +252,7 @@ impl<S: Play> Rig<S> {
     pub(super) fn check_fairness(&mut self, i: usize, stats: &SessionStats) {
         let now = self.now;
         let settled = stats.commands_executed + stats.commands_refused;
-        let excuse = self.excuse;
+        let excused = self.excused(&self.clients[i]);
         let Scene { game, clients, .. } = &mut self.scene;
         let client = &mut clients[i];
         while client.settled < settled {
@@ -221,7 +261,7 @@ impl<S: Play> Rig<S> {
         }
         let playing = game.stage(client.peer()) == Some(SessionStage::Playing);
         if playing || client.role == Role::Deceived {
-            client.left_out_since = (now, client.excuse + excuse);
+            client.left_out_since = (now, excused);
         }
         let client = &self.clients[i];
         if !client.role.is_honest() || self.is_outgrown(client) {
@@ -238,8 +278,8 @@ impl<S: Play> Rig<S> {
         let Some(given) = client.given_at.front() else {
             return;
         };
-        let waited = self.waited(client, *given);
-        let patience = self.order_patience();
+        let waited = self.waited(client, (given.at, given.excuse));
+        let patience = self.patience_for(given.open);
         assert!(
             waited <= patience,
             "fairness: an order of {} waits for {waited:?}, more than {patience:?}; {} are open; the match waits for {:?}: {:?}",

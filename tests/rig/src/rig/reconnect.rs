@@ -14,6 +14,10 @@ impl<S: Play> Rig<S> {
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
         self.clients[client].place.line = SimLink::new(dead, 1);
+        let now = self.now;
+        if self.clients[client].awaited.out_since.is_none() {
+            self.clients[client].cut_at.get_or_insert(now);
+        }
         self.disturb(client, self.now);
     }
 
@@ -28,6 +32,10 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the match refuses it.
     pub fn redial(&mut self, which: usize) {
+        if self.clients[which].awaited.out_since.is_some() {
+            // A session that is over stays over.
+            return self.restart(which);
+        }
         let Some(peer) = self.dial_again(which) else {
             return;
         };
@@ -117,8 +125,17 @@ impl<S: Play> Rig<S> {
             self.leave_again();
             dialled = self.dial(&identity, seats);
         }
-        self.clients[client].arrived_at = self.now;
-        self.clients[client].said = 0;
+        let now = self.now;
+        let theirs = &mut self.clients[client];
+        theirs.arrived_at = now;
+        theirs.said = 0;
+        theirs.note_alive(now);
+        if dialled == Err(CloseCode::TooSlow) && theirs.awaited.out_since.is_none() {
+            self.note_put_out(client);
+        }
+        if dialled == Err(CloseCode::TooSlow) && self.clients[client].awaited.out_since.is_some() {
+            return None;
+        }
         if self.clients[client].role.is_honest() {
             let incidents = self.incidents.join("\n");
             Some(dialled.unwrap_or_else(|code| {

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use twinstep_client::Event;
 use twinstep_core::Tick;
-use twinstep_core::bounds::{PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::bounds::{HISTORY, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
+use twinstep_core::packet::hello::Hello;
+use twinstep_core::replay::Replay;
 use twinstep_server::Output;
 use twinstep_server::game::Folded;
 use twinstep_server::peer::SessionStage;
 use twinstep_testing::scene::{Passing, Scene};
 
+use super::client::Given;
 use super::play::{Play, Role};
 use super::{Rig, RigClient, TICKET_BYTES, fair};
 
@@ -103,17 +106,30 @@ impl<S: Play> Rig<S> {
         let next = self.game.world().tick();
         while self.digests.len() <= next.0 as usize {
             let tick = Tick(self.digests.len() as u32);
-            let digest = self
-                .game
-                .digest_at(tick)
-                .expect("each tick's digest is taken before it is forgotten");
-            self.digests.push(digest);
+            match self.game.digest_at(tick) {
+                Some(digest) => self.digests.push(digest),
+                // In lockstep a match that begins seals m turns at once, which may be more ticks than it can look back.
+                None => self.note_digests_of_journal(next),
+            }
+        }
+    }
+
+    /// Of ticks that the match cannot look back to, as its journal leads to them.
+    fn note_digests_of_journal(&mut self, end: Tick) {
+        let hello = Hello::of::<S>(&self.rules, "").expect("rules without NaN");
+        let mut replay = Replay::<S>::open(&self.journal, &self.rules, &hello).expect("a journal");
+        let first = Tick(self.digests.len() as u32);
+        assert_eq!(replay.seek(first).ok(), Some(first), "it is not written");
+        while replay.world().tick() < end.back(HISTORY - 1) {
+            self.digests.push(replay.world().digest().expect("no NaN"));
+            assert_eq!(replay.step().ok(), Some(true), "it is not written");
         }
     }
 
     /// Does what the match wants done, in its order: Law Journal first.
     pub(super) fn drain(&mut self) {
         let (mut tickets, mut worlds, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+        let mut closed = Vec::new();
         let takes = |outcome: &S::Outcome| {
             let is_lost = S::is_lost(outcome);
             (!is_lost).then(|| Duration::from_millis(u64::from(self.luck.below(400))))
@@ -123,8 +139,10 @@ impl<S: Play> Rig<S> {
             Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
             Output::Encode(world) => worlds.push(world),
             Output::Evidence { peer, tick } => evidence.push((peer, tick)),
+            Output::Closed { peer, code } => closed.push((peer, code)),
             _ => {}
         });
+        self.note_closed(&closed);
         for world in worlds {
             self.elsewhere.take(self.scene.now, world);
         }
@@ -140,6 +158,12 @@ impl<S: Play> Rig<S> {
 
     fn play_frame(&mut self, i: usize) {
         let now = self.now;
+        let others = self.clients.iter().enumerate().filter(|(j, _)| *j != i);
+        let given_now = Given {
+            at: now,
+            excuse: self.excused(&self.clients[i]),
+            open: others.map(|(_, other)| other.given_at.len()).sum(),
+        };
         let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
@@ -149,7 +173,7 @@ impl<S: Play> Rig<S> {
         }
         self.counts.client += (self.counter)() - before;
         if client.place.draws(now) {
-            client.decide((now, self.excuse), &self.rules, &mut self.given);
+            client.decide(given_now, &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
             let mut used = false;
             let before = (self.counter)();
