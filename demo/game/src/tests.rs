@@ -272,3 +272,40 @@ fn bots_play_round_after_round() {
         "{rounds:?}"
     );
 }
+
+/// Finding O3-11: a crafted world with a right checksum ended whoever played its replay.
+#[test]
+fn no_state_that_can_be_read_makes_a_step_panic() {
+    let mut played = Match::new(3, 12);
+    let mut draw = Mwc::seed(7);
+    let mut read = 0;
+    for _ in 0..60 {
+        (0..15).for_each(|_| played.step());
+        let mut whole = Vec::new();
+        codec::append(played.game.sim(), &mut whole).unwrap();
+        for _ in 0..100 {
+            let mut bytes = whole.clone();
+            for _ in 0..=draw.below(3) {
+                let at = draw.below(bytes.len() as u32) as usize;
+                // What is at the edge of a number's range is met sooner than by chance.
+                bytes[at] = match draw.below(3) {
+                    0 => 0xff,
+                    1 => draw.below(16) as u8,
+                    _ => draw.below(256) as u8,
+                };
+            }
+            let Ok(state) = codec::decode_whole::<Game>(&bytes) else {
+                continue;
+            };
+            read += 1;
+            let mut crafted = SoloGame::new(state, played.rules.clone());
+            for n in 0..3 {
+                crafted.join(PlayerId(n));
+            }
+            for _ in 0..8 {
+                crafted.step();
+            }
+        }
+    }
+    assert!(read > 1_000, "only {read} of them can be read");
+}

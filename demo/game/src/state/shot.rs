@@ -1,7 +1,8 @@
 //! [`Shot`]: what a player has fired. Whom it hits stands in `shot`.
 
 use glam::Vec2;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use twinstep_core::{Key, PlayerId, Tick};
 
 use crate::rules::Rules;
@@ -27,9 +28,19 @@ pub struct Shot {
     pub step: Vec2,
     /// The tick at which it is gone; a shell lands then.
     pub ends: Tick,
-    /// How many it has hit, and whom, by slot.
+    /// How many it has hit, fewer than it can, and whom, by slot.
+    #[serde(deserialize_with = "not_spent")]
     pub(crate) pierced: u8,
     pub(crate) slots: [u16; PIERCED_MAX],
+}
+
+/// One that has hit all that it can is gone: it stands in no state, however that was made.
+fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    let pierced = u8::deserialize(from)?;
+    match usize::from(pierced) < PIERCED_MAX {
+        true => Ok(pierced),
+        false => Err(D::Error::custom("a shot that has hit more than it can")),
+    }
 }
 
 impl Shot {
