@@ -17,7 +17,7 @@
 //! every later check anew: after n idle turns with chance 256⁻ⁿ, after one payload with 2⁻³². What is left
 //! after that is for the digests inside the journal to find.
 //!
-//! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices.
+//! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].
 //!
 //! ```
 //! use twinstep_core::Tick;
@@ -43,6 +43,7 @@ mod chain;
 mod reader;
 mod record;
 mod remains;
+mod source;
 
 use chain::{CHAIN_START, head_check, payload_check};
 pub use reader::{
@@ -54,10 +55,12 @@ pub use record::{
     REASON_BYTES_MAX, Record, Start, TURN_BYTES_MAX, WriteError, WrittenBy,
 };
 pub use remains::{Remains, remains};
+pub use source::{JournalSource, SourceError, UpTo};
 
 /// Appends records to a journal's bytes, and remembers the chain of checks.
 #[derive(Clone, Debug)]
 pub struct JournalWriter {
+    offset: u64,
     chain: u64,
 }
 
@@ -67,7 +70,10 @@ impl JournalWriter {
     /// # Errors
     /// [`WriteError::TooLong`]; then nothing was written.
     pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
-        let mut writer = JournalWriter { chain: CHAIN_START };
+        let mut writer = JournalWriter {
+            offset: 0,
+            chain: CHAIN_START,
+        };
         writer.write(&Record::Start(*start), out)?;
         Ok(writer)
     }
@@ -76,8 +82,15 @@ impl JournalWriter {
     #[must_use]
     pub fn resume(reader: &JournalReader) -> JournalWriter {
         JournalWriter {
+            offset: reader.offset(),
             chain: reader.chain(),
         }
+    }
+
+    /// A reader that stands where the next record is going to be.
+    #[must_use]
+    pub fn reader(&self) -> JournalReader {
+        JournalReader::at(self.offset, self.chain)
     }
 
     /// Appends one record to `out`, which need not hold those before it; tells its bytes.
@@ -112,6 +125,7 @@ impl JournalWriter {
             self.chain = xxh3_64_with_seed(&out[payload..], head_chain);
             out.extend_from_slice(&payload_check(self.chain).to_le_bytes());
         }
+        self.offset += (out.len() - begin) as u64;
         Ok(out.len() - begin)
     }
 }

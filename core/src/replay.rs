@@ -10,7 +10,8 @@
 //!
 //! Outcomes come from the frames; nothing is resolved again (laws *One door*, *Journal first*). Law *Hostile
 //! wire*: a damaged file is an error that names the offset of the record where it begins, and all before it
-//! plays. Journals are read from memory; an hour of four players takes about 5 MB.
+//! plays. A journal is read record by record, from memory or a file ([`JournalSource`]); an hour of four players takes about
+//! 5 MB.
 //!
 //! ```
 //! use twinstep_core::packet::hello::Hello;
@@ -29,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -37,7 +38,7 @@ use crate::codec;
 use crate::diff::{Difference, diff};
 use crate::effects::Effects;
 use crate::frame::{FrameData, Perspective, PlayerSet};
-use crate::journal::{Entry, Record};
+use crate::journal::{Entry, JournalSource, Record};
 use crate::packet::hello::Hello;
 use crate::world::{Stepper, World};
 use crate::{Simulation, Tick};
@@ -60,9 +61,9 @@ pub use survey::{PlayerSurvey, Survey};
 /// Fields that are named where a replayed world differs from the recorded one.
 const FIELDS_MAX: usize = 16;
 
-/// A journal that is played again; it is lent, or the replay's own.
+/// A journal that is played again: lent, or the replay's own.
 pub struct Replay<'j, S: Simulation> {
-    journal: Cow<'j, [u8]>,
+    journal: Box<dyn JournalSource + Send + 'j>,
     rules: Lent<'j, S::Rules>,
     index: Index,
     frames: Cursor<S>,
@@ -115,31 +116,54 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// # Errors
     /// No journal, one of another game, version or rules, or one without a world. Damage behind the first
     /// world is none yet: see [`Index::stopped`].
-    pub fn open(journal: &'j [u8], rules: &'j S::Rules, ours: &Hello) -> Result<Self, ReplayError> {
-        Self::of(Cow::Borrowed(journal), Lent::By(rules), ours)
+    pub fn open(
+        mut journal: impl JournalSource + Send + 'j,
+        rules: &'j S::Rules,
+        ours: &Hello,
+    ) -> Result<Self, ReplayError> {
+        let index = Index::scan(&mut journal)?;
+        index.check(ours)?;
+        let first = index.worlds.first().cloned();
+        let first = first.ok_or(ReplayError::NoWorld)?;
+        Self::begin(Box::new(journal), Lent::By(rules), index, &first)
     }
 
-    /// As [`open`](Self::open), of a journal that the replay keeps: for whoever keeps the replay.
+    /// As [`open`](Self::open), with rules that the replay keeps: for whoever keeps the replay.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn own(
-        journal: Vec<u8>,
+        mut journal: impl JournalSource + Send + 'j,
         rules: Arc<S::Rules>,
         ours: &Hello,
-    ) -> Result<Replay<'static, S>, ReplayError> {
-        Replay::of(Cow::Owned(journal), Lent::Shared(rules), ours)
+    ) -> Result<Replay<'j, S>, ReplayError> {
+        let index = Index::scan(&mut journal)?;
+        index.check(ours)?;
+        let first = index.worlds.first().cloned();
+        let first = first.ok_or(ReplayError::NoWorld)?;
+        Self::begin(Box::new(journal), Lent::Shared(rules), index, &first)
     }
 
-    fn of(
-        journal: Cow<'j, [u8]>,
-        rules: Lent<'j, S::Rules>,
-        ours: &Hello,
+    /// Opens a journal whose index is known, at one of its worlds. Reads nothing before it.
+    ///
+    /// # Errors
+    /// There is no such world.
+    pub fn open_at(
+        journal: impl JournalSource + Send + 'j,
+        rules: &'j S::Rules,
+        index: Index,
+        place: &Place,
     ) -> Result<Self, ReplayError> {
-        let index = Index::scan(&journal)?;
-        index.check(ours)?;
-        let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
-        let (frames, world) = begin(&journal, first)?;
+        Self::begin(Box::new(journal), Lent::By(rules), index, place)
+    }
+
+    fn begin(
+        mut journal: Box<dyn JournalSource + Send + 'j>,
+        rules: Lent<'j, S::Rules>,
+        index: Index,
+        place: &Place,
+    ) -> Result<Self, ReplayError> {
+        let (frames, world) = begin(&mut journal, place)?;
         Ok(Replay {
             frames,
             stepper: Stepper::default(),
@@ -156,16 +180,15 @@ impl<'j, S: Simulation> Replay<'j, S> {
         })
     }
 
-    /// The journal.
-    #[must_use]
-    pub fn journal(&self) -> &[u8] {
-        &self.journal
-    }
-
     /// What stands where.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// What is in it: reads all its frames, and stays where it is.
+    pub fn survey(&mut self) -> Survey {
+        Survey::of::<S>(&mut self.journal, &self.index)
     }
 
     /// The world: its tick is the next to be stepped.
@@ -207,7 +230,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// There is none, or it cannot be read.
     pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
-        (self.frames, self.played.world) = begin(&self.journal, place)?;
+        (self.frames, self.played.world) = begin(&mut self.journal, place)?;
         self.played.agreed = self.played.world.tick();
         Ok(self.played.agreed)
     }
@@ -219,7 +242,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// that, in the world that this program makes of the frames.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         loop {
-            match self.frames.next(&self.journal)? {
+            match self.frames.next(&mut self.journal)? {
                 None => return Ok(false),
                 Some(Found::Record(entry)) => self.played.hear(&entry)?,
                 Some(Found::Frame) => break,
@@ -323,7 +346,7 @@ impl<S: Simulation> Played<S> {
 
 /// The frames from a world record on, and its world.
 fn begin<S: Simulation>(
-    journal: &[u8],
+    journal: &mut (impl JournalSource + ?Sized),
     place: &Place,
 ) -> Result<(Cursor<S>, World<S>), ReplayError> {
     let mut frames = Cursor::at(place);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use powderkeg_game::Game;
 use powderkeg_view::say;
 use twinstep_core::text::line;
-use twinstep_server::host::{Checkup, ExportError, Exported, Harm, export_journal};
+use twinstep_server::host::{Checkup, ExportError, Exported, Harm, StoredJournal, export_journal};
 
 use crate::failure::Failure;
 
@@ -46,19 +46,19 @@ pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
 
 /// Writes a journal as lines of JSON; exits with 1 if not all of it is sound.
 pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failure> {
-    let journal = crate::replay::read(path)?;
+    let mut journal = crate::replay::open(path)?;
     let failed = |source| Failure::Export {
         path: path.to_owned(),
         source,
     };
     let exported = match out {
-        None => write(&journal, io::stdout().lock()),
+        None => write(&mut journal, io::stdout().lock()),
         Some(out) => {
             let file = File::create_new(out).map_err(|source| Failure::NewFile {
                 path: out.to_owned(),
                 source,
             })?;
-            let written = write(&journal, file);
+            let written = write(&mut journal, file);
             if written.is_err() {
                 // It would be in the way of the next try.
                 let _ = std::fs::remove_file(out);
@@ -88,7 +88,7 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
     Ok(ExitCode::from(u8::from(exported.stopped.is_some())))
 }
 
-fn write(journal: &[u8], to: impl Write) -> Result<Exported, ExportError> {
+fn write(journal: &mut StoredJournal, to: impl Write) -> Result<Exported, ExportError> {
     let mut to = BufWriter::new(to);
     let exported = export_journal::<Game>(journal, &mut to)?;
     to.flush()?;

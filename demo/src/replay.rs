@@ -13,7 +13,7 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_core::text::line;
 use twinstep_core::{PlayerId, Tick};
-use twinstep_server::host::read_journal;
+use twinstep_server::host::StoredJournal;
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
@@ -32,16 +32,9 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Reads a journal, compressed or not.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let read = || {
-        // A device may have no end.
-        match std::fs::metadata(path)?.is_file() {
-            true => read_journal(path),
-            false => Err(std::io::Error::other("it is no file")),
-        }
-    };
-    read().map_err(|source| Failure::Unreadable {
+/// Opens a journal, compressed or not.
+pub(crate) fn open(path: &Path) -> Result<StoredJournal, Failure> {
+    StoredJournal::open(path).map_err(|source| Failure::Unreadable {
         path: path.to_owned(),
         source,
     })
@@ -49,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 fn watch(args: &ReplayArgs, view: ViewChoice) -> Result<ExitCode, Failure> {
     let rules = terms::rules(args.enemies);
-    let playback = Playback::open(read(&args.file)?, &rules).map_err(|source| Failure::Replay {
+    let playback = Playback::open(open(&args.file)?, &rules).map_err(|source| Failure::Replay {
         path: args.file.clone(),
         source,
         enemies: args.enemies,
@@ -66,7 +59,7 @@ fn watch(args: &ReplayArgs, view: ViewChoice) -> Result<ExitCode, Failure> {
 
 fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let path = &args.file;
-    let file = read(path)?;
+    let mut file = open(path)?;
     let rules = terms::rules(args.enemies);
     let failed = |source| Failure::Replay {
         path: path.clone(),
@@ -74,8 +67,8 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         enemies: args.enemies,
     };
     let hello = Hello::of::<Game>(&rules, terms::BUILD).expect("rules without a NaN");
-    let mut replay = Replay::<Game>::open(&file, &rules, &hello).map_err(failed)?;
-    let survey = Survey::of::<Game>(&file, replay.index());
+    let mut replay = Replay::<Game>::open(&mut file, &rules, &hello).map_err(failed)?;
+    let survey = replay.survey();
     say::out(summary(replay.index(), &survey))?;
     let fault = if args.verify {
         let (verified, took) = timed(|| replay.verify());

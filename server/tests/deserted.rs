@@ -9,7 +9,7 @@ use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::replay::Index;
 use twinstep_core::testing::doc::Counter;
-use twinstep_server::host::{Checkup, JournalFileError, read_journal};
+use twinstep_server::host::{Checkup, JournalFileError, StoredJournal};
 
 use crate::demand::{beside, counters, server};
 use crate::players::{client, play, plays, tick, wait};
@@ -81,7 +81,7 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
     // Each of a match of its own, whole to its end.
     for name in ["match-7.1.journal.gz", "match-7.2.journal.gz"] {
         let path = server.folder.file(name);
-        let bytes = read_journal(&path).unwrap();
+        let bytes = StoredJournal::open(&path).unwrap();
         // Whoever compressed it may hold it for a moment more.
         let checkup = loop {
             match Checkup::of::<Counter>(&path) {
@@ -94,7 +94,7 @@ async fn a_deserted_match_ends_leaves_nothing_and_can_be_made_again() {
         assert_eq!(checkup.harm, None);
         let refused = checkup.repair(&path).unwrap_err();
         assert!(refused.to_string().contains("gunzip"), "{refused}");
-        let index = Index::scan(&bytes).unwrap();
+        let index = Index::scan(bytes).unwrap();
         assert_eq!(index.ended.as_deref(), Some("the match is over"), "{name}");
         assert_eq!(index.worlds[0].tick, Tick(0), "{name}");
     }

@@ -6,7 +6,9 @@ use twinstep_client::Closed;
 use twinstep_client::client::Ended;
 use twinstep_core::Tick;
 use twinstep_core::packet::hello::CloseCode;
-use twinstep_server::host::{HostConfig, Journal, MatchHandle, OnJournalFailure};
+use twinstep_server::host::{
+    Blueprint, Checkup, HostConfig, Journal, MatchHandle, OnDemand, OnJournalFailure,
+};
 use twinstep_server::{Match, Trouble};
 use twinstep_udp::TicketKey;
 
@@ -245,6 +247,39 @@ async fn what_never_returns_is_given_up_alone() {
     );
     world.plays_on(well).await;
     world.server.host.shutdown(CloseCode::Draining).await;
+}
+
+/// Finding K3-E: the thread of a match that hung kept its journal, and its players heard that there is no such match until
+/// the process ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a wait is measured")]
+async fn a_match_that_hung_is_made_again_from_its_journal() {
+    let folder = Folder::new("hung-again");
+    let (key, incidents) = (TicketKey::generate(), folder.0.clone());
+    let set = |config: &mut HostConfig| config.incidents = Some(incidents);
+    let mut server = LoopbackHost::<Fragile>::start_in(folder.clone(), key, set).await;
+    server.timeout = Duration::from_secs(20);
+    let matches = OnDemand::new(|_| Blueprint::action(Fragile::default(), ()).players(4));
+    server.host.make_on_demand(matches.journals(&folder.0));
+    for round in 0..2 {
+        let mut players = vec![server.player("anna", 7)];
+        let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(90 + 90 * round);
+        let began = std::time::Instant::now();
+        play_whoever_is_left("playing", &mut players, played).await;
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(12), "{took:?} in round {round}");
+        let session = &mut players[0].client.session;
+        session.command(0, Order::Sleep).unwrap();
+        let over = |players: &mut [Player<Fragile>]| players[0].ended.is_some();
+        play_whoever_is_left("ending", &mut players, over).await;
+        assert_eq!(players[0].ended, Some(Ended::Session(FAULT)));
+    }
+    let mut players = vec![server.player("anna", 7)];
+    let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(250);
+    play_whoever_is_left("playing again", &mut players, played).await;
+    server.host.shutdown(CloseCode::Draining).await;
+    let checkup = Checkup::of::<Fragile>(&folder.file("match-7.journal")).unwrap();
+    assert_eq!((checkup.harm, checkup.index.resumes), (None, 2));
 }
 
 /// A disk without room: the match ends or goes on as it was told, and says so either way.

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::journal::{JournalError, WrittenBy};
+use twinstep_core::journal::{
+    JournalError, JournalSource, JournalWriter, Record, SourceError, WrittenBy, records,
+};
 use twinstep_core::packet::hello::{CloseCode, Hello};
 use twinstep_core::replay::{Index, Recorder};
-use twinstep_core::testing::doc::Counter;
+use twinstep_core::testing::doc::{self, Counter};
 use twinstep_core::{Key, Tick, World};
 use twinstep_server::host::{
     Checkup, Durability, Journal, JournalFileError, LeftAlone, Unfinished, newest_unfinished,
@@ -336,4 +338,177 @@ fn a_journal_that_was_written_to_since_it_was_looked_at_is_not_cut() {
         .unwrap();
     assert!(fs::read(kept).unwrap() == before);
     resume(&path).unwrap();
+}
+
+/// Finding O3-13: a pipe in the folder of journals stopped the start without a word, and links were written through.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_in_the_folder_is_left_alone_and_named() {
+    let folder = Folder::new("strange");
+    let pipe = folder.file("match-1-1.journal");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let link = folder.file("match-1-2.journal");
+    std::os::unix::fs::symlink(folder.file("elsewhere"), &link).unwrap();
+    let hello = Hello::of::<Counter>(&(), "a build").unwrap();
+    let found = newest_unfinished(&folder.0, &hello).unwrap();
+    assert_eq!(found.newest, None);
+    assert_eq!(found.left_alone.len(), 2);
+    for (path, why) in found.left_alone {
+        assert_eq!(why, LeftAlone::NoFile, "{}", path.display());
+    }
+    assert!(Journal::create(&link).is_err() && !folder.file("elsewhere").exists());
+}
+
+/// A journal of any length, made as it is read: a match of 300 ticks, with as many records before it that no reader knows.
+struct MadeUp {
+    played: Vec<u8>,
+    writer: JournalWriter,
+    made: Vec<u8>,
+    /// Where `made` begins.
+    from: u64,
+    unknown: u64,
+}
+
+const UNKNOWN_BYTES: usize = 64 << 10;
+
+impl MadeUp {
+    fn of(bytes: u64) -> MadeUp {
+        let (played, mut made) = (doc::journal(300), Vec::new());
+        let Record::Start(start) = records(&played).next().unwrap().unwrap().record else {
+            panic!("a journal begins with its start");
+        };
+        MadeUp {
+            writer: JournalWriter::start(&start, &mut made).unwrap(),
+            played,
+            made,
+            from: 0,
+            unknown: bytes / UNKNOWN_BYTES as u64 + 1,
+        }
+    }
+}
+
+impl JournalSource for MadeUp {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        while self.unknown > 0 && self.from + (self.made.len() as u64) < offset + least as u64 {
+            // What lies before is not asked for again.
+            let passed = (offset - self.from).min(self.made.len() as u64);
+            self.made.drain(..passed as usize);
+            self.from += passed;
+            let record = Record::Other {
+                kind: 200,
+                payload: &[7; UNKNOWN_BYTES],
+            };
+            self.writer.append(&record, &mut self.made).unwrap();
+            self.unknown -= 1;
+            if self.unknown == 0 {
+                for entry in records(&self.played).skip(1) {
+                    let record = entry.unwrap().record;
+                    self.writer.append(&record, &mut self.made).unwrap();
+                }
+            }
+        }
+        let at = (offset - self.from) as usize;
+        Ok(self.made.get(at..).unwrap_or_default())
+    }
+}
+
+/// The most memory that this process has had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.unwrap().split_whitespace().nth(1).unwrap();
+    number.parse::<u64>().unwrap() * 1_024
+}
+
+/// Finding K3-B: to take a match up, all of its journal was read into memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_match_is_taken_up_in_little_memory_however_long_its_journal_is() {
+    let before = most_memory();
+    let journal = MadeUp::of(1 << 30);
+    let resumed = Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+    assert_eq!(resumed.game.world().tick(), Tick(300));
+    assert!(resumed.keep_bytes > 1 << 30);
+    let more = most_memory() - before;
+    assert!(more < 200 << 20, "{more} bytes of memory");
+}
+
+/// What reading journals costs: run it with `--ignored --nocapture`, and `JOURNAL_BYTES` of any size.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "takes minutes"]
+#[expect(clippy::disallowed_methods, reason = "it is measured")]
+fn what_reading_a_long_journal_costs() {
+    use twinstep_core::replay::{Replay, Survey};
+    use twinstep_server::game::Folded;
+    use twinstep_server::host::export_journal;
+    let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());
+    let hello = Hello::of::<Counter>(&(), "a build").unwrap();
+    let timed = |what: &str, work: &dyn Fn()| {
+        let began = std::time::Instant::now();
+        work();
+        let (took, memory) = (began.elapsed(), most_memory() >> 20);
+        println!("{bytes} bytes: {what}: {took:.2?}, at most {memory} MiB");
+    };
+    timed("make", &|| {
+        let mut journal = MadeUp::of(bytes);
+        let mut at = 0;
+        while let more @ 1.. = journal.window(at, UNKNOWN_BYTES).unwrap().len() as u64 {
+            at += more;
+        }
+    });
+    timed("resume", &|| {
+        let journal = MadeUp::of(bytes);
+        Match::<Counter>::resume(config(1), journal, Arc::new(()), nobody).unwrap();
+    });
+    timed("evidence", &|| {
+        let mut journal = MadeUp::of(bytes);
+        let index = Index::scan(&mut journal).unwrap();
+        let began = std::time::Instant::now();
+        Folded::of::<Counter>(&mut journal, &(), index, Tick(290)).unwrap();
+        println!("  of that the fold itself {:.2?}", began.elapsed());
+    });
+    timed("check", &|| {
+        let index = Index::scan(MadeUp::of(bytes)).unwrap();
+        let survey = Survey::of::<Counter>(MadeUp::of(bytes), &index);
+        assert_eq!((survey.ticks, survey.fault), (300, None));
+    });
+    timed("replay", &|| {
+        // A replay goes back to its first world, so it is opened there.
+        let index = Index::scan(MadeUp::of(bytes)).unwrap();
+        let mut journal = MadeUp::of(bytes);
+        let first = index.worlds[0].clone();
+        let opened = Replay::<Counter>::open_at(&mut journal, &(), index, &first);
+        let verified = opened.unwrap().verify();
+        assert_eq!((verified.fault, verified.ticks), (None, 300));
+    });
+    let path = std::env::temp_dir().join(format!("twinstep-long-{}.journal", std::process::id()));
+    if bytes <= 2 << 30 {
+        let (mut file, mut journal) = (fs::File::create(&path).unwrap(), MadeUp::of(bytes));
+        let mut at = 0;
+        while let more @ [_, ..] = journal.window(at, UNKNOWN_BYTES).unwrap() {
+            file.write_all(more).unwrap();
+            at += more.len() as u64;
+        }
+        timed("check a file", &|| {
+            assert_eq!(Checkup::of::<Counter>(&path).unwrap().harm, None);
+        });
+        timed("export a file", &|| {
+            let journal = twinstep_server::host::StoredJournal::open(&path).unwrap();
+            export_journal::<Counter>(journal, &mut std::io::sink()).unwrap();
+        });
+        timed("verify a file", &|| {
+            let journal = twinstep_server::host::StoredJournal::open(&path).unwrap();
+            let verified = Replay::<Counter>::open(journal, &(), &hello)
+                .unwrap()
+                .verify();
+            assert_eq!((verified.fault, verified.ticks), (None, 300));
+        });
+        timed("resume a file", &|| {
+            Journal::resume::<Counter>(&path, config(1), Arc::new(()), nobody).unwrap();
+        });
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -181,8 +181,8 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
             }
         }
     }
-    let (rules, hello) = game.origin();
-    Folded::of::<Impure>(&journal, &rules, &hello, Tick(40))
+    let (rules, _) = game.origin();
+    Folded::of::<Impure>(&journal, &rules, game.last_worlds(), Tick(40))
 }
 
 // Finding A6: what was not pure was called the server's fault.

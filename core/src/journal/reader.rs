@@ -4,6 +4,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::chain::{CHAIN_START, head_check, payload_check};
 use super::record::{END, FORMAT_VERSION, MAGIC, REASON_BYTES_MAX, Record, Start};
+use super::source::JournalSource;
 use crate::varint::{self, VarintError};
 
 /// A record and where it stands.
@@ -39,6 +40,14 @@ pub enum JournalError {
         offset: u64,
         /// What is wrong with it.
         damage: Damage,
+    },
+    /// Its bytes are there, but cannot be read.
+    #[error("the journal cannot be read at byte {offset}: {why}")]
+    Unreadable {
+        /// Where.
+        offset: u64,
+        /// Why not, for people.
+        why: &'static str,
     },
     /// The first record is no start.
     #[error("expected a journal of Twinstep, got another kind of file")]
@@ -150,7 +159,7 @@ const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 ///
 /// It holds no bytes, only its place and the chain of checks. So a caller may read a large file through a
 /// small buffer: after [`Torn`](JournalError::Torn) nothing is consumed, and [`read`](Self::read) may be
-/// called again with more bytes; only at the end of the file is it a torn tail.
+/// called again with more bytes; only at the end of the file is it a torn tail. [`read_from`](Self::read_from) does so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReader {
     offset: u64,
@@ -173,6 +182,10 @@ impl JournalReader {
         }
     }
 
+    pub(super) fn at(offset: u64, chain: u64) -> JournalReader {
+        JournalReader { offset, chain }
+    }
+
     /// Where the next record begins, in bytes from the start of the journal.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -185,6 +198,42 @@ impl JournalReader {
     /// # Errors
     /// [`JournalError`]; then neither the reader nor `rest` has moved.
     pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
+        let is_zeros = rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0);
+        self.read_before(rest, is_zeros)
+    }
+
+    /// Reads the next record; `None`: the journal is at its end.
+    ///
+    /// # Errors
+    /// [`JournalError`]; then the reader has not moved.
+    pub fn read_from<'s>(
+        &mut self,
+        source: &'s mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Entry<'s>>, JournalError> {
+        let offset = self.offset;
+        let unreadable = |super::SourceError(why)| JournalError::Unreadable { offset, why };
+        let head = source.window(offset, HEAD_BYTES_MAX).map_err(unreadable)?;
+        let (starts_with_zero, wanted) = (head.first() == Some(&0), record_bytes(head));
+        // No record begins with a zero, and a power loss may leave any number of them.
+        if starts_with_zero && ends_in_zeros(source, offset).map_err(unreadable)? {
+            return Err(JournalError::Torn { offset });
+        }
+        let mut window = source.window(offset, wanted).map_err(unreadable)?;
+        self.read_before(&mut window, false)
+    }
+
+    /// The kind of the next record, as it says it itself: nothing is checked.
+    pub(crate) fn next_kind(&self, source: &mut (impl JournalSource + ?Sized)) -> Option<u8> {
+        let mut head = source.window(self.offset, HEAD_BYTES_MAX).ok()?;
+        varint::take(&mut head).ok().map(|head| head as u8)
+    }
+
+    /// Takes the next record; `is_zeros`: all that is left of the journal are zeros.
+    fn read_before<'a>(
+        &mut self,
+        rest: &mut &'a [u8],
+        is_zeros: bool,
+    ) -> Result<Option<Entry<'a>>, JournalError> {
         if rest.is_empty() {
             return Ok(None);
         }
@@ -195,7 +244,7 @@ impl JournalReader {
             payload,
             chain,
             behind,
-        } = self.frame(rest).map_err(|stop| match stop {
+        } = self.frame(rest, is_zeros).map_err(|stop| match stop {
             Stop::Torn => JournalError::Torn { offset },
             // Whatever is wrong with the first head of all: this was never a journal.
             Stop::Damaged(Damage::Head(_) | Damage::Kind { .. } | Damage::HeadCheck { .. })
@@ -236,7 +285,7 @@ impl JournalReader {
     }
 
     /// Finds the bounds of the record at the front of `bytes`, and checks its checks.
-    fn frame<'a>(&self, bytes: &'a [u8]) -> Result<Parsed<'a>, Stop> {
+    fn frame<'a>(&self, bytes: &'a [u8], is_zeros: bool) -> Result<Parsed<'a>, Stop> {
         let mut rest = bytes;
         let head = varint::take(&mut rest).map_err(|error| match error {
             VarintError::Truncated => Stop::Torn,
@@ -244,7 +293,7 @@ impl JournalReader {
         })?;
         let head_chain = xxh3_64_with_seed(&bytes[..bytes.len() - rest.len()], self.chain);
         // A power loss may leave zeros where the last writes should be.
-        if head == 0 && rest.iter().all(|&byte| byte == 0) {
+        if is_zeros {
             return Err(Stop::Torn);
         }
         let (&found, rest) = rest.split_first().ok_or(Stop::Torn)?;
@@ -283,6 +332,36 @@ impl JournalReader {
             chain,
             behind,
         })
+    }
+}
+
+/// Whether nothing but zeros follows.
+fn ends_in_zeros(
+    source: &mut (impl JournalSource + ?Sized),
+    mut at: u64,
+) -> Result<bool, super::SourceError> {
+    loop {
+        let window = source.window(at, 1)?;
+        if window.is_empty() {
+            return Ok(true);
+        } else if window.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += window.len() as u64;
+    }
+}
+
+/// How many bytes the record takes whose head stands at the front of `window`, or as many as show that it is none.
+fn record_bytes(window: &[u8]) -> usize {
+    let mut rest = window;
+    let Ok(head) = varint::take(&mut rest) else {
+        return HEAD_BYTES_MAX;
+    };
+    let head_bytes = window.len() - rest.len() + 1;
+    let longest = Record::payload_bytes_max(head as u8).unwrap_or(0);
+    match usize::try_from(head >> 8) {
+        Ok(payload) if (1..=longest).contains(&payload) => head_bytes + payload + 4,
+        _ => head_bytes,
     }
 }
 

@@ -171,6 +171,11 @@ impl<'a> Record<'a> {
     /// The kind of a world.
     pub(crate) const WORLD_KIND: u8 = WORLD;
 
+    /// Whether a record of this kind is a turn.
+    pub(crate) fn is_turn_kind(kind: u8) -> bool {
+        matches!(kind, TURN | IDLE)
+    }
+
     /// The kind, as in the file.
     #[must_use]
     pub fn kind(&self) -> u8 {

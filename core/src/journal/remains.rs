@@ -4,13 +4,19 @@
 //! the end of the file is no accident.
 
 use super::record::{Record, START, TURN_BYTES_MAX};
+use super::source::{JournalSource, SourceError};
 use crate::Tick;
+use crate::bounds::WORLD_BYTES_MAX;
 use crate::varint;
 
 /// Records that follow each other, at least, where the end of the file is not met exactly.
 const RUN_MIN: u64 = 8;
 /// A run is looked for at so many places: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
+/// They are looked for within so many bytes at once: a run of [`RUN_MIN`] records fits, if not all of them are large worlds.
+const NEAR_BYTES: usize = 16 << 20;
+/// Runs that are followed to the end of the file.
+const FOLLOWED_MAX: usize = 4;
 /// Records that are looked at in all, so that no file makes the search long.
 const LOOKS_MAX: u64 = 4 << 20;
 
@@ -25,41 +31,72 @@ pub struct Remains {
     pub newest: Option<Tick>,
 }
 
-/// Looks for records in `bytes`, which begin where a journal stops being sound; `None`: there are none, as when a disk
-/// that lost power left zeros, or what stood there before.
-#[must_use]
-pub fn remains(bytes: &[u8]) -> Option<Remains> {
-    let mut looks = 0;
-    (0..bytes.len().min(PLACES_MAX)).find_map(|from| {
-        if looks > LOOKS_MAX {
-            return None;
+/// Looks for records from `from` on, where a journal stops being sound; `None`: there are none, as when a disk that lost
+/// power left zeros, or what stood there before. Takes the memory of [`NEAR_BYTES`], whatever is left of the file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn remains(
+    source: &mut (impl JournalSource + ?Sized),
+    from: u64,
+) -> Result<Option<Remains>, SourceError> {
+    let (mut looks, mut place) = (0, 0);
+    for _ in 0..FOLLOWED_MAX {
+        let near = source.window(from, NEAR_BYTES)?;
+        let begun = (place..near.len().min(PLACES_MAX)).find_map(|place| {
+            if looks > LOOKS_MAX {
+                return None;
+            }
+            let mut found = Remains::default();
+            let bytes = found.count(&near[place..]);
+            looks += found.records;
+            // At the very place of the damage even one record is one.
+            let is_run = found.records >= RUN_MIN || (place == 0 && found.records > 0);
+            is_run.then_some((place, bytes, found))
+        });
+        let Some((begins, bytes, mut found)) = begun else {
+            return Ok(None);
+        };
+        let mut at = from + (begins + bytes) as u64;
+        let rest = loop {
+            let near = source.window(at, REST_BYTES)?;
+            match found.count(near) {
+                0 => break near.len(),
+                bytes => at += bytes as u64,
+            }
+        };
+        let is_last = begins == 0 && rest == 0;
+        if is_last || (found.records >= RUN_MIN && rest <= TORN_MAX) {
+            return Ok(Some(found));
         }
-        let (found, rest) = run(&bytes[from..], &mut looks);
-        // At the very place of the damage even one record is one.
-        let is_last = from == 0 && found.records > 0 && rest == 0;
-        (is_last || (found.records >= RUN_MIN && rest <= TORN_MAX)).then_some(found)
-    })
+        place = begins + 1;
+    }
+    Ok(None)
 }
 
 /// The rest of a run may be a record that was cut off: a head, a turn.
 const TORN_MAX: usize = TURN_BYTES_MAX;
+/// Bytes that hold any record.
+const REST_BYTES: usize = 16 + WORLD_BYTES_MAX;
+const _: () = assert!(REST_BYTES > TORN_MAX);
 
-/// The records from the beginning of `bytes` on, and how many bytes are left behind them.
-fn run(mut bytes: &[u8], looks: &mut u64) -> (Remains, usize) {
-    let mut found = Remains::default();
-    while let Some((record, rest)) = shape(bytes) {
-        *looks += 1;
-        found.records += 1;
-        match record {
-            Record::Turn(_) | Record::Idle => found.turns += 1,
-            Record::World { tick, .. } | Record::Digest { tick, .. } => {
-                found.newest = found.newest.max(Some(tick));
+impl Remains {
+    /// Counts the records at the beginning of `bytes`; how many bytes they take.
+    fn count(&mut self, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while let Some((record, behind)) = shape(rest) {
+            self.records += 1;
+            match record {
+                Record::Turn(_) | Record::Idle => self.turns += 1,
+                Record::World { tick, .. } | Record::Digest { tick, .. } => {
+                    self.newest = self.newest.max(Some(tick));
+                }
+                _ => {}
             }
-            _ => {}
+            rest = behind;
         }
-        bytes = rest;
+        bytes.len() - rest.len()
     }
-    (found, bytes.len())
 }
 
 /// A record of a kind that this version writes, whatever its checks say, and what is behind it.

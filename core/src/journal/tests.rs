@@ -277,7 +277,7 @@ fn a_record_that_says_what_it_may_not_is_corrupt() {
     #[track_caller]
     fn check(kind: u8, payload: &[u8], damage: Damage) {
         let mut bytes = Vec::new();
-        let JournalWriter { chain } = JournalWriter::start(&START, &mut bytes).unwrap();
+        let JournalWriter { chain, .. } = JournalWriter::start(&START, &mut bytes).unwrap();
         let offset = bytes.len() as u64;
         let head = varint::encode((payload.len() as u64) << 8 | u64::from(kind));
         let chain = xxh3_64_with_seed(&head, chain);
@@ -377,6 +377,40 @@ fn a_journal_is_read_through_a_small_buffer() {
         }
     }
     assert_eq!(came, ONE_OF_EACH.len());
+}
+
+/// Gives no byte more than it is asked for.
+struct Narrow<'a>(&'a [u8]);
+
+impl JournalSource for Narrow<'_> {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        let behind = self.0.get(offset as usize..).unwrap_or_default();
+        Ok(&behind[..behind.len().min(least)])
+    }
+}
+
+/// Finding K3-B: whoever read a journal held all of it in memory.
+#[test]
+fn through_the_narrowest_window_a_journal_reads_as_it_does_in_memory() {
+    let whole = journal(&ONE_OF_EACH);
+    let mut cases = vec![whole.clone()];
+    for end in 0..whole.len() {
+        cases.push(whole[..end].to_vec());
+        let mut damaged = whole.clone();
+        damaged[end] ^= 0x20;
+        cases.push(damaged);
+        for behind in [&[0; 40][..], &[0, 0, 0, 7], &[0xff; 20]] {
+            cases.push([&whole[..end], behind].concat());
+        }
+    }
+    for bytes in cases {
+        let (entries, error) = read(&bytes);
+        let (mut reader, mut narrow) = (JournalReader::new(), Narrow(&bytes));
+        for entry in entries {
+            assert_eq!(reader.read_from(&mut narrow), Ok(Some(entry)));
+        }
+        assert_eq!(reader.read_from(&mut narrow).err(), error);
+    }
 }
 
 /// A record that owns its bytes.
@@ -561,11 +595,11 @@ fn a_damaged_journal_still_looks_like_one_and_other_files_do_not() {
 /// Finding O7: zeros and junk behind the last record are told from damage in the middle.
 #[test]
 fn records_behind_damage_are_made_out_and_junk_is_none() {
-    assert_eq!(remains(&[0; 5_000]), None);
+    assert_eq!(remains(&mut &[0; 5_000], 0).unwrap(), None);
     let mut junk = crate::Mwc::seed(7);
     for _ in 0..50 {
         let bytes: Vec<u8> = (0..3_000).map(|_| junk.below(256) as u8).collect();
-        assert_eq!(remains(&bytes), None);
+        assert_eq!(remains(&mut &bytes, 0).unwrap(), None);
     }
     let mut records = vec![Record::Turn(b"frames"); 40];
     records.push(Record::Digest {
@@ -580,12 +614,12 @@ fn records_behind_damage_are_made_out_and_junk_is_none() {
         turns: 70,
         newest: Some(Tick(500)),
     };
-    assert_eq!(remains(&bytes[behind..]), Some(whole));
+    assert_eq!(remains(&mut &bytes, behind as u64).unwrap(), Some(whole));
     // A payload that was altered keeps its shape; a head does not.
     for at in [behind + 4, behind] {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x40;
-        let found = remains(&bytes[behind..]).unwrap();
+        let found = remains(&mut &bytes, behind as u64).unwrap().unwrap();
         assert!(
             found.turns >= 69 && found.newest == Some(Tick(500)),
             "{found:?}"
@@ -593,5 +627,5 @@ fn records_behind_damage_are_made_out_and_junk_is_none() {
     }
     // The last record alone.
     let last = read(&bytes).0.last().unwrap().offset as usize;
-    assert_eq!(remains(&bytes[last..]).unwrap().turns, 1);
+    assert_eq!(remains(&mut &bytes, last as u64).unwrap().unwrap().turns, 1);
 }

@@ -1,5 +1,6 @@
 //! The frames of a journal, with the records between them. Nothing is simulated.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::error::ReplayError;
@@ -7,7 +8,7 @@ use super::index::Place;
 use crate::bounds::TURN_TICKS_MAX;
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
-use crate::journal::{Entry, JournalReader, Record};
+use crate::journal::{Entry, JournalReader, JournalSource, Record};
 use crate::packet::frames::RunReader;
 use crate::wire::{Reader, WireError};
 use crate::world::World;
@@ -26,16 +27,16 @@ pub enum Found<'j> {
 ///
 /// Invariant: a frame's tick is its world's, counted on; each later world stands where the frames have come to.
 pub struct Frames<'j, S: Simulation> {
-    journal: &'j [u8],
+    journal: Box<dyn JournalSource + 'j>,
     cursor: Cursor<S>,
 }
 
 impl<'j, S: Simulation> Frames<'j, S> {
     /// From a world record on, which is found first.
     #[must_use]
-    pub fn at(journal: &'j [u8], place: &Place) -> Self {
+    pub fn at(journal: impl JournalSource + 'j, place: &Place) -> Self {
         Frames {
-            journal,
+            journal: Box::new(journal),
             cursor: Cursor::at(place),
         }
     }
@@ -60,8 +61,8 @@ impl<'j, S: Simulation> Frames<'j, S> {
         clippy::should_implement_trait,
         reason = "a frame is lent, not handed out"
     )]
-    pub fn next(&mut self) -> Result<Option<Found<'j>>, ReplayError> {
-        self.cursor.next(self.journal)
+    pub fn next(&mut self) -> Result<Option<Found<'_>>, ReplayError> {
+        self.cursor.next(&mut self.journal)
     }
 }
 
@@ -113,7 +114,10 @@ impl<S: Simulation> Cursor<S> {
         self.failed.is_some()
     }
 
-    pub(super) fn next<'j>(&mut self, journal: &'j [u8]) -> Result<Option<Found<'j>>, ReplayError> {
+    pub(super) fn next<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -124,7 +128,10 @@ impl<S: Simulation> Cursor<S> {
         found
     }
 
-    fn find<'j>(&mut self, journal: &'j [u8]) -> Result<Option<Found<'j>>, ReplayError> {
+    fn find<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
         loop {
             if self.idle_ticks > 0 {
                 self.idle_ticks -= 1;
@@ -153,37 +160,50 @@ impl<S: Simulation> Cursor<S> {
                 self.turn_ticks += 1;
                 return Ok(Some(self.found_frame()));
             }
-            let mut rest = usize::try_from(self.reader.offset())
-                .ok()
-                .and_then(|at| journal.get(at..))
-                .unwrap_or_default();
-            let Some(entry) = self.reader.read(&mut rest)? else {
+            let kind = self.reader.next_kind(journal);
+            if !kind.is_some_and(Record::is_turn_kind) {
+                return self.record(journal);
+            }
+            let Some(entry) = self.reader.read_from(journal)? else {
                 return Ok(None);
             };
-            let offset = entry.offset;
             match entry.record {
-                Record::Turn(bytes) => self.begin_turn(offset, bytes)?,
-                Record::Idle if self.fresh => return Err(ReplayError::Misplaced { offset }),
-                Record::Idle => {
-                    self.offset = offset;
+                Record::Turn(bytes) => self.begin_turn(entry.offset, bytes)?,
+                _ if self.fresh => {
+                    return Err(ReplayError::Misplaced {
+                        offset: entry.offset,
+                    });
+                }
+                _ => {
+                    self.offset = entry.offset;
                     self.idle_ticks = self.turn_ticks;
                 }
-                Record::World { tick, .. } => {
-                    if self.next.is_some_and(|next| next != tick) {
-                        return Err(ReplayError::Misplaced { offset });
-                    }
-                    self.next = Some(tick);
-                    self.fresh = true;
-                    return Ok(Some(Found::Record(entry)));
-                }
-                Record::Resumed { .. } => {
-                    // A world follows, unless it is too large for a record.
-                    self.fresh = true;
-                    return Ok(Some(Found::Record(entry)));
-                }
-                _ => return Ok(Some(Found::Record(entry))),
             }
         }
+    }
+
+    /// Reads a record that is no turn.
+    fn record<'j>(
+        &mut self,
+        journal: &'j mut (impl JournalSource + ?Sized),
+    ) -> Result<Option<Found<'j>>, ReplayError> {
+        let Some(entry) = self.reader.read_from(journal)? else {
+            return Ok(None);
+        };
+        match entry.record {
+            Record::World { tick, .. } => {
+                if self.next.is_some_and(|next| next != tick) {
+                    let offset = entry.offset;
+                    return Err(ReplayError::Misplaced { offset });
+                }
+                self.next = Some(tick);
+                self.fresh = true;
+            }
+            // A world follows, unless it is too large for a record.
+            Record::Resumed { .. } => self.fresh = true,
+            _ => {}
+        }
+        Ok(Some(Found::Record(entry)))
     }
 
     fn begin_turn(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ReplayError> {

@@ -5,9 +5,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{About, ReplayError};
-use crate::journal::{JournalError, JournalReader, JournalWriter, Record};
+use crate::journal::{
+    JournalError, JournalReader, JournalSource, JournalWriter, Record, WrittenBy,
+};
 use crate::packet::hello::Hello;
 use crate::{PlayerId, Tick};
+
+/// Worlds whose places are kept. Of a journal with more, every second one of the older half is forgotten, again and again.
+const PLACES_MAX: usize = 1 << 16;
+/// Seats that are kept beside the newest of each player, and serials: more than any match has.
+const SEATS_MAX: usize = 1 << 12;
+const SERIALS_MAX: usize = 1 << 16;
 
 /// A world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +29,15 @@ pub struct Place {
 }
 
 impl Place {
+    /// Of a world that is about to be written.
+    pub(super) fn next(writer: &JournalWriter, tick: Tick, bytes: usize) -> Place {
+        Place {
+            tick,
+            bytes,
+            reader: writer.reader(),
+        }
+    }
+
     /// Where it stands, in bytes from the start of the journal.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -56,11 +73,11 @@ impl KindBytes {
 pub struct Index {
     /// What it is of.
     pub about: About,
-    /// Its worlds, by tick.
+    /// Its worlds, by tick; of a very long journal not all of the older ones.
     pub worlds: Vec<Place>,
     /// The newest tick that a world or a digest names; frames may reach up to one turn's digest beyond.
     pub newest: Tick,
-    /// Who got which seat, in the order in which they came.
+    /// Who got which seat, in the order in which they came; of very many the newest.
     pub seats: Vec<(PlayerId, String)>,
     /// The lowest serial of a ticket that lets an identity in, by identity and whether it watches.
     pub serials: BTreeMap<(String, bool), u64>,
@@ -79,17 +96,56 @@ pub struct Index {
 }
 
 impl Index {
-    /// Reads a journal's heads, as far as it is sound.
+    /// Of a journal that is being written, as far as its writer knows it: its last worlds. Nothing is read.
+    #[must_use]
+    pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
+        let about = About {
+            game: hello.game.clone(),
+            sim_version: hello.version,
+            rules_digest: hello.rules,
+            build: hello.build.clone(),
+            started_unix_s: 0,
+            command_delay: 0,
+            by: WrittenBy::Server,
+        };
+        let last = worlds.last().map(|last| (last.tick, last.reader.clone()));
+        let (newest, reader) = last.unwrap_or_default();
+        Index {
+            worlds,
+            newest,
+            ..Index::empty(about, reader)
+        }
+    }
+
+    /// Reads a journal's heads, as far as it is sound. Takes the memory of the largest record, and a few megabytes at most for
+    /// what is found.
     ///
     /// # Errors
-    /// Its first record is no start: it is no journal, or one of another format.
-    pub fn scan(journal: &[u8]) -> Result<Index, JournalError> {
-        let (mut reader, mut rest) = (JournalReader::new(), journal);
-        let about = match reader.read(&mut rest)? {
+    /// Its first record is no start: it is no journal, or one of another format; or it cannot be read.
+    pub fn scan(mut journal: impl JournalSource) -> Result<Index, JournalError> {
+        let mut reader = JournalReader::new();
+        let about = match reader.read_from(&mut journal)? {
             Some(first) => About::of(&first.record).ok_or(JournalError::NotAJournal)?,
             None => return Err(JournalError::NotAJournal),
         };
-        let mut index = Index {
+        let mut index = Index::empty(about, reader);
+        index.bytes.other = index.reader.offset();
+        loop {
+            let before = index.reader.clone();
+            match index.reader.read_from(&mut journal) {
+                Ok(None) => return Ok(index),
+                Err(unreadable @ JournalError::Unreadable { .. }) => return Err(unreadable),
+                Ok(Some(entry)) => index.note(before, &entry.record, entry.bytes as u64),
+                Err(stopped) => {
+                    index.stopped = Some(stopped);
+                    return Ok(index);
+                }
+            }
+        }
+    }
+
+    fn empty(about: About, reader: JournalReader) -> Index {
+        Index {
             about,
             worlds: Vec::new(),
             newest: Tick(0),
@@ -98,23 +154,9 @@ impl Index {
             resumes: 0,
             ended: None,
             turns: 0,
-            bytes: KindBytes {
-                other: reader.offset(),
-                ..KindBytes::default()
-            },
+            bytes: KindBytes::default(),
             stopped: None,
             reader,
-        };
-        loop {
-            let before = index.reader.clone();
-            match index.reader.read(&mut rest) {
-                Ok(None) => return Ok(index),
-                Ok(Some(entry)) => index.note(before, &entry.record, entry.bytes as u64),
-                Err(stopped) => {
-                    index.stopped = Some(stopped);
-                    return Ok(index);
-                }
-            }
         }
     }
 
@@ -140,8 +182,12 @@ impl Index {
                     bytes: bytes.len(),
                     reader: before,
                 });
+                thin_out(&mut self.worlds);
             }
-            Record::Seat { player, identity } => self.seats.push((player, text(identity))),
+            Record::Seat { player, identity } => {
+                self.seats.push((player, text(identity)));
+                forget_oldest(&mut self.seats);
+            }
             Record::Serial {
                 serial,
                 watches,
@@ -149,6 +195,7 @@ impl Index {
             } => {
                 let safe = self.serials.entry((text(identity), watches)).or_default();
                 *safe = serial.max(*safe);
+                forget_lowest(&mut self.serials);
             }
             Record::End { reason } => self.ended = Some(reason.into()),
             Record::Resumed { .. } => {
@@ -201,6 +248,42 @@ impl Index {
     pub fn writer(&self) -> JournalWriter {
         JournalWriter::resume(&self.reader)
     }
+}
+
+/// The first world and the newer half stay.
+fn thin_out(worlds: &mut Vec<Place>) {
+    if worlds.len() < PLACES_MAX {
+        return;
+    }
+    let mut n = 0;
+    worlds.retain(|_| {
+        n += 1;
+        n % 2 == 1 || n > PLACES_MAX / 2
+    });
+}
+
+/// The newest of each player stays.
+fn forget_oldest(seats: &mut Vec<(PlayerId, String)>) {
+    let surplus = seats.len().saturating_sub(SEATS_MAX);
+    if surplus < SEATS_MAX {
+        return;
+    }
+    let (mut n, newer) = (0, seats.clone());
+    seats.retain(|(player, _)| {
+        n += 1;
+        n > surplus || newer[n..].iter().all(|(other, _)| other != player)
+    });
+}
+
+/// The highest stay.
+fn forget_lowest(serials: &mut BTreeMap<(String, bool), u64>) {
+    if serials.len() < 2 * SERIALS_MAX {
+        return;
+    }
+    let mut all: Vec<u64> = serials.values().copied().collect();
+    let (_, median, _) = all.select_nth_unstable(SERIALS_MAX);
+    let median = *median;
+    serials.retain(|_, serial| *serial > median);
 }
 
 /// A text of a file, for people.

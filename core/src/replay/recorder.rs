@@ -3,10 +3,11 @@
 //! Frames are coded as on the wire, each against its predecessor; after a world, and where another process goes on,
 //! against neutral. So reading may begin at any world. Memory: one turn and one world, whatever the match's length.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::index::Index;
+use super::index::{Index, Place};
 use crate::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use crate::codec;
 use crate::frame::{FrameData, PlayerSet};
@@ -22,6 +23,8 @@ use crate::{PlayerId, Simulation, Tick};
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// A digest is written after so much match time, and before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
+/// The places of so many worlds are remembered.
+const PLACES_KEPT: usize = 8;
 
 /// Appends what happens in one match to its journal.
 pub struct Recorder<S: Simulation> {
@@ -41,6 +44,8 @@ pub struct Recorder<S: Simulation> {
     since_world: Duration,
     since_digest: Duration,
     worlds_skipped: u32,
+    /// Where the last worlds stand.
+    places: VecDeque<Place>,
 }
 
 impl<S: Simulation> Recorder<S> {
@@ -89,8 +94,19 @@ impl<S: Simulation> Recorder<S> {
         };
         writer.append(&resumed, out)?;
         let mut recorder = Recorder::with(writer, world.tick());
+        let older = index.worlds.len().saturating_sub(PLACES_KEPT);
+        recorder
+            .places
+            .extend(index.worlds[older..].iter().cloned());
         recorder.try_world(world, out)?;
         Ok(recorder)
+    }
+
+    fn remember(&mut self, place: Place) {
+        if self.places.len() == PLACES_KEPT {
+            self.places.pop_front();
+        }
+        self.places.push_back(place);
     }
 
     fn with(writer: JournalWriter, next: Tick) -> Self {
@@ -107,7 +123,14 @@ impl<S: Simulation> Recorder<S> {
             since_world: Duration::ZERO,
             since_digest: Duration::ZERO,
             worlds_skipped: 0,
+            places: VecDeque::new(),
         }
+    }
+
+    /// Where the last worlds stand, the newest last: who looks for a tick of late begins there, and not at the journal's start.
+    #[must_use]
+    pub fn last_worlds(&self) -> Vec<Place> {
+        self.places.iter().cloned().collect()
     }
 
     /// Notes who has a seat.
@@ -308,7 +331,9 @@ impl<S: Simulation> Recorder<S> {
             return Ok(false);
         }
         let record = Record::World { tick, bytes: world };
+        let place = Place::next(&self.writer, tick, world.len());
         self.writer.append(&record, out)?;
+        self.remember(place);
         self.since_world = Duration::ZERO;
         self.fresh = true;
         Ok(true)
@@ -345,7 +370,9 @@ impl<S: Simulation> Recorder<S> {
             tick: world.tick(),
             bytes: &self.world,
         };
+        let place = Place::next(&self.writer, world.tick(), self.world.len());
         self.writer.append(&record, out)?;
+        self.remember(place);
         self.since_world = Duration::ZERO;
         self.fresh = true;
         Ok(())

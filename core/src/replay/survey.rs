@@ -7,7 +7,8 @@ use super::frames::{Found, Frames, decode};
 use super::index::Index;
 use crate::bounds::PLAYERS_MAX;
 use crate::codec;
-use crate::journal::Record;
+use crate::frame::FrameData;
+use crate::journal::{JournalSource, Record};
 use crate::turn::Cadence;
 use crate::{Simulation, Tick};
 
@@ -50,7 +51,7 @@ pub struct Survey {
 impl Survey {
     /// Reads all frames of a journal.
     #[must_use]
-    pub fn of<S: Simulation>(journal: &[u8], index: &Index) -> Survey {
+    pub fn of<S: Simulation>(journal: impl JournalSource, index: &Index) -> Survey {
         let mut survey = Survey {
             first: index.worlds.first().map_or(Tick(0), |place| place.tick),
             ticks: 0,
@@ -69,7 +70,7 @@ impl Survey {
         let mut frames = Frames::<S>::at(journal, first);
         loop {
             match frames.next() {
-                Ok(Some(Found::Frame)) => survey.count(&frames),
+                Ok(Some(Found::Frame)) => survey.count(frames.frame()),
                 Ok(Some(Found::Record(entry))) => {
                     // A world says how it is clocked; the changes since are in the frames.
                     if let Record::World { tick, bytes } = entry.record
@@ -94,8 +95,7 @@ impl Survey {
         self.players.iter().map(|p| u64::from(p.ticks)).sum()
     }
 
-    fn count<S: Simulation>(&mut self, frames: &Frames<'_, S>) {
-        let frame = frames.frame();
+    fn count<S: Simulation>(&mut self, frame: &FrameData<S>) {
         if let Some(cadence) = frame.cadence {
             self.tick = cadence.tick();
         }

@@ -93,7 +93,7 @@ pub use keys::{TicketKey, TicketKeyError};
 pub use link::{LINK_LOG_TARGET, Payload};
 pub use netcode::{CIPHER_LOG_TARGET, DATAGRAM_MAX};
 pub use rate::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
-pub use secrets::{open_regular, replace_file};
+pub use secrets::{open_regular, random_u64, replace_file};
 pub use serials::{SafeSerials, SerialsError};
 pub use server::{
     KEYS_MAX, SESSIONS_MAX, ServerConfig, ServerConfigError, ServerEndpoint, ServerEvent,

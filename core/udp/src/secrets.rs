@@ -216,7 +216,11 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 }
 
 /// A random number from the operating system.
-pub(crate) fn random_u64() -> u64 {
+///
+/// # Panics
+/// If the operating system has none.
+#[must_use]
+pub fn random_u64() -> u64 {
     u64::from_le_bytes(random())
 }
 

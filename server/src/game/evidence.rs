@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::ReplayError;
+use twinstep_core::replay::{Index, ReplayError};
 use twinstep_core::{Simulation, Tick};
 
 use super::Match;
@@ -22,7 +22,13 @@ use crate::incident::{Incident, Trouble};
 use crate::peer::{PeerId, Verdict};
 
 impl<S: Simulation> Match<S> {
-    /// The rules, and the handshake that a journal of this match must fit: for [`Folded::of`].
+    /// Where the last worlds of its journal stand: for [`Folded::of`].
+    #[must_use]
+    pub fn last_worlds(&self) -> Index {
+        Index::of_worlds(&self.origin.hello, self.journal.last_worlds())
+    }
+
+    /// The rules, and the handshake that a journal of this match must fit.
     #[must_use]
     pub fn origin(&self) -> (Arc<S::Rules>, Hello) {
         (self.truth.rules.clone(), self.origin.hello.clone())

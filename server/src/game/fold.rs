@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Replay, ReplayError};
+use twinstep_core::journal::JournalSource;
+use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::{Simulation, Tick, codec};
 
 /// World records that a fold begins before its tick, so that a world that was written wrong is found out too.
 const WORLDS_BACK: usize = 2;
+/// Ticks that are folded at most: of a match whose worlds are too large for its journal, none may stand near.
+const FOLDED_MAX: u32 = 36_000;
 
 /// The world of a tick, as the frames of a journal lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,19 +50,26 @@ const RELOAD_TICKS: u32 = 16;
 impl Folded {
     /// Folds a journal to `tick`, three times: twice the same way, and once through the world's bytes. For what these
     /// say differently, nobody's memory is to blame. Costs up to 60 s of match time in steps: not for a match's own
-    /// thread.
+    /// thread. Of the journal it reads only what follows the world of `index` that it begins with.
     ///
     /// # Errors
-    /// The journal does not reach so far, its own digests differ on the way, or its frames lead somewhere else each
+    /// The journal has no world near, or does not reach so far, its own digests differ on the way, or its frames lead somewhere else each
     /// time.
     pub fn of<S: Simulation>(
-        journal: &[u8],
+        journal: impl JournalSource + Send,
         rules: &S::Rules,
-        hello: &Hello,
+        index: Index,
         tick: Tick,
     ) -> Result<Folded, Unfolded> {
-        let mut replay = Replay::<S>::open(journal, rules, hello).map_err(Unfolded::Journal)?;
-        let told = fold(&mut replay, tick, u32::MAX);
+        let after = index.worlds.partition_point(|place| place.tick <= tick);
+        let from = index
+            .worlds
+            .get(after.saturating_sub(1 + WORLDS_BACK))
+            .cloned();
+        let from = from.filter(|from| tick.0.saturating_sub(from.tick.0) <= FOLDED_MAX);
+        let from = from.ok_or(ReplayError::NoWorld)?;
+        let mut replay = Replay::<S>::open_at(journal, rules, index, &from)?;
+        let told = fold(&mut replay, from.tick, tick, u32::MAX);
         let world = replay.world();
         let (reached, digest) = (world.tick(), world.digest().unwrap_or_default());
         let mut bytes = Vec::new();
@@ -72,7 +81,7 @@ impl Folded {
                 "when it is taken from its own bytes on the way",
             ),
         ] {
-            let again = fold(&mut replay, tick, reload_ticks);
+            let again = fold(&mut replay, from.tick, tick, reload_ticks);
             let world = replay.world();
             if again.is_ok() != told.is_ok()
                 || (world.tick(), world.digest().unwrap_or_default()) != (reached, digest)
@@ -94,13 +103,10 @@ impl Folded {
 /// Plays a journal to `tick`, from a world well before it.
 fn fold<S: Simulation>(
     replay: &mut Replay<'_, S>,
+    from: Tick,
     tick: Tick,
     reload_ticks: u32,
 ) -> Result<(), ReplayError> {
-    let worlds = &replay.index().worlds;
-    let after = worlds.partition_point(|place| place.tick <= tick);
-    let from = worlds.get(after.saturating_sub(1 + WORLDS_BACK));
-    let from = from.ok_or(ReplayError::NoWorld)?.tick;
     replay.rewind(from)?;
     while replay.world().tick() < tick && replay.step()? {
         if (replay.world().tick() - from).is_multiple_of(reload_ticks) {

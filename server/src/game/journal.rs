@@ -5,7 +5,7 @@
 use twinstep_core::frame::FrameData;
 use twinstep_core::journal::{WriteError, WrittenBy};
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Index, Recorder};
+use twinstep_core::replay::{Index, Place, Recorder};
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
@@ -28,8 +28,10 @@ const UNWAITED: u8 = 6;
 
 /// Whether a world was to be written with a turn.
 pub(super) enum WorldDue {
-    /// No, or it was.
+    /// No.
     No,
+    /// It was, in so many bytes.
+    Written(usize),
     /// It was too large.
     TooLarge,
     /// It may be written until the next frame, by [`late_world`](JournalOut::late_world).
@@ -94,6 +96,13 @@ impl<S: Simulation> JournalOut<S> {
         })
     }
 
+    /// Where its last worlds stand.
+    pub(super) fn last_worlds(&self) -> Vec<Place> {
+        self.recorder
+            .as_ref()
+            .map_or_else(Vec::new, Recorder::last_worlds)
+    }
+
     /// Whether a journal is kept.
     pub(super) fn is_kept(&self) -> bool {
         self.recorder.is_some()
@@ -138,7 +147,10 @@ impl<S: Simulation> JournalOut<S> {
             }
             self.unwaited = self.unwaited.saturating_sub(1);
             match recorder.due_world(world, &mut out.bytes) {
-                Ok(true) => WorldDue::No,
+                Ok(true) => {
+                    let written = recorder.last_worlds().pop();
+                    WorldDue::Written(written.map_or(0, |place| place.bytes))
+                }
                 Ok(false) | Err(_) => WorldDue::TooLarge,
             }
         };

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{HISTORY, PLAYERS_MAX, drop_after_ticks};
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::journal::{JournalError, WrittenBy};
+use twinstep_core::journal::{JournalError, JournalSource, UpTo, WrittenBy};
 use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, Replay, ReplayError};
 use twinstep_core::world::{Presence, World};
@@ -49,7 +49,8 @@ const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Takes a match up again at the last turn of its journal. `config.start` and
     /// `config.command_delay` are ignored: the journal knows them. Costs the steps of
-    /// some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is more), whatever the match's length.
+    /// some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is more), whatever the match's length; and a pass
+    /// over the journal, to check it, in the memory of its largest record.
     ///
     /// The journal is kept further: [`poll`](Match::poll) gives what is to be appended behind
     /// [`Resumed::keep_bytes`].
@@ -58,12 +59,12 @@ impl<S: Simulation> Match<S> {
     /// [`ResumeError`].
     pub fn resume(
         mut config: MatchConfig,
-        journal: &[u8],
+        mut journal: impl JournalSource + Send,
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
     ) -> Result<Resumed<S>, ResumeError> {
         let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
-        let index = Index::scan(journal).map_err(ReplayError::from)?;
+        let index = Index::scan(&mut journal).map_err(ReplayError::from)?;
         index.check(&hello)?;
         if index.about.by != WrittenBy::Server {
             return Err(ResumeError::Recording);
@@ -77,7 +78,10 @@ impl<S: Simulation> Match<S> {
             Some(damage) => return Err(ReplayError::from(damage).into()),
         }
         let keep_bytes = index.sound_bytes();
-        let sound = &journal[..keep_bytes as usize];
+        let sound = UpTo {
+            journal,
+            end: keep_bytes,
+        };
         // Fixed for the match, whatever this process was started with.
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
@@ -85,7 +89,7 @@ impl<S: Simulation> Match<S> {
         // The match's own first tick: who watches from a distance is not shown more because of a crash.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
         config.start = first.tick;
-        let past = Past::<S>::of(sound, &rules, &hello, &index, config.spectators)?;
+        let past = Past::<S>::of(sound, &rules, &index, config.spectators)?;
         let mut game = Match::begin(config, hello, past.world, past.history, rules, resolver)?;
         game.snapshots.watched = past.watched;
         game.origin.start = past.start;
@@ -204,13 +208,11 @@ struct Past<S: Simulation> {
 
 impl<S: Simulation> Past<S> {
     fn of(
-        journal: &[u8],
+        journal: impl JournalSource + Send,
         rules: &S::Rules,
-        hello: &Hello,
         index: &Index,
         spectators: Spectators,
     ) -> Result<Self, ReplayError> {
-        let mut replay = Replay::<S>::open(journal, rules, hello)?;
         let Spectators { max, delay_ticks } = spectators;
         let delayed = max > 0 && delay_ticks > 0;
         let backlog = if delayed {
@@ -219,7 +221,8 @@ impl<S: Simulation> Past<S> {
             BACKLOG_MIN
         };
         let from = index.before(index.newest.back(backlog));
-        replay.seek(from.ok_or(ReplayError::NoWorld)?.tick)?;
+        let from = from.ok_or(ReplayError::NoWorld)?;
+        let mut replay = Replay::<S>::open_at(journal, rules, index.clone(), from)?;
         let first = index.worlds.first().map(|first| first.tick);
         let start = (first == Some(replay.world().tick()))
             .then(|| Start::of_empty(replay.world()))

@@ -32,7 +32,7 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Looks at the world's size from time to time.
+    /// Looks at the world's size from time to time, if nothing has shown it.
     pub(super) fn weigh<S: Simulation>(
         &mut self,
         now: Duration,
@@ -42,7 +42,18 @@ impl Snapshots {
         if self.weight.is_due(now) {
             let bytes = codec::size(&truth.world).unwrap_or(usize::MAX);
             self.note_weight(bytes, truth, noted);
+            self.weight.forget();
         }
+    }
+
+    /// The world was written down in so many bytes.
+    pub(super) fn note_written<S: Simulation>(
+        &mut self,
+        bytes: usize,
+        truth: &Truth<S>,
+        noted: &mut Noted,
+    ) {
+        self.note_weight(bytes, truth, noted);
     }
 
     /// Keeps worlds for those who watch from a distance in time, if there may be any; what is to be encoded elsewhere for it.

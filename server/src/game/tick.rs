@@ -126,6 +126,10 @@ impl<S: Simulation> Match<S> {
         let may_wait = self.snapshots.is_aside(now, &self.noted);
         match self.journal.turn(world, digest, may_wait, &mut self.outbox) {
             WorldDue::No => {}
+            WorldDue::Written(bytes) => {
+                let (truth, noted) = (&self.truth, &mut self.noted);
+                self.snapshots.note_written(bytes, truth, noted);
+            }
             WorldDue::TooLarge => self.snapshots.note_too_large(&self.truth, &mut self.noted),
             WorldDue::Late => {
                 let aside = self.snapshots.encode(now, &self.truth, &self.noted);

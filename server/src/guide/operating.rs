@@ -61,8 +61,8 @@
 //!   [`Banned`](twinstep_core::packet::hello::CloseCode::Banned) and for how long, now and whenever it dials, by tickets that it
 //!   has and by those that you make later. Bans stand in a [file](crate::host::Server::bans_file) (`KEYFILE.bans`) that is
 //!   replaced whole, and are there after a restart and after a hand-over. Servers that share the file read it when they start
-//!   and when they change it. If the disk takes no more, the answer says so, and the ban holds until the server ends. A server
-//!   does not start with a damaged file: mend it, it is JSON.
+//!   and when they change it. If the disk takes no more, or another process keeps `KEYFILE.bans.lock` locked for more than 3 s, the
+//!   answer says so, and the ban holds until the server ends. A server does not start with a damaged file: mend it, it is JSON.
 //! - **Revoke** the tickets of somebody whose ticket was stolen. All that were made so far are worthless. Who is connected plays
 //!   on and is handed a new one, so kick it too if the thief is the one who plays; then `unban` and give the owner a new ticket.
 //! - **End** a match that cannot be saved. Players are told that it is over, your words stand in its journal and in the log, and
@@ -90,13 +90,24 @@
 //! could not be found by its id if it had another name while it is played, so only the number says that a match is over. A
 //! journal that is damaged refuses its match alone: the log says so, and `powderkeg journal repair` mends it.
 //!
+//! A match that hangs is ended after 5 s, and its journal is free at once: the next ticket for it makes it again from there. One
+//! that hangs three times within an hour is not made again in this process, which each time loses a thread; the log says so.
+//! Several servers may share the folder: the one that writes a journal has it alone, and none overwrites or removes what
+//! another one has played.
+//!
+//! Journals, copies of them and files of incidents are made for their owner alone (mode 0600). Links, pipes and devices are not
+//! followed: name the file itself.
+//!
 //! Journals with a number are compressed soon after: `match-7.1.journal.gz`, to a tenth, say. `powderkeg replay` and `powderkeg
-//! journal check` read them as they are, and so does [`read_journal`](crate::host::read_journal); `gunzip` makes them plain again.
+//! journal check` read them as they are, and so does [`StoredJournal`](crate::host::StoredJournal); `gunzip` makes them plain again.
+//! All of them read a journal piece by piece, so one of any length takes a few megabytes of memory, and about as long as the disk
+//! takes to give it. To take a match up is one pass over its journal. A compressed file that unpacks to more than 100 times its
+//! length (and more than 256 MiB) is refused: unpack it with `gunzip` if it is yours.
 //! `powderkeg journal export` ([`export_journal`](crate::host::export_journal)) writes one as lines of JSON, for programs of your own: who
 //! came and went, what each player held and ordered at each tick, what was answered.
 //! Which are kept says [`KeepJournals`](crate::host::KeepJournals): by age, by bytes of all, and by what is to stay free on the
 //! disk. The oldest go first; that of a match that can go on never goes, nor does a file with another name. If nothing is said,
-//! all are kept.
+//! all are kept. A file that cannot be compressed or removed is logged, and keeps the bounds from nothing else.
 //! A server of one match does the same with what earlier matches left in its folder
 //! ([`Server::keep_journals`](crate::host::Server::keep_journals)): there the last record of `match-1-TIME.journal` says that its
 //! match is over.

@@ -12,7 +12,7 @@
 //! Invariant: a damaged file lets nobody in by mistake: the server does not start with it, and a change does not replace it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,10 +23,16 @@ use twinstep_core::packet::hello::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_core::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
 
+use super::logged;
+use super::own_files::{Opened, make_new, open_alone, with_end};
+
 /// Bans that are kept at once.
 const BANS_MAX: usize = 65_536;
 /// Bytes of a reason.
 pub(super) const REASON_BYTES_MAX: usize = 200;
+/// Another process is waited for this long until it has written the file, and looked at this often.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_LOOK: Duration = Duration::from_millis(10);
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -88,7 +94,13 @@ impl Bans {
             None => BTreeMap::new(),
             Some(path) => {
                 // Who may not write here later is to hear of it now.
-                drop(lock(path)?);
+                match lock(path) {
+                    // The bans hold all the same.
+                    Err(error @ BansError::Locked { .. }) => {
+                        logged::warn!(%error, "the bans are read all the same")
+                    }
+                    locked => drop(locked?),
+                }
                 read(path)?
             }
         };
@@ -242,21 +254,37 @@ pub(crate) fn check(path: &Path) -> Result<(), BansError> {
     read(path).map(drop)
 }
 
-/// Held as long as the file is.
+/// Held as long as the file is. Another process has it for the time of one write: whoever keeps it longer is named.
 fn lock(path: &Path) -> Result<File, BansError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let opened = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(name);
-    let locked = opened.and_then(|file| match file.lock() {
-        // A file system without locks: the operator sees to it.
-        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-        _ => Ok(file),
-    });
-    locked.map_err(|source| failed(path, source))
+    let name = with_end(path, ".lock");
+    let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
+    for _ in 0..looks {
+        let locked = match open_alone(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_new(&name),
+            opened => opened,
+        };
+        match locked {
+            Ok(Opened::Alone(file)) => {
+                keep_to_owner(&file);
+                return Ok(file);
+            }
+            Ok(Opened::InUse) => {}
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(failed(path, source)),
+        }
+        std::thread::sleep(LOCK_LOOK);
+    }
+    Err(BansError::Locked { lock: name })
+}
+
+/// Earlier versions made it so that every user of the machine could lock it.
+fn keep_to_owner(_lock: &File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = _lock.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
 }
 
 fn failed(path: &Path, source: io::Error) -> BansError {
@@ -325,6 +353,15 @@ pub enum BansError {
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+    },
+    /// Another process keeps the lock.
+    #[error(
+        "cannot change who is banned: another process has kept {lock} locked for 3 s; end it, or remove that file if nobody \
+         knows what it is"
+    )]
+    Locked {
+        /// The file that is locked.
+        lock: PathBuf,
     },
     /// There is no room.
     #[error("expected at most 65536 bans; end some first")]
@@ -450,6 +487,29 @@ mod tests {
             bans.ban(ban(&format!("p{n}"), None), NOW).unwrap();
         }
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O3-6: whoever could open the lock stopped each start and each ban, without end and without a word.
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_another_process_keeps_is_named_and_stops_neither_a_start_nor_a_ban() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder("bans-locked");
+        let path = folder.join("bans");
+        Bans::open(Some(&path)).unwrap();
+        let name = with_end(&path, ".lock");
+        let mode = std::fs::metadata(&name).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let theirs = File::open(&name).unwrap();
+        theirs.lock().unwrap();
+        let bans = Bans::open(Some(&path)).unwrap();
+        let failed = bans.ban(ban("anna", None), NOW).unwrap_err().to_string();
+        assert!(failed.contains("bans.lock"), "{failed}");
+        assert!(bans.refusal("anna", NOW).is_some(), "she is banned here");
+        drop(theirs);
+        bans.ban(ban("bob", None), NOW).unwrap();
+        assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "bob"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

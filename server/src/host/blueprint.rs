@@ -127,6 +127,17 @@ impl<S: Simulation> Blueprint<S> {
         let go_on = |resolver| Journal::resume(path, config, rules, resolver);
         self.hooks.give(go_on)
     }
+
+    /// As [`resume`](Self::resume), of a file that is this process's alone.
+    pub(super) fn take_up(
+        self,
+        path: std::path::PathBuf,
+        file: std::fs::File,
+    ) -> Result<(Match<S>, Journal), JournalFileError> {
+        let (config, rules) = (self.config, self.rules);
+        let go_on = |resolver| Journal::take_up(path, file, config, rules, resolver);
+        self.hooks.give(go_on)
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use twinstep_core::Simulation;
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_udp::SerialOf;
@@ -22,7 +22,7 @@ use super::handle::MatchHandle;
 use super::hands::{Few, Hands};
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
-use super::isolation;
+use super::isolation::{self, Lost, Owned};
 use super::journal_file::Journal;
 use super::line::{Line, line, restarting, seat_of};
 use super::logged;
@@ -101,6 +101,8 @@ pub(super) struct Floor {
     pub(super) hands: Hands,
     /// Those of them that encode worlds.
     pub(super) encoders: Few,
+    /// Matches that hung.
+    pub(super) lost: Lost,
 }
 
 impl Floor {
@@ -116,7 +118,12 @@ impl Floor {
         }
         let taken = self.take_id(id)?;
         if journal.as_ref().is_some_and(Journal::is_new) {
-            game.keep_journal()?;
+            // The first world becomes bytes, which takes a while.
+            let begun = spawn_blocking(move || game.keep_journal().map(|()| game)).await;
+            game = begun.map_err(|panic| match panic.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => HostError::Stopped,
+            })??;
         }
         let known = self.serials.of_match(id);
         game.know_serials(
@@ -164,6 +171,10 @@ impl Floor {
             phase: Phase::of(slot),
         };
         let tick = game.world().tick().0;
+        let owned = Owned {
+            journal: journal.as_ref().map(Journal::hold),
+            lost: self.lost.clone(),
+        };
         let runner = Runner::new(
             id,
             game,
@@ -181,15 +192,20 @@ impl Floor {
                 return Err(HostError::Threads(error));
             }
         };
-        let register = &self.register;
-        register
-            .lock()
-            .expect("nothing panics under this lock")
-            .insert(id, listed);
+        {
+            let register = self.register.lock();
+            let mut register = register.expect("nothing panics under this lock");
+            // Where nobody asks an admin port, nobody else forgets those that are over.
+            register.retain(|_, known| !known.moves.is_closed() && !known.pulse.is_condemned());
+            register.insert(id, listed);
+        }
         let incidents = files.told.clone();
         let (over, is_over) = watch::channel(None);
-        let ways = (self.told.clone(), self.closing.subscribe());
-        let watching = isolation::watch(id, end, (pulse, entry), files, ways, over);
+        let (pulse, ways) = (
+            (pulse, entry),
+            (self.told.clone(), self.closing.subscribe()),
+        );
+        let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
         logged::info!(id, tick, "match started");
         Ok(MatchHandle {
@@ -329,6 +345,7 @@ mod tests {
             workers: Workers::new("floor", 1, clock),
             hands: Hands::new(),
             encoders: Few::of(Hands::new(), 1),
+            lost: Lost::new(clock),
         };
         (floor, tells)
     }

@@ -4,18 +4,19 @@
 //! ended it: many small ones must not hide that. The log has them all.
 //!
 //! Where the folder takes no file (the disk may be full: that is an incident too), the file goes to the folder for
-//! temporary ones; if that takes none either, its text goes to standard error.
+//! temporary ones; if that takes none either, its text goes to standard error. A file is its owner's alone, and never one that was there.
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use twinstep_core::text::line;
+use twinstep_udp::random_u64;
 
 use super::logged::{self, LogKind};
 use super::metrics::Ledger;
+use super::own_files::{Opened, make_new};
 use crate::incident::Incident;
 
 /// Files of one match.
@@ -101,12 +102,15 @@ impl IncidentFiles {
         if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
             return Ok(None);
         }
-        let path = folder.join(format!("{prefix}{}.txt", incident.tick.0));
-        // Several of one tick stand in one file.
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        // A name that nobody guesses: the folder for temporary files is everybody's, who may have put something there.
+        let name = format!("{prefix}{}-{:016x}.txt", incident.tick.0, random_u64());
+        let path = folder.join(name);
+        let Opened::Alone(mut file) = make_new(&path)? else {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        };
         // At once, so that a full disk takes all of it or, most often, nothing.
         let written = file.write_all(self.text(incident).as_bytes());
-        if written.is_err() && file.metadata().is_ok_and(|data| data.len() == 0) {
+        if written.is_err() {
             // An empty file only looks like an answer.
             let _ = std::fs::remove_file(&path);
         }
@@ -155,26 +159,45 @@ mod tests {
             files.write(&Incident::new(Tick(tick), Trouble::MatchHangs, "fatal"));
         }
         assert_eq!(count(), FILES_MAX + FATAL_MAX);
-        assert!(folder.join("incident-3-100.txt").exists());
+        let fatal = |name: &str| name.starts_with("incident-3-100-");
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        let names = names.map(|entry| entry.file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| fatal(name)).count(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O5: the incident of a full disk was an empty file on that disk.
+    /// Findings O5 and O3-12: the incident of a full disk was an empty file on that disk; and in the folder that is everybody's
+    /// it followed a link, into a file that all could read.
     #[cfg(target_os = "linux")]
     #[test]
     fn where_the_folder_takes_no_file_another_one_does_and_none_is_empty() {
+        use std::os::unix::fs::PermissionsExt;
         let folder = folder("incidents-full");
         // Unique, as the other folder is everybody's.
         let id = 1 << 40 | u64::from(std::process::id());
-        let name = format!("incident-{id}-7.txt");
-        let full = folder.join(&name);
-        std::os::unix::fs::symlink("/dev/full", &full).unwrap();
-        files(id, &folder).write(&Incident::new(Tick(7), Trouble::Journal, "no room"));
-        let other = std::env::temp_dir().join(&name);
-        let said = fs::read_to_string(&other).unwrap();
-        assert!(said.contains("no room"), "{said}");
-        assert!(!full.is_symlink(), "an empty file is left behind");
-        fs::remove_file(other).unwrap();
+        let elsewhere = folder.join("mine");
+        let guessed = std::env::temp_dir().join(format!("incident-{id}-7.txt"));
+        std::os::unix::fs::symlink(&elsewhere, &guessed).unwrap();
+        let files = files(id, &folder.join("not there"));
+        for _ in 0..2 {
+            files.write(&Incident::new(Tick(7), Trouble::Journal, "no room"));
+        }
+        assert!(!elsewhere.exists(), "it was written through a link");
+        fs::remove_file(&guessed).unwrap();
+        let prefix = format!("incident-{id}-7-");
+        let mut written = 0;
+        for entry in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            if name.starts_with(&prefix) {
+                let said = fs::read_to_string(entry.path()).unwrap();
+                assert!(said.contains("no room"), "{said}");
+                let mode = entry.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600);
+                fs::remove_file(entry.path()).unwrap();
+                written += 1;
+            }
+        }
+        assert_eq!(written, 2, "each has a file of its own");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,16 +7,23 @@
 //! ```
 //!
 //! Looks are counted, not time: a process that was stopped as a whole has missed beats, but looks too.
+//!
+//! Invariant: a match that is condemned owns nothing any more, its journal included, so it can be made again from that.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, timeout};
 use twinstep_core::packet::hello::CloseCode;
 
+use super::clock::HostClock;
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
+use super::journal_file::JournalHold;
 use super::logged;
 use super::metrics::Entry;
 use super::pulse::Pulse;
@@ -27,6 +34,73 @@ use crate::incident::{Incident, Trouble};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat so many times in a row stands still.
 const SAME_BEATS_MAX: u32 = 10;
+/// The disk is waited for this long: for an incident to be written, and for a journal to be taken away.
+const DISK_PATIENCE: Duration = Duration::from_secs(5);
+/// Players are told after this at the latest.
+const DISK_SOON: Duration = Duration::from_millis(500);
+/// A match that hung this many times within [`HANGS_WITHIN`] is not made again: each time costs the process a thread.
+const HANGS_MAX: usize = 3;
+const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
+
+/// Matches of this process that hung. Clones share it.
+#[derive(Clone)]
+pub(super) struct Lost {
+    clock: HostClock,
+    hung: Arc<Mutex<BTreeMap<u64, Hung>>>,
+}
+
+#[derive(Default)]
+struct Hung {
+    /// When it hung last.
+    at: Vec<Duration>,
+    /// Its thread still has its journal.
+    holds_journal: bool,
+}
+
+impl Lost {
+    pub(super) fn new(clock: HostClock) -> Lost {
+        Lost {
+            clock,
+            hung: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Hung>> {
+        self.hung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, id: u64, holds_journal: bool) {
+        let now = self.clock.now();
+        let mut hung = self.lock();
+        for hung in hung.values_mut() {
+            hung.at.retain(|at| now.saturating_sub(*at) < HANGS_WITHIN);
+        }
+        hung.retain(|_, hung| hung.holds_journal || !hung.at.is_empty());
+        let hung = hung.entry(id).or_default();
+        hung.at.push(now);
+        hung.holds_journal |= holds_journal;
+    }
+
+    /// Whether a thread of this process that hangs has the journal of this match.
+    pub(super) fn holds_journal(&self, id: u64) -> bool {
+        self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
+    }
+
+    /// Whether this match has hung too often of late to be made again.
+    pub(super) fn hangs(&self, id: u64) -> bool {
+        let now = self.clock.now();
+        let lately = |at: &&Duration| now.saturating_sub(**at) < HANGS_WITHIN;
+        let hung = self.lock();
+        hung.get(&id)
+            .is_some_and(|hung| hung.at.iter().filter(lately).count() >= HANGS_MAX)
+    }
+}
+
+/// What a match owns that others need when it is lost.
+pub(super) struct Owned {
+    pub(super) journal: Option<Arc<JournalHold>>,
+    pub(super) lost: Lost,
+}
 
 /// Watches over a match until it ends, and tells its players if it did not end by itself.
 pub(super) async fn watch<E>(
@@ -34,6 +108,7 @@ pub(super) async fn watch<E>(
     mut end: oneshot::Receiver<Ended>,
     (pulse, entry): (Arc<Pulse>, Entry),
     files: IncidentFiles,
+    owned: Owned,
     (told, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
     over: watch::Sender<Option<CloseCode>>,
 ) {
@@ -54,8 +129,9 @@ pub(super) async fn watch<E>(
                 let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
-                // While a host ends its matches, each waits for its turn: how long, its host decides.
-                let is_ending = closing.borrow().is_some();
+                // While a host ends its matches, each waits for its turn: how long, its host decides. And one that has
+                // ended in order may wait for its disk.
+                let is_ending = closing.borrow().is_some() || pulse.has_ended();
                 if same >= SAME_BEATS_MAX && !is_ending {
                     pulse.condemn();
                     let silence = LOOK_EVERY * SAME_BEATS_MAX;
@@ -66,6 +142,7 @@ pub(super) async fn watch<E>(
     };
     // What it counted is the process's from now on.
     drop(entry);
+    let mut written = None;
     let code = match trouble {
         Ok(Some(code)) => {
             logged::info!(id, reason = %code, "match ended");
@@ -75,12 +152,52 @@ pub(super) async fn watch<E>(
         Ok(None) => return,
         Err((trouble, message)) => {
             let tick = pulse.shown().tick;
-            files.write(&Incident::new(tick, trouble, &message));
+            let incident = Incident::new(tick, trouble, &message);
+            written = Some(spawn_blocking(move || files.write(&incident)));
             CloseCode::Fault
         }
     };
+    let is_condemned = pulse.is_condemned();
+    let mut disk = pin!(async move {
+        if let Some(written) = written {
+            let _ = timeout(DISK_PATIENCE, written).await;
+        }
+        if is_condemned {
+            owned.take_back(id).await;
+        }
+    });
+    // Whoever comes back at once is to find the journal free; but a disk that hangs keeps nobody waiting.
+    let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
     let _ = told.send(ToIo::Over(id, code)).await;
+    if !is_done {
+        disk.await;
+    }
     over.send_replace(Some(code));
+}
+
+impl Owned {
+    /// Takes the journal of a match away from its thread, which may never come back.
+    async fn take_back(self, id: u64) {
+        let mut is_held = false;
+        if let Some(journal) = self.journal {
+            let taken = spawn_blocking(move || journal.take_away());
+            let failed = match timeout(DISK_PATIENCE, taken).await {
+                Ok(Ok(Ok(()))) => None,
+                Ok(Ok(Err(error))) => Some(error.to_string()),
+                Ok(Err(_)) => None,
+                Err(_) => Some("the disk does not answer".to_owned()),
+            };
+            is_held = failed.is_some();
+            if let Some(error) = failed {
+                logged::error!(
+                    id,
+                    error,
+                    "a match hangs while it writes its journal: it cannot be made again in this process"
+                );
+            }
+        }
+        self.lost.note(id, is_held);
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +224,11 @@ mod tests {
             let entry = Ledger::default().enter();
             let closing = watch::channel(None::<()>).1;
             let ways = (told, closing);
-            super::watch(1, ends, (Arc::default(), entry), files, ways, over).await;
+            let owned = Owned {
+                journal: None,
+                lost: Lost::new(HostClock::start()),
+            };
+            super::watch(1, ends, (Arc::default(), entry), files, owned, ways, over).await;
             assert_eq!(heard.try_recv().is_ok(), hears);
             assert_eq!(*shown.borrow(), ended);
         }

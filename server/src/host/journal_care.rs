@@ -8,17 +8,18 @@
 //!
 //! Invariant: a repair never writes to the original before a whole copy of it is on the disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use twinstep_core::journal::{JournalError, Remains, remains};
+use twinstep_core::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_core::replay::{Index, Survey};
 use twinstep_core::{Simulation, Tick};
 
 use super::journal_file::JournalFileError;
-use super::journal_read::{is_compressed, read_journal};
+use super::journal_read::StoredJournal;
+use super::own_files::{Opened, make_new, open_alone, with_end};
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub struct Checkup {
     pub length: Duration,
     /// The length of a tick.
     pub tick: Duration,
-    /// The length of the file.
+    /// The length of the file, unpacked if it is compressed.
     pub file_bytes: u64,
     /// Where and why it stops being sound, and what is there.
     pub harm: Option<(JournalError, Harm)>,
@@ -59,31 +60,52 @@ impl Checkup {
     /// # Errors
     /// A file that cannot be read, whose first record is damaged, or which stops before its first world.
     pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
-        let bytes = read_journal(path).map_err(|source| JournalFileError::Unreadable {
+        let unreadable = |source| JournalFileError::Unreadable {
             path: path.to_owned(),
             source,
-        })?;
-        let cut = || JournalFileError::Cut {
-            path: path.to_owned(),
         };
-        let index = match Index::scan(&bytes) {
-            Ok(index) if !index.worlds.is_empty() => index,
-            Ok(_) | Err(JournalError::Torn { .. }) => return Err(cut()),
-            Err(source) => {
-                return Err(JournalFileError::Damaged {
-                    path: path.to_owned(),
-                    source,
-                });
-            }
-        };
-        let (sound, behind) = bytes.split_at(index.sound_bytes() as usize);
-        let survey = Survey::of::<S>(sound, &index);
-        let next = survey.first + survey.ticks;
-        let harm = index.stopped.map(|stopped| {
-            let harm = match (stopped, remains(behind)) {
-                (JournalError::Torn { .. }, _) => Harm::Torn,
-                (_, None) => Harm::Junk,
-                (_, Some(remains)) => {
+        let mut stored = StoredJournal::open(path).map_err(unreadable)?;
+        let looked = look::<S>(&mut stored, path);
+        match stored.failure() {
+            Some(source) => Err(unreadable(source)),
+            None => looked,
+        }
+    }
+}
+
+/// What is in a journal that is open; how it could not be read is known to `stored`.
+fn look<S: Simulation>(
+    stored: &mut StoredJournal,
+    path: &Path,
+) -> Result<Checkup, JournalFileError> {
+    let cut = || JournalFileError::Cut {
+        path: path.to_owned(),
+    };
+    let unreadable = |SourceError(why)| JournalFileError::Unreadable {
+        path: path.to_owned(),
+        source: io::Error::other(why),
+    };
+    let index = match Index::scan(&mut *stored) {
+        Ok(index) if !index.worlds.is_empty() => index,
+        Ok(_) | Err(JournalError::Torn { .. }) => return Err(cut()),
+        Err(source) => {
+            return Err(JournalFileError::Damaged {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    let end = index.sound_bytes();
+    let journal = &mut *stored;
+    let survey = Survey::of::<S>(UpTo { journal, end }, &index);
+    let next = survey.first + survey.ticks;
+    let harm = match index.stopped {
+        None => None,
+        Some(stopped @ JournalError::Torn { .. }) => Some((stopped, Harm::Torn)),
+        Some(stopped) => {
+            let harm = match remains(stored, end).map_err(unreadable)? {
+                None => Harm::Junk,
+                Some(remains) => {
                     // Turns are as long as they were before, or a later world says how far it came.
                     let of_turns = u64::from(survey.ticks) * remains.turns / index.turns.max(1);
                     let of_turns = of_turns.try_into().unwrap_or(u32::MAX);
@@ -94,18 +116,20 @@ impl Checkup {
                     Harm::Middle { remains, ticks }
                 }
             };
-            (stopped, harm)
-        });
-        Ok(Checkup {
-            next,
-            length: survey.length,
-            tick: survey.tick,
-            file_bytes: bytes.len() as u64,
-            index,
-            harm,
-        })
-    }
+            Some((stopped, harm))
+        }
+    };
+    Ok(Checkup {
+        next,
+        length: survey.length,
+        tick: survey.tick,
+        file_bytes: stored.plain_bytes(end).map_err(unreadable)?,
+        index,
+        harm,
+    })
+}
 
+impl Checkup {
     /// Cuts off what is not sound, after a whole copy of the file was made beside it; where that copy is.
     ///
     /// # Errors
@@ -116,16 +140,13 @@ impl Checkup {
             path: path.to_owned(),
             source,
         };
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(failed)?;
-        if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+        let Opened::Alone(file) = open_alone(path).map_err(failed)? else {
             return Err(JournalFileError::InUse {
                 path: path.to_owned(),
             });
-        }
-        let mut first = [0; 2];
-        let length = io::Read::read(&mut &file, &mut first).map_err(failed)?;
-        if is_compressed(&first[..length]) {
+        };
+        let stored = file.try_clone().and_then(StoredJournal::of);
+        if stored.map_err(failed)?.is_compressed() {
             return Err(JournalFileError::Compressed {
                 path: path.to_owned(),
             });
@@ -163,14 +184,16 @@ fn copy_beside(
 
 fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     for n in 1_u32.. {
-        let mut name = path.as_os_str().to_owned();
-        name.push(match n {
-            1 => ".damaged".to_owned(),
-            n => format!(".damaged-{n}"),
-        });
-        let kept = PathBuf::from(name);
-        match OpenOptions::new().write(true).create_new(true).open(&kept) {
-            Ok(file) => return Ok((kept, file)),
+        let kept = with_end(
+            path,
+            match n {
+                1 => ".damaged".to_owned(),
+                n => format!(".damaged-{n}"),
+            },
+        );
+        match make_new(&kept) {
+            Ok(Opened::Alone(file)) => return Ok((kept, file)),
+            Ok(Opened::InUse) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use twinstep_core::frame::{FrameData, Order};
-use twinstep_core::journal::{JournalError, Record, WrittenBy};
+use twinstep_core::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
 use twinstep_core::replay::{About, Found, Frames, Index, ReplayError};
 use twinstep_core::text::line;
 use twinstep_core::{RosterChange, Simulation};
@@ -136,16 +136,16 @@ struct AnswerRow<'a, S: Simulation> {
     outcome: Option<&'a S::Outcome>,
 }
 
-/// Writes a journal, as [`read_journal`](super::read_journal) reads it, as lines of JSON: what was sealed, not what came of it.
+/// Writes a journal, e.g. a [`StoredJournal`](super::StoredJournal), as lines of JSON: what was sealed, not what came of it.
 /// Cost: some 200 bytes a tick of four players with small inputs, and 10 µs.
 ///
 /// # Errors
 /// [`ExportError`]; what was written by then stays.
 pub fn export_journal<S: Simulation>(
-    journal: &[u8],
+    mut journal: impl JournalSource,
     out: &mut impl Write,
 ) -> Result<Exported, ExportError> {
-    let index = Index::scan(journal).map_err(ReplayError::from)?;
+    let index = Index::scan(&mut journal).map_err(ReplayError::from)?;
     let about = &index.about;
     if (about.game.as_str(), about.sim_version) != (S::NAME, S::VERSION) {
         return Err(ExportError::Other {
@@ -177,8 +177,8 @@ pub fn export_journal<S: Simulation>(
             WrittenBy::Client => "client",
         },
     })?;
-    let sound = &journal[..index.sound_bytes() as usize];
-    let mut frames = Frames::<S>::at(sound, first);
+    let end = index.sound_bytes();
+    let mut frames = Frames::<S>::at(UpTo { journal, end }, first);
     while let Some(found) = frames.next()? {
         match found {
             Found::Frame => write(Row::Tick(tick_row(frames.frame())))?,

@@ -7,16 +7,22 @@
 //! ```
 
 use std::fmt;
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{File, Metadata};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use twinstep_core::Simulation;
 use twinstep_core::journal::JournalError;
 
+use super::journal_read::StoredJournal;
 use super::logged;
+use super::own_files::{
+    Opened, copy_to_new, leads_to, make_new, open_alone, open_to_read, rename_to_free, sync_folder,
+    with_end,
+};
 use crate::config::MatchConfig;
 use crate::game::{Match, ResumeError, Resumed};
 use crate::hooks::Resolver;
@@ -24,6 +30,8 @@ use crate::hooks::Resolver;
 /// Who takes a journal up waits so long for the process that wrote it to let go of it, and looks so often.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(5);
+/// Names for incomplete journals of one match.
+const NAMES_MAX: u32 = 10_000;
 
 impl JournalFileError {
     /// Whether the file is no journal of this version at all.
@@ -86,8 +94,8 @@ pub enum JournalFileError {
         /// Which file.
         path: PathBuf,
     },
-    /// It is compressed, and only plain ones are repaired.
-    #[error("the journal {path} is compressed: unpack it with gunzip, then repair that")]
+    /// It is compressed, and only plain ones are written.
+    #[error("the journal {path} is compressed: unpack it with gunzip, and use that")]
     Compressed {
         /// Which file.
         path: PathBuf,
@@ -155,11 +163,70 @@ impl fmt::Debug for WaitForDisk {
     }
 }
 
+/// The right to write a journal: of the match that writes it, until it is taken away from it.
+///
+/// Invariant: from then on the match writes nothing to what the name leads to, whenever its thread comes back.
+#[derive(Debug)]
+pub(super) struct JournalHold {
+    path: PathBuf,
+    /// The open file of the match, and with it its lock.
+    file: Option<Arc<File>>,
+    state: AtomicU8,
+}
+
+/// What is being done with a journal.
+const AT_REST: u8 = 0;
+const WRITTEN: u8 = 1;
+const TAKEN: u8 = 2;
+
+impl JournalHold {
+    /// Does this with the file or its name, if it was not taken away.
+    fn write<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let state = |from, to| {
+            self.state
+                .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+        };
+        if state(AT_REST, WRITTEN).is_err() {
+            return Err(io::Error::other(
+                "it was taken away from a match that stood still",
+            ));
+        }
+        let written = write();
+        let _ = state(WRITTEN, AT_REST);
+        written
+    }
+
+    /// Takes the journal away from a match whose thread may never come back: another one can take the match up then. Waits for
+    /// the disk.
+    ///
+    /// # Errors
+    /// A write is under way, and the file cannot be copied: it stays locked.
+    pub(super) fn take_away(&self) -> io::Result<()> {
+        let was = self.state.swap(TAKEN, Ordering::AcqRel);
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        if was != WRITTEN && cfg!(unix) {
+            return file.unlock();
+        }
+        // Nobody knows when that write ends, and no lock keeps it off: so the name leads to a copy from here on.
+        if !leads_to(&self.path, file)? {
+            return Ok(());
+        }
+        let copy = with_end(&self.path, ".copy");
+        let _ = std::fs::remove_file(&copy);
+        copy_to_new(&open_to_read(&self.path)?, &copy)?;
+        std::fs::rename(&copy, &self.path)?;
+        sync_folder(&self.path)
+    }
+}
+
 /// An open journal, which no other process can open as well.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
+    hold: Arc<JournalHold>,
     is_new: bool,
     durability: Durability,
     on_failure: OnJournalFailure,
@@ -181,13 +248,9 @@ impl Journal {
     /// A file that is there, or a folder that cannot be written.
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
-        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
-        match opened {
-            Ok(file) => {
-                let journal = Journal::over(path, file, true);
-                journal.lock()?;
-                Ok(journal)
-            }
+        match make_new(&path) {
+            Ok(Opened::Alone(file)) => Ok(Journal::over(path, file, true)),
+            Ok(Opened::InUse) => Err(JournalFileError::InUse { path }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(JournalFileError::Exists { path })
             }
@@ -204,8 +267,15 @@ impl Journal {
 
     fn over(path: PathBuf, file: File, is_new: bool) -> Journal {
         let about = file.metadata().ok().filter(Metadata::is_file);
+        let file = Arc::new(file);
+        let hold = JournalHold {
+            path: path.clone(),
+            file: about.as_ref().map(|_| file.clone()),
+            state: AtomicU8::new(AT_REST),
+        };
         Journal {
             path,
+            hold: Arc::new(hold),
             end: about.map(|about| about.len()),
             file,
             is_new,
@@ -221,8 +291,8 @@ impl Journal {
     /// Takes the match of a journal up again: see [`Match::resume`]. The file is cut to what is sound of it, and
     /// gets what the match writes from here on.
     ///
-    /// Reads the whole file into memory. If another process writes it, waits up to 2 s for that to end: one that hands its
-    /// match over tells the players a moment before it lets go of the file.
+    /// Reads the whole file, piece by piece: in the memory of its largest record. If another process writes it, waits up to 2 s
+    /// for that to end: one that hands its match over tells the players a moment before it lets go of the file.
     ///
     /// # Errors
     /// A file that cannot be read or written, that another process writes, or whose match cannot go on.
@@ -233,24 +303,45 @@ impl Journal {
         resolver: impl Resolver<S>,
     ) -> Result<(Match<S>, Journal), JournalFileError> {
         let path = path.into();
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            Ok(file) => file,
-            Err(source) => return Err(JournalFileError::Unreadable { path, source }),
+        let unreadable = |source| JournalFileError::Unreadable {
+            path: path.clone(),
+            source,
         };
-        let mut journal = Journal::over(path, file, false);
         // Before it is read: whoever wrote it must be gone.
-        journal.lock_soon()?;
-        let mut bytes = Vec::new();
-        if let Err(source) = journal.file.read_to_end(&mut bytes) {
-            let path = journal.path;
-            return Err(JournalFileError::Unreadable { path, source });
+        let file = match open_soon(&path).map_err(unreadable)? {
+            Opened::Alone(file) => file,
+            Opened::InUse => return Err(JournalFileError::InUse { path }),
+        };
+        Journal::take_up(path, file, config, rules, resolver)
+    }
+
+    /// As [`resume`](Self::resume), of a file that is this process's alone.
+    pub(super) fn take_up<S: Simulation>(
+        path: PathBuf,
+        file: File,
+        config: MatchConfig,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<(Match<S>, Journal), JournalFileError> {
+        let unreadable = |source| JournalFileError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let stored = file.try_clone().and_then(StoredJournal::of);
+        let mut stored = stored.map_err(unreadable)?;
+        if stored.is_compressed() {
+            return Err(JournalFileError::Compressed { path });
         }
-        let resumed = Match::resume(config, &bytes, rules, resolver);
+        let resumed = Match::resume(config, &mut stored, rules, resolver);
+        if let Some(source) = stored.failure() {
+            return Err(unreadable(source));
+        }
         let Resumed { game, keep_bytes } = resumed.map_err(|source| JournalFileError::Resume {
-            path: journal.path.clone(),
+            path: path.clone(),
             source,
         })?;
-        let torn_bytes = bytes.len() as u64 - keep_bytes;
+        let torn_bytes = stored.file_bytes() - keep_bytes;
+        let mut journal = Journal::over(path, file, false);
         journal.end = journal.end.map(|_| keep_bytes);
         if let Err(source) = journal.cut() {
             return Err(journal.unwritable(source));
@@ -300,6 +391,11 @@ impl Journal {
         found.unwrap_or_else(|_| self.path.clone())
     }
 
+    /// What takes it away from its match.
+    pub(super) fn hold(&self) -> Arc<JournalHold> {
+        self.hold.clone()
+    }
+
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -308,45 +404,22 @@ impl Journal {
         self.on_failure
     }
 
-    fn lock(&self) -> Result<(), JournalFileError> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(JournalFileError::InUse {
-                path: self.path.clone(),
-            }),
-            // A file system without locks: the operator sees to it.
-            Err(TryLockError::Error(error)) => {
-                logged::warn!(path = %self.path.display(), %error, "the journal cannot be locked");
-                Ok(())
-            }
-        }
-    }
-
-    /// As [`lock`](Self::lock), once whoever writes it is about to end.
-    fn lock_soon(&self) -> Result<(), JournalFileError> {
-        let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
-        for _ in 0..looks {
-            match self.lock() {
-                Err(JournalFileError::InUse { .. }) => std::thread::sleep(LOCK_LOOK),
-                locked => return locked,
-            }
-        }
-        self.lock()
-    }
-
     /// Hands bytes to the operating system: they survive this process.
     ///
     /// # Errors
     /// They cannot be written. None of them is in the file then, unless that cannot be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
         self.unsettled = true;
-        if let Err(source) = self.file.write_all(bytes) {
-            // A disk that runs full takes the beginning. Nobody saw what it belongs to.
-            if let Err(error) = self.cut() {
-                logged::error!(path = %self.path.display(), %error, "the journal ends within a record");
-            }
-            return Err(self.unwritable(source));
-        }
+        let hold = self.hold.clone();
+        let written = hold.write(|| {
+            (&*self.file).write_all(bytes).inspect_err(|_| {
+                // A disk that runs full takes the beginning. Nobody saw what it belongs to.
+                if let Err(error) = self.cut() {
+                    logged::error!(path = %self.path.display(), %error, "the journal ends within a record");
+                }
+            })
+        });
+        written.map_err(|source| self.unwritable(source))?;
         self.end = self.end.map(|end| end + bytes.len() as u64);
         Ok(())
     }
@@ -357,7 +430,7 @@ impl Journal {
             return Ok(());
         };
         self.file.set_len(end)?;
-        self.file.seek(SeekFrom::Start(end)).map(drop)
+        (&*self.file).seek(SeekFrom::Start(end)).map(drop)
     }
 
     /// After this, what was appended survives what it is to survive.
@@ -393,24 +466,26 @@ impl Journal {
     pub(super) fn discard_unbegun(self) {
         let is_file = self.file.metadata().is_ok_and(|data| data.is_file());
         if self.is_new && !self.begun && is_file {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.hold.write(|| std::fs::remove_file(&self.path));
         }
     }
 
     /// The match goes on without it: it gets another name, so that nobody takes it up where it stops.
     pub(super) fn abandon(self) {
-        let named = |n: u32| {
-            let mut name = self.path.clone().into_os_string();
-            name.push(".incomplete");
-            if n > 0 {
-                name.push(format!("-{n}"));
-            }
-            name
+        let named = |n: u32| match n {
+            0 => with_end(&self.path, ".incomplete"),
+            n => with_end(&self.path, format!(".incomplete-{n}")),
         };
         // One that another match left stays as it is.
-        let free = (0..).map(named).find(|name| !Path::new(name).exists());
-        let name = free.expect("some name is free");
-        if let Err(error) = std::fs::rename(&self.path, &name) {
+        let give = |name: PathBuf| rename_to_free(&self.path, &name);
+        let is_taken = |given: &io::Result<()>| matches!(given, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
+        let given = self.hold.write(|| {
+            let mut given = (0..NAMES_MAX).map(|n| give(named(n))).skip_while(is_taken);
+            given
+                .next()
+                .unwrap_or(Err(io::ErrorKind::AlreadyExists.into()))
+        });
+        if let Err(error) = given {
             logged::error!(path = %self.path.display(), %error, "the incomplete journal keeps its name: do not take it up");
         }
     }
@@ -423,15 +498,67 @@ impl Journal {
     }
 }
 
-/// Waits until the disk has the entry of a file in its folder.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    match cfg!(unix) {
-        true => File::open(folder)?.sync_all(),
-        // Elsewhere a folder cannot be waited for.
-        false => Ok(()),
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Who could take it away has the file open as well.
+        let _ = self.file.unlock();
+    }
+}
+
+/// As [`open_alone`], once whoever writes it is about to end.
+pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
+    let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
+    for _ in 0..looks {
+        match open_alone(path)? {
+            Opened::InUse => std::thread::sleep(LOCK_LOOK),
+            opened => return Ok(opened),
+        }
+    }
+    open_alone(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Finding K3-E: what a match that hung had of its journal was never given back; and a thread that wakes late must not write
+    /// into what another one goes on with.
+    #[test]
+    fn a_match_whose_journal_was_taken_away_writes_nothing_to_it_whenever_it_wakes() {
+        let folder = std::env::temp_dir().join(format!("twinstep-taken-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for is_writing in [false, true] {
+            let path = folder.join(format!("match-{is_writing}.journal"));
+            let mut lost = Journal::create(&path).unwrap();
+            lost.append(b"one").unwrap();
+            lost.settle().unwrap();
+            assert!(matches!(open_alone(&path), Ok(Opened::InUse)));
+            let hold = lost.hold();
+            match is_writing {
+                false => hold.take_away().unwrap(),
+                // A write that the disk holds up: it is done when the journal is another one's already.
+                true => hold
+                    .write(|| {
+                        hold.take_away().unwrap();
+                        (&*lost.file).write_all(b"late")
+                    })
+                    .unwrap(),
+            }
+            let Ok(Opened::Alone(file)) = open_alone(&path) else {
+                panic!("it is free");
+            };
+            lost.append(b"two").unwrap_err();
+            lost.abandon();
+            assert!(leads_to(&path, &file).unwrap());
+            assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        }
+        // Nor does one that had not begun remove it.
+        let path = folder.join("match-9.journal");
+        let lost = Journal::create(&path).unwrap();
+        lost.hold().take_away().unwrap();
+        lost.discard_unbegun();
+        assert!(path.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

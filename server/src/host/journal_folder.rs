@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +16,8 @@ use twinstep_core::packet::hello::Hello;
 use twinstep_core::replay::{Index, ReplayError};
 
 use super::journal_file::JournalFileError;
+use super::journal_read::StoredJournal;
+use super::own_files::open_to_read;
 use crate::game::{is_over, is_resumable};
 
 /// How names of journals end.
@@ -46,6 +48,8 @@ pub enum LeftAlone {
     Foreign(JournalError),
     /// It is of another game, version or rules.
     Other(ReplayError),
+    /// It is a link, a pipe, a device or a folder.
+    NoFile,
 }
 
 impl LeftAlone {
@@ -64,6 +68,7 @@ impl fmt::Display for LeftAlone {
             LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
             LeftAlone::Foreign(error) => error.fmt(f),
             LeftAlone::Other(mismatch) => mismatch.fmt(f),
+            LeftAlone::NoFile => write!(f, "it is a link, a pipe, a device or a folder"),
         }
     }
 }
@@ -79,6 +84,11 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     let mut unfinished = Unfinished::default();
     let (mut begun, mut undated) = (Vec::new(), Vec::new());
     for path in journals(folder)? {
+        let data = path.symlink_metadata();
+        if !data.map_err(|source| unreadable(&path, source))?.is_file() {
+            undated.push((path, LeftAlone::NoFile));
+            continue;
+        }
         let beginning = look(&path).map_err(|source| unreadable(&path, source))?;
         match beginning {
             Beginning::At(start) => begun.push((start, path)),
@@ -112,12 +122,17 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
 
 /// Why a journal is left alone; `None`: its match goes on.
 fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
-    let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+    let stored = StoredJournal::open(path);
+    let mut stored = stored.map_err(|source| unreadable(path, source))?;
     let cut = || JournalFileError::Cut {
         path: path.to_owned(),
     };
-    let index = match Index::scan(&bytes) {
+    let index = match Index::scan(&mut stored) {
         Ok(index) => index,
+        Err(JournalError::Unreadable { why, .. }) => {
+            let source = stored.failure().unwrap_or_else(|| io::Error::other(why));
+            return Err(unreadable(path, source));
+        }
         Err(JournalError::Torn { .. }) => return Err(cut()),
         Err(source) => return Err(damaged(path, source)),
     };
@@ -153,9 +168,9 @@ enum Beginning {
     None(LeftAlone),
 }
 
-fn look(path: &Path) -> std::io::Result<Beginning> {
+fn look(path: &Path) -> io::Result<Beginning> {
     let mut bytes = Vec::new();
-    let file = File::open(path)?;
+    let file = open_to_read(path)?;
     let changed = file.metadata()?.modified()?;
     file.take(START_BYTES).read_to_end(&mut bytes)?;
     Ok(match JournalReader::new().read(&mut &bytes[..]) {
@@ -181,8 +196,12 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 /// Why the match of a journal is over for good, as its last bytes have it.
-pub(super) fn ended(path: &Path) -> std::io::Result<Option<String>> {
-    let mut file = File::open(path)?;
+pub(super) fn ended(path: &Path) -> io::Result<Option<String>> {
+    ended_of(&open_to_read(path)?)
+}
+
+/// As [`ended`], of a file that is open.
+pub(super) fn ended_of(mut file: &File) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(
         length.saturating_sub(TAIL_BYTES_MAX as u64),
@@ -193,7 +212,7 @@ pub(super) fn ended(path: &Path) -> std::io::Result<Option<String>> {
     Ok(reason.map(ToOwned::to_owned))
 }
 
-fn unreadable(path: &Path, source: std::io::Error) -> JournalFileError {
+fn unreadable(path: &Path, source: io::Error) -> JournalFileError {
     JournalFileError::Unreadable {
         path: path.to_owned(),
         source,

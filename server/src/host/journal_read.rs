@@ -1,72 +1,198 @@
 //! Journals as they lie in a folder: plain while their match can go on, compressed (gzip) when it is over.
 //!
-//! Whoever reads one need not know which: what a file begins with says it.
+//! Whoever reads one need not know which: what a file begins with says it. Either is read through a window, so a journal of
+//! any length takes the memory of its largest record.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use twinstep_core::journal::{JournalSource, SourceError};
 
-use super::journal_file::sync_folder;
+use super::own_files::{Opened, make_new, open_alone, open_to_read, sync_folder, with_end};
 
 /// What a compressed file begins with (RFC 1952).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// A compressed journal is not read beyond so many bytes: a file of a few kilobytes may claim to hold any number.
-const PLAIN_BYTES_MAX: u64 = 4 << 30;
+/// A compressed file may hold this many times its own length, and this many bytes in any case: a few kilobytes can claim to be
+/// any number, and journals are some ten times as long as what they are compressed to.
+const RATIO_MAX: u64 = 100;
+const PLAIN_BYTES: u64 = 256 << 20;
+/// Bytes that are read at once.
+const WINDOW_BYTES: usize = 256 << 10;
 /// How names of compressed journals end, behind the journal's own name.
 pub(super) const COMPRESSED_EXTENSION: &str = "gz";
 
-/// Whether these are the first bytes of a compressed file.
-pub(super) fn is_compressed(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MAGIC)
+/// A journal in a file, plain or compressed, that is read piece by piece.
+///
+/// One that is compressed is read from its beginning again where somebody goes back in it.
+#[derive(Debug)]
+pub struct StoredJournal {
+    bytes: Stored,
+    file_bytes: u64,
+    /// What was read of it last, and where that stands.
+    window: Vec<u8>,
+    offset: u64,
+    failed: Option<io::Error>,
 }
 
-/// Reads a whole journal, plain or compressed. A compressed one takes as much memory as a plain one, up to 4 GiB.
-///
-/// # Errors
-/// A file that cannot be read, or a compressed one that is damaged or too large.
-pub fn read_journal(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    let bytes = std::fs::read(path)?;
-    if !is_compressed(&bytes) {
-        return Ok(bytes);
+#[derive(Debug)]
+enum Stored {
+    Plain(File),
+    Compressed {
+        unpacked: Box<MultiGzDecoder<BufReader<File>>>,
+        /// Where it stands.
+        at: u64,
+    },
+}
+
+impl StoredJournal {
+    /// Opens a journal to be read.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no regular file.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<StoredJournal> {
+        StoredJournal::of(open_to_read(path.as_ref())?)
     }
-    let mut plain = Vec::new();
-    let most = PLAIN_BYTES_MAX + 1;
-    MultiGzDecoder::new(&bytes[..])
-        .take(most)
-        .read_to_end(&mut plain)?;
-    match plain.len() as u64 {
-        bytes if bytes < most => Ok(plain),
-        _ => Err(io::ErrorKind::FileTooLarge.into()),
+
+    /// Of a file that is open.
+    pub(super) fn of(mut file: File) -> io::Result<StoredJournal> {
+        let file_bytes = file.metadata()?.len();
+        file.rewind()?;
+        let mut first = Vec::new();
+        (&file).take(MAGIC.len() as u64).read_to_end(&mut first)?;
+        file.rewind()?;
+        let bytes = match first == MAGIC {
+            true => Stored::Compressed {
+                unpacked: Box::new(MultiGzDecoder::new(BufReader::new(file))),
+                at: 0,
+            },
+            false => Stored::Plain(file),
+        };
+        Ok(StoredJournal {
+            bytes,
+            file_bytes,
+            window: Vec::new(),
+            offset: 0,
+            failed: None,
+        })
+    }
+
+    /// Whether it is compressed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.bytes, Stored::Compressed { .. })
+    }
+
+    /// The length of the file when it was opened, in bytes.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Its length when it is unpacked, in bytes; nothing before `from` is looked at.
+    pub(super) fn plain_bytes(&mut self, from: u64) -> Result<u64, SourceError> {
+        if !self.is_compressed() {
+            return Ok(self.file_bytes);
+        }
+        let mut end = from;
+        loop {
+            match self.window(end, 1)?.len() {
+                0 => return Ok(end),
+                more => end += more as u64,
+            }
+        }
+    }
+
+    /// Why it could not be read, if it could not.
+    pub(super) fn failure(&mut self) -> Option<io::Error> {
+        self.failed.take()
+    }
+
+    /// Has the window hold at least `least` bytes from `offset` on, or all that there are.
+    fn fill(&mut self, offset: u64, least: usize) -> io::Result<()> {
+        let behind = offset.checked_sub(self.offset);
+        let kept = behind.and_then(|behind| usize::try_from(behind).ok());
+        match kept.filter(|kept| *kept <= self.window.len()) {
+            Some(kept) if self.window.len() - kept >= least => return Ok(()),
+            Some(kept) => drop(self.window.drain(..kept)),
+            None => self.window.clear(),
+        }
+        self.offset = offset;
+        let from = offset + self.window.len() as u64;
+        let more = (least - self.window.len()).max(WINDOW_BYTES) as u64;
+        match &mut self.bytes {
+            Stored::Plain(file) => {
+                file.seek(SeekFrom::Start(from))?;
+                file.take(more).read_to_end(&mut self.window)?;
+            }
+            Stored::Compressed { unpacked, at } => {
+                if from < *at {
+                    let file = unpacked.get_mut().get_mut();
+                    file.rewind()?;
+                    let again = file.try_clone()?;
+                    **unpacked = MultiGzDecoder::new(BufReader::new(again));
+                    *at = 0;
+                }
+                let most = PLAIN_BYTES.max(self.file_bytes.saturating_mul(RATIO_MAX));
+                let passed = io::copy(
+                    &mut unpacked.by_ref().take((from - *at).min(most)),
+                    &mut io::sink(),
+                )?;
+                *at += passed;
+                if *at == from {
+                    *at += unpacked.by_ref().take(more).read_to_end(&mut self.window)? as u64;
+                }
+                if *at > most {
+                    let said = format!(
+                        "it unpacks to more than {RATIO_MAX} times its length: if it is yours, unpack it with gunzip, and read that"
+                    );
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JournalSource for StoredJournal {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        if let Err(error) = self.fill(offset, least) {
+            let why = match error.kind() {
+                io::ErrorKind::FileTooLarge => {
+                    "it unpacks to too many bytes: unpack it with gunzip"
+                }
+                io::ErrorKind::UnexpectedEof => "it is compressed, and cut off",
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                    "what is compressed is damaged"
+                }
+                _ => "the disk does not give it",
+            };
+            self.failed = Some(error);
+            // Half of a window must not be taken for the end.
+            self.window.clear();
+            return Err(SourceError(why));
+        }
+        let at = usize::try_from(offset - self.offset).unwrap_or(usize::MAX);
+        Ok(self.window.get(at..).unwrap_or_default())
     }
 }
 
 /// Puts a compressed file in the place of a journal that nobody writes any more; where it is. `None`: another process does so
 /// just now, or has done so. A crash at any moment leaves one of the two whole, or both, and beside them at most a part that
-/// the next try overwrites.
+/// the next try removes.
 pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
-    let named = |end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name)
-    };
-    let (part, whole) = (named(".gz.part"), named(".gz"));
-    let source = match File::options().read(true).append(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        source => source?,
-    };
+    let (part, whole) = (with_end(path, ".gz.part"), with_end(path, ".gz"));
     // Held until it is gone: so of two processes with one folder, one writes.
-    match source.try_lock() {
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
-            return Err(error);
-        }
-        _ if !path.exists() => return Ok(None),
-        _ => {}
-    }
+    let source = match open_alone(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(Opened::InUse) => return Ok(None),
+        Ok(Opened::Alone(source)) => source,
+        Err(error) => return Err(error),
+    };
+    // What a process left that was killed.
+    let _ = std::fs::remove_file(&part);
     let compressed = write_compressed(&source, &part).and_then(|()| std::fs::rename(&part, &whole));
     if compressed.is_err() {
         let _ = std::fs::remove_file(&part);
@@ -79,7 +205,10 @@ pub(super) fn compress(path: &Path) -> io::Result<Option<PathBuf>> {
 
 fn write_compressed(source: &File, to: &Path) -> io::Result<()> {
     let changed = source.metadata()?.modified()?;
-    let mut encoder = GzEncoder::new(File::create(to)?, Compression::default());
+    let Opened::Alone(part) = make_new(to)? else {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    };
+    let mut encoder = GzEncoder::new(part, Compression::default());
     io::copy(&mut BufReader::new(source), &mut encoder)?;
     let mut written = encoder.finish()?;
     written.flush()?;
@@ -92,15 +221,81 @@ fn write_compressed(source: &File, to: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_journal_is_read_whether_it_is_compressed_or_not_and_damage_is_an_error() {
-        let folder = std::env::temp_dir().join(format!("twinstep-gz-{}", std::process::id()));
+    /// All of it, window by window.
+    fn read_all(path: &Path) -> Result<Vec<u8>, SourceError> {
+        let (mut stored, mut all) = (StoredJournal::open(path).unwrap(), Vec::new());
+        loop {
+            match stored.window(all.len() as u64, 1)? {
+                [] => return Ok(all),
+                more => all.extend_from_slice(more),
+            }
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// Finding K3-K: a compressed journal was read whole, and none above 4 GiB.
+    #[test]
+    fn any_part_of_a_journal_is_read_whether_it_is_compressed_or_not() {
+        let folder = folder("windows");
+        let path = folder.join("match-7.1.journal");
+        let mut draw = twinstep_core::Mwc::seed(7);
+        let bytes: Vec<u8> = (0..3_000_000).map(|_| draw.below(256) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        for compressed in [false, true] {
+            let path = match compressed {
+                true => compress(&path).unwrap().unwrap(),
+                false => path.clone(),
+            };
+            let mut stored = StoredJournal::open(&path).unwrap();
+            assert_eq!(stored.is_compressed(), compressed);
+            assert_eq!(stored.plain_bytes(0).unwrap(), bytes.len() as u64);
+            for _ in 0..60 {
+                let at = draw.below(3_000_100) as usize;
+                let bits = draw.below(21);
+                let least = draw.below(1 << bits) as usize;
+                let window = stored.window(at as u64, least).unwrap();
+                let there = bytes.get(at..).unwrap_or_default();
+                assert!(window.len() >= least.min(there.len()), "{at} {least}");
+                assert!(there.starts_with(window), "{at} {least}");
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O3-7: 8 MB of a compressed file took 4 GB of memory and half a minute.
+    #[test]
+    fn a_file_that_unpacks_to_a_hundred_times_its_length_is_refused_in_words() {
+        let folder = folder("bomb");
+        let path = folder.join("match-7.1.journal.gz");
+        let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..PLAIN_BYTES / zeros.len() as u64 {
+            encoder.write_all(&zeros).unwrap();
+        }
+        encoder.write_all(b"and one more").unwrap();
+        encoder.finish().unwrap();
+        let mut stored = StoredJournal::open(&path).unwrap();
+        let SourceError(why) = stored.plain_bytes(0).unwrap_err();
+        assert!(why.contains("gunzip"), "{why}");
+        let failed = stored.failure().unwrap();
+        assert_eq!(failed.kind(), io::ErrorKind::FileTooLarge);
+        assert!(stored.window.capacity() < 4 * WINDOW_BYTES);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_journal_is_read_whether_it_is_compressed_or_not_and_damage_is_an_error() {
+        let folder = folder("gz");
         let path = folder.join("match-7.1.journal");
         let bytes: Vec<u8> = (0..100_000_u32).map(|n| (n / 64) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(read_journal(&path).unwrap(), bytes);
+        assert_eq!(read_all(&path).unwrap(), bytes);
         let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
         let file = File::options().append(true).open(&path).unwrap();
         file.set_modified(changed).unwrap();
@@ -108,11 +303,11 @@ mod tests {
         let theirs = File::open(&path).unwrap();
         theirs.lock().unwrap();
         assert_eq!(compress(&path).unwrap(), None);
-        assert_eq!(read_journal(&path).unwrap(), bytes);
+        assert_eq!(read_all(&path).unwrap(), bytes);
         drop(theirs);
         let whole = compress(&path).unwrap().unwrap();
         assert_eq!(whole, folder.join("match-7.1.journal.gz"));
-        assert_eq!(read_journal(&whole).unwrap(), bytes);
+        assert_eq!(read_all(&whole).unwrap(), bytes);
         let kept = std::fs::metadata(&whole).unwrap();
         assert!(kept.len() < 10_000, "{} bytes", kept.len());
         assert_eq!(kept.modified().unwrap(), changed);
@@ -125,7 +320,7 @@ mod tests {
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);
         std::fs::write(&whole, &damaged).unwrap();
-        assert!(read_journal(&whole).is_err());
+        assert!(read_all(&whole).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

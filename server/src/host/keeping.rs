@@ -8,6 +8,7 @@
 //!
 //! Invariant: never the journal of a match that can go on is touched, nor a file that somebody else put there.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -79,20 +80,48 @@ fn is_finished(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Files that could not be looked after in one pass: the others are all the same.
+#[derive(Default)]
+struct Failed {
+    first: Option<(PathBuf, io::Error)>,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Failed {
+    fn note(&mut self, path: PathBuf, error: io::Error) {
+        self.files.insert(path.clone());
+        self.first.get_or_insert((path, error));
+    }
+
+    /// One line for all of them.
+    fn log(self) {
+        if let Some((path, error)) = self.first {
+            let (path, files) = (path.display(), self.files.len());
+            logged::error!(%path, %error, files, "journals cannot be compressed or removed: the first of them is named");
+        }
+    }
+}
+
 /// Those of a folder, the oldest first.
-fn finished(folder: &Path) -> io::Result<Vec<Finished>> {
+fn finished(folder: &Path, failed: &mut Failed) -> io::Result<Vec<Finished>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if !is_finished(&path)? {
-            continue;
-        }
-        // One that is gone meanwhile needs no care.
-        let Ok(data) = std::fs::metadata(&path) else {
+        // One that is gone meanwhile needs no care, nor what is no file.
+        let Ok(data) = std::fs::symlink_metadata(&path) else {
             continue;
         };
-        let (bytes, ended) = (data.len(), data.modified()?);
-        found.push(Finished { path, bytes, ended });
+        if !data.is_file() {
+            continue;
+        }
+        match is_finished(&path).and_then(|is| Ok((is, data.modified()?))) {
+            Ok((true, ended)) => {
+                let bytes = data.len();
+                found.push(Finished { path, bytes, ended });
+            }
+            Ok((false, _)) => {}
+            Err(error) => failed.note(path, error),
+        }
     }
     found.sort_by(|a, b| (a.ended, &a.path).cmp(&(b.ended, &b.path)));
     Ok(found)
@@ -112,31 +141,36 @@ pub(super) async fn look_after(folder: PathBuf, keep: KeepJournals) {
     }
 }
 
-/// Compresses and removes what is to be.
+/// Compresses and removes what is to be. A file with which that fails keeps it from no other one.
+///
+/// # Errors
+/// The folder cannot be read.
 pub(super) fn tidy(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
     // What goes anyway is not compressed before; but how much all of them take is seen only then.
     let first = KeepJournals {
         bytes_max: keep.bytes_max.filter(|_| !keep.compressed),
         ..keep.clone()
     };
-    remove(folder, &first)?;
+    let mut failed = Failed::default();
+    remove(folder, &first, &mut failed)?;
     if keep.compressed {
-        for one in finished(folder)? {
-            if one
+        for one in finished(folder, &mut failed)? {
+            let is_plain = one
                 .path
                 .extension()
-                .is_some_and(|end| end == JOURNAL_EXTENSION)
-            {
-                compress(&one.path)?;
+                .is_some_and(|end| end == JOURNAL_EXTENSION);
+            if is_plain && let Err(error) = compress(&one.path) {
+                failed.note(one.path, error);
             }
         }
-        remove(folder, keep)?;
+        remove(folder, keep, &mut failed)?;
     }
+    failed.log();
     Ok(())
 }
 
-fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
-    let found = finished(folder)?;
+fn remove(folder: &Path, keep: &KeepJournals, failed: &mut Failed) -> io::Result<()> {
+    let found = finished(folder, failed)?;
     let mut bytes: u64 = found.iter().map(|one| one.bytes).sum();
     let now = SystemTime::UNIX_EPOCH + unix_now();
     for Finished {
@@ -158,11 +192,13 @@ fn remove(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             // Those that follow are younger.
             return Ok(());
         };
-        logged::info!(path = %path.display(), why, "a journal is removed");
         match std::fs::remove_file(&path) {
             // Another process with this folder was faster.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => bytes -= its_bytes,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => failed.note(path, error),
+            _ => {
+                logged::info!(path = %path.display(), why, "a journal is removed");
+                bytes -= its_bytes;
+            }
         }
     }
     Ok(())
@@ -358,5 +394,33 @@ mod tests {
         assert!(folder.join("match-2.1.journal.gz").exists());
         tidy(&folder, &keep(500)).unwrap();
         assert_eq!(left(&folder), ["match-2.1.journal.gz"]);
+    }
+
+    /// Finding K3-F: one that could not be compressed kept all others from being removed.
+    #[test]
+    fn a_file_that_cannot_be_compressed_or_looked_at_switches_no_bound_off() {
+        let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();
+        let all: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 50)).collect();
+        let folder = folder("stuck", &all);
+        for name in &names {
+            // Not to be compressed to nothing.
+            let mut draw = twinstep_core::Mwc::seed(7);
+            let bytes: Vec<u8> = (0..1_000).map(|_| draw.below(256) as u8).collect();
+            fs::write(folder.join(name), bytes).unwrap();
+            age(&folder.join(name), 50);
+        }
+        // Where its compressed part is to be, something stands in the way. And folders that are called like journals.
+        fs::create_dir(folder.join("match-1.1.journal.gz.part")).unwrap();
+        fs::create_dir(folder.join("match-1-5.journal")).unwrap();
+        fs::create_dir(folder.join("match-1.77.journal")).unwrap();
+        let keep = KeepJournals {
+            bytes_max: Some(5_300),
+            ..KeepJournals::default()
+        };
+        tidy(&folder, &keep).unwrap();
+        let left = left(&folder);
+        let journals = left.iter().filter(|name| name.ends_with(".gz")).count();
+        assert!((4..=5).contains(&journals), "{left:?}");
+        assert!(!left.contains(&"match-1.1.journal".to_owned()), "{left:?}");
     }
 }

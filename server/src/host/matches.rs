@@ -24,6 +24,7 @@ use super::floor::{Floor, Hosted};
 use super::handle::MatchHandle;
 use super::hands::{Few, Hands};
 use super::io::{self, Around, ToIo};
+use super::isolation::Lost;
 use super::journal_file::Journal;
 use super::knock::OwnKnocks;
 use super::logged;
@@ -136,7 +137,10 @@ impl Host {
         let (told, orders) = mpsc::channel(TOLD_MAX);
         let (beat, register) = (Arc::new(Beat::default()), Register::default());
         let own_knocks = OwnKnocks::default();
-        let bans = Bans::open(bans_file.as_deref())?;
+        let bans_file = bans_file.clone();
+        let open_bans = move || Bans::open(bans_file.as_deref());
+        let bans = tokio::task::spawn_blocking(open_bans).await;
+        let bans = bans.expect("nothing panics there")?;
         let (counts, ledger) = (Arc::<IoCounts>::default(), Ledger::default());
         let (drains, demand, strain) = (Drains::default(), Demand::default(), Strain::default());
         let most = std::thread::available_parallelism().map_or(1, usize::from);
@@ -221,6 +225,7 @@ impl Host {
             workers,
             encoders: Few::of(hands.clone(), most),
             hands,
+            lost: Lost::new(clock),
         };
         Ok(Host {
             address,

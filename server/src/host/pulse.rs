@@ -35,6 +35,7 @@ pub(super) struct Pulse {
     lateness_us: AtomicU32,
     deserted: AtomicBool,
     visits: AtomicU64,
+    ended: AtomicBool,
     condemned: AtomicBool,
 }
 
@@ -96,6 +97,16 @@ impl Pulse {
     /// How often the match has shown that it is alive.
     pub(super) fn beats(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
+    }
+
+    /// Shows that the match has ended in order: what is left is to wait for the disk.
+    pub(super) fn show_end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the match has ended in order.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Declares the match over.

@@ -375,6 +375,7 @@ impl<S: Simulation> Runner<S> {
     /// The match is over: lets go of its journal, and says why it ended.
     fn finish(&mut self) -> CloseCode {
         self.ends.counts.show(&self.game);
+        self.ends.pulse.show_end();
         let stopped = unix_now();
         self.write_incidents();
         let journal = self.journal.take();

@@ -14,6 +14,9 @@
 //! do without something. So a process of one match sheds nothing: its ticks are late because of its own code, or because
 //! its machine hitches, and a refused friend helps with neither.
 //!
+//! What the operating system says is asked for beside the runtime: a network disk that hangs answers after minutes, or never.
+//! What it said last holds until then.
+//!
 //! Invariant: between what begins a thing and what ends it there is a gap, so a process on the edge does not flicker.
 
 use std::collections::BTreeSet;
@@ -23,6 +26,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 use twinstep_core::packet::hello::CloseCode;
 
 use super::clock::HostClock;
@@ -38,6 +43,9 @@ use ladder::{Gauge, Ladder};
 use lately::{LOOK_EVERY, Lately};
 pub(super) use measured::free_bytes;
 use measured::{memory_bytes, memory_max_bytes};
+
+/// The operating system answers within this, or is waited for at the next look.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// From where on a process takes on no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,9 +178,23 @@ impl Strain {
 
     /// Measures as long as it is not dropped.
     pub(super) async fn measure(self, limits: Limits, ledger: Ledger, clock: HostClock) {
+        let strain = self.clone();
+        let ask = move || (memory_bytes(), strain.least_free());
+        self.measure_by(limits, ledger, clock, ask).await;
+    }
+
+    /// As [`measure`](Self::measure); `ask` says how much memory is used, and how much is free on the fullest disk.
+    async fn measure_by(
+        self,
+        limits: Limits,
+        ledger: Ledger,
+        clock: HostClock,
+        ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
+    ) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let most = limits.memory_bytes.or_else(memory_max_bytes);
+        let measured = spawn_blocking(memory_max_bytes).await;
+        let most = limits.memory_bytes.or(measured.unwrap_or_default());
         let show = |number: &AtomicU64, limit| number.store(limit, Ordering::Relaxed);
         show(
             &self.0.lateness_us_max,
@@ -185,6 +207,7 @@ impl Strain {
         let mut memory = Gauge::above(most.unwrap_or(u64::MAX));
         let mut disk = Gauge::below(limits.disk_free_bytes);
         let mut lately = Lately::default();
+        let mut asked: Option<JoinHandle<(Option<u64>, Option<u64>)>> = None;
         loop {
             looks.tick().await;
             let lateness = lately.look(clock.now(), ledger.lateness());
@@ -192,14 +215,26 @@ impl Strain {
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
             self.0.steps.store(ladder.look(lateness), Ordering::Relaxed);
-            if let Some(bytes) = memory_bytes() {
+            let mut asking = match asked.take() {
+                Some(asking) => asking,
+                None => spawn_blocking(ask.clone()),
+            };
+            let (memory_is, disk_is) = match timeout(ANSWERS_WITHIN, &mut asking).await {
+                Ok(answered) => answered.unwrap_or_default(),
+                Err(_) => {
+                    // It is waited for at the next look.
+                    asked = Some(asking);
+                    (None, None)
+                }
+            };
+            if let Some(bytes) = memory_is {
                 self.0.memory.store(bytes, Ordering::Relaxed);
                 let is_short = memory.look(bytes);
                 self.0
                     .memory_is_short
                     .store(is_short.into(), Ordering::Relaxed);
             }
-            if let Some(bytes) = self.least_free() {
+            if let Some(bytes) = disk_is {
                 self.0.disk_free.store(bytes, Ordering::Relaxed);
                 let is_short = disk.look(bytes);
                 self.0
@@ -290,5 +325,30 @@ mod tests {
         strain.watch_folder(Path::new("match.journal").parent().unwrap());
         let here = strain.least_free();
         assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
+    }
+
+    /// Finding K3-A: a network disk that hung stopped a thread of the runtime for good.
+    #[tokio::test]
+    async fn a_disk_that_does_not_answer_holds_up_nobody() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let hangs = move || {
+            let _ = held.lock().map(|held| held.recv());
+            (None, None)
+        };
+        let strain = Strain::default();
+        let measuring = strain.measure_by(
+            Limits::default(),
+            Ledger::default(),
+            HostClock::start(),
+            hangs,
+        );
+        let measuring = tokio::spawn(measuring);
+        // On this one thread nothing else would happen.
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        measuring.abort();
+        drop(release);
     }
 }

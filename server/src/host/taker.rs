@@ -1,6 +1,5 @@
 //! What one server process says to another one that hands its matches over: see `host/drain.rs`.
 
-use std::fs::OpenOptions;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use twinstep_core::packet::hello::Hello;
 use super::admin_client::{AdminAnswer, AdminClient};
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
+use super::own_files::open_alone;
 use crate::config::MatchConfig;
 
 /// A match that another process has handed over.
@@ -217,7 +217,7 @@ pub(super) fn take_over_by(
 
 /// As it will be opened; the other process has the lock.
 pub(super) fn can_be_opened(journal: PathBuf) -> Result<(), AdminError> {
-    let opened = OpenOptions::new().read(true).write(true).open(&journal);
+    let opened = open_alone(&journal);
     opened.map(drop).map_err(|source| AdminError::Journal {
         path: journal,
         source,

@@ -1,5 +1,6 @@
 //! From what an operator chose to a server that runs: [`Configured::listen`], [`Operated`].
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +25,8 @@ const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The match of a server's journals.
 const MATCH: u64 = 1;
+/// Lines about journals that are left alone.
+const LEFT_ALONE_LINES: usize = 16;
 /// The settings that name folders in which a server writes.
 const FOLDERS: [&str; 3] = ["state", "journal", "incidents"];
 
@@ -267,12 +270,24 @@ fn with_journal<S: Simulation>(
 /// The match that goes on, if one was cut off.
 fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingError> {
     let found = newest_unfinished(folder, hello)?;
+    // A folder may hold thousands: those of which the same is said take one line, and the newest of them is named.
+    let mut alike = BTreeMap::<(bool, String), (&Path, usize)>::new();
     for (path, why) in &found.left_alone {
-        if why.is_strange() {
-            logged::warn!(path = %path.display(), %why, "a journal is left alone: look whether you miss its match");
+        let said = (!why.is_strange(), why.to_string());
+        let (_, journals) = alike.entry(said).or_insert((path, 0));
+        *journals += 1;
+    }
+    let more = alike.len().saturating_sub(LEFT_ALONE_LINES);
+    for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
+        let path = path.display();
+        if is_usual {
+            logged::info!(%path, journals, why, "journals are left alone");
         } else {
-            logged::info!(path = %path.display(), %why, "a journal is left alone");
+            logged::warn!(%path, journals, why, "journals are left alone: look whether you miss a match");
         }
+    }
+    if more > 0 {
+        logged::warn!(more, "journals are left alone for other reasons too");
     }
     Ok(found.newest)
 }

@@ -17,8 +17,9 @@ use twinstep_client::picture::Picture;
 use twinstep_client::smooth::Placed;
 use twinstep_client::{Poses, Show};
 use twinstep_core::company::Name;
+use twinstep_core::journal::JournalSource;
 use twinstep_core::packet::hello::Hello;
-use twinstep_core::replay::{Replay, ReplayError, Survey};
+use twinstep_core::replay::{Replay, ReplayError};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use super::companion::Companion;
@@ -120,10 +121,13 @@ impl Playback {
     ///
     /// # Panics
     /// With a NaN in the rules.
-    pub fn open(journal: Vec<u8>, rules: &Arc<Rules>) -> Result<Playback, ReplayError> {
+    pub fn open(
+        journal: impl JournalSource + Send + 'static,
+        rules: &Arc<Rules>,
+    ) -> Result<Playback, ReplayError> {
         let hello = Hello::of::<Game>(rules, terms::BUILD).expect("rules without a NaN");
-        let replay = Replay::<Game>::own(journal, Arc::clone(rules), &hello)?;
-        let survey = Survey::of::<Game>(replay.journal(), replay.index());
+        let mut replay = Replay::<Game>::own(journal, Arc::clone(rules), &hello)?;
+        let survey = replay.survey();
         Ok(Playback {
             first: survey.first,
             end: survey.first + survey.ticks,

@@ -16,6 +16,7 @@ use super::fields::{Fields, Refusal};
 use crate::host::clock::unix_now;
 use crate::host::logged;
 use crate::host::moves::Move;
+use crate::host::own_files::{copy_to_new, open_to_read};
 use crate::host::register::Admin;
 
 /// Copies the journal of one match.
@@ -45,7 +46,11 @@ pub(super) async fn save(
     let mut saved = journal.as_os_str().to_owned();
     saved.push(format!(".saved-{}", unix_now().as_millis()));
     let (from, to) = (journal.clone(), saved.clone());
-    let copied = tokio::task::spawn_blocking(move || std::fs::copy(from, to)).await;
+    let copied = tokio::task::spawn_blocking(move || {
+        let from = open_to_read(&from)?;
+        copy_to_new(&from, std::path::Path::new(&to))
+    });
+    let copied = copied.await;
     match copied {
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
@@ -54,7 +59,6 @@ pub(super) async fn save(
             Ok(Json(told).into_response())
         }
         Ok(Err(error)) => {
-            let _ = std::fs::remove_file(&saved);
             let said = format!("the journal of match {id} cannot be copied: {error}\n");
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, said))
         }

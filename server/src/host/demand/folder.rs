@@ -8,9 +8,9 @@
 //! The name in play ends like all journals, with no mark of its own: what crashed must be found by the id alone, checked and
 //! repaired by the same commands, and taken up by a server of one match too. It is the number that says "done".
 //!
-//! Invariant: what a match has played is never overwritten nor removed here, and a match that can go on is never passed over.
+//! Invariant: what a match has played is never overwritten nor removed here, and a match that can go on is never passed over,
+//! however many processes share the folder.
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,12 @@ use twinstep_core::Simulation;
 use crate::game::Match;
 use crate::host::blueprint::Blueprint;
 use crate::host::config::HostError;
-use crate::host::journal_file::{Journal, JournalFileError, sync_folder};
-use crate::host::journal_folder::{JOURNAL_EXTENSION, ended};
-use crate::host::journal_read::COMPRESSED_EXTENSION;
+use crate::host::journal_file::{Journal, JournalFileError, open_soon};
+use crate::host::journal_folder::{JOURNAL_EXTENSION, ended_of};
+use crate::host::own_files::{Opened, leads_to, open_alone, rename_to_free};
+
+/// How often a journal is looked for that other processes move in between.
+const TRIES: u32 = 16;
 
 /// The journal of a match that can go on.
 pub(super) fn in_play(folder: &Path, id: u64) -> PathBuf {
@@ -40,64 +43,103 @@ pub(super) fn make_in<S: Simulation>(
     id: u64,
     blueprint: Blueprint<S>,
 ) -> Result<(Match<S>, Journal), HostError> {
-    settle(folder, id)?;
     let path = in_play(folder, id);
-    if path.exists() {
-        return Ok(blueprint.resume(path)?);
+    // Another process with this folder may end a match of this id, or begin one, between two looks.
+    for _ in 0..TRIES {
+        settle(folder, id)?;
+        match open_soon(&path) {
+            Ok(Opened::Alone(file)) => {
+                let failed = |source| unwritable(&path, source);
+                let is_empty = file.metadata().map_err(failed)?.len() == 0;
+                if !is_empty && ended_of(&file).map_err(failed)?.is_none() {
+                    return Ok(blueprint.take_up(path, file)?);
+                }
+            }
+            Ok(Opened::InUse) => return Err(JournalFileError::InUse { path }.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match Journal::create(&path) {
+                Err(JournalFileError::Exists { .. } | JournalFileError::InUse { .. }) => {}
+                Err(error) => return Err(error.into()),
+                Ok(journal) => {
+                    return match blueprint.make() {
+                        Ok(game) => Ok((game, journal)),
+                        Err(error) => {
+                            journal.discard_unbegun();
+                            Err(error.into())
+                        }
+                    };
+                }
+            },
+            Err(source) => return Err(JournalFileError::Unreadable { path, source }.into()),
+        }
     }
-    let game = blueprint.make()?;
-    Ok((game, Journal::create(path)?))
+    Err(JournalFileError::InUse { path }.into())
 }
 
 /// Gives the journal of a match that is over a number; where it is then. One that can go on keeps its name.
 pub(super) fn settle(folder: &Path, id: u64) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
-    let failed = |source| JournalFileError::Unwritable {
-        path: path.clone(),
-        source,
-    };
-    let length = match std::fs::metadata(&path) {
-        Ok(data) => data.len(),
+    let failed = |source| unwritable(&path, source);
+    // Held to the end: nobody else moves it, or begins to write it, meanwhile.
+    let file = match open_alone(&path) {
+        Ok(Opened::Alone(file)) => file,
+        Ok(Opened::InUse) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
-    if length == 0 {
+    if file.metadata().map_err(failed)?.len() == 0 {
         // Its process was killed before it wrote anything: nobody saw anything of its match.
-        if !is_locked(&path).map_err(failed)? {
-            std::fs::remove_file(&path).map_err(failed)?;
+        std::fs::remove_file(&path).map_err(failed)?;
+        return Ok(None);
+    }
+    if ended_of(&file).map_err(failed)?.is_none() {
+        return Ok(None);
+    }
+    let last = last_number(folder, id).map_err(failed)?;
+    let named = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
+    // A process that was killed in between has given it its number already.
+    if leads_to(&named(last), &file).map_err(failed)? {
+        std::fs::remove_file(&path).map_err(failed)?;
+        return Ok(Some(named(last)));
+    }
+    for name in (last + 1..).map(named) {
+        match rename_to_free(&path, &name) {
+            Ok(()) => return Ok(Some(name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
         }
-        return Ok(None);
     }
-    if ended(&path).map_err(failed)?.is_none() {
-        return Ok(None);
-    }
-    let numbered = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
-    let is_free = |name: &PathBuf| !name.exists() && !compressed(name).exists();
-    let free = (1..).map(numbered).find(is_free);
-    let name = free.expect("some number is free");
-    let renamed = std::fs::rename(&path, &name).and_then(|()| sync_folder(&name));
-    renamed.map_err(failed)?;
-    Ok(Some(name))
+    unreachable!("some number is free")
 }
 
-/// The name of a journal when it is compressed.
-fn compressed(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(COMPRESSED_EXTENSION);
-    name.into()
+/// The highest number that a journal of this match has, compressed or not; 0: none has one.
+fn last_number(folder: &Path, id: u64) -> io::Result<u64> {
+    let mut last = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| {
+            let rest = name.strip_prefix(&format!("match-{id}."))?;
+            let (number, end) = rest.split_once('.')?;
+            end.starts_with(JOURNAL_EXTENSION)
+                .then(|| number.parse().ok())?
+        });
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last)
 }
 
-/// Whether another process writes a file.
-fn is_locked(path: &Path) -> io::Result<bool> {
-    let file: File = OpenOptions::new().write(true).open(path)?;
-    Ok(matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+fn unwritable(path: &Path, source: io::Error) -> JournalFileError {
+    JournalFileError::Unwritable {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use twinstep_core::packet::hello::CloseCode;
     use twinstep_core::testing::doc::Counter;
+
+    use std::fs::File;
 
     use super::*;
     use crate::outbox::Output;
@@ -151,6 +193,44 @@ mod tests {
         drop(theirs);
         settle(&folder, 7).unwrap();
         assert!(!path.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each other's journals.
+    #[test]
+    fn of_two_processes_with_one_folder_none_loses_a_journal() {
+        let folder = folder("race");
+        let begun = std::sync::atomic::AtomicU64::new(0);
+        // Locks are of open files, so threads stand for processes.
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..60 {
+                        let (mut game, mut journal) = match make_in(&folder, 7, blueprint()) {
+                            Ok(made) => made,
+                            Err(HostError::Journal(JournalFileError::InUse { .. })) => continue,
+                            Err(error) => panic!("{error}"),
+                        };
+                        assert!(journal.is_new(), "each match that was begun is over");
+                        begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        game.keep_journal().unwrap();
+                        game.end_journal(CloseCode::MatchOver);
+                        while let Some(output) = game.poll() {
+                            if let Output::Journal(bytes) = output {
+                                journal.append(bytes).unwrap();
+                            }
+                        }
+                        drop(journal);
+                        settle(&folder, 7).unwrap();
+                    }
+                });
+            }
+        });
+        settle(&folder, 7).unwrap();
+        let begun = begun.into_inner();
+        assert!(begun > 60, "only {begun} were begun");
+        assert_eq!(last_number(&folder, 7).unwrap(), begun);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count() as u64, begun);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -60,6 +60,7 @@ impl Host {
             tidy_at: Some(Duration::ZERO),
             tidy_again: false,
             work: JoinSet::new(),
+            makes: Vec::new(),
         };
         let task = tokio::spawn(maker.run(wanted)).abort_handle();
         let mut making = self.maker.lock().expect("nothing panics under this lock");
@@ -118,6 +119,8 @@ struct Maker<S: Simulation> {
     /// One has ended since that began.
     tidy_again: bool,
     work: JoinSet<Done<S>>,
+    /// Which match each of its tasks makes.
+    makes: Vec<(tokio::task::Id, u64)>,
 }
 
 impl<S: Simulation> Maker<S> {
@@ -130,7 +133,7 @@ impl<S: Simulation> Maker<S> {
                     Some(wish) => self.hear(wish).await,
                     None => return,
                 },
-                Some(done) = self.work.join_next() => self.note(done).await,
+                Some(done) = self.work.join_next_with_id() => self.note(done).await,
                 _ = sweep.tick() => {
                     self.sweep();
                     self.tidy();
@@ -162,8 +165,10 @@ impl<S: Simulation> Maker<S> {
         }
         self.known.insert(id, Stage::Making);
         let plan = self.plan.clone();
-        self.work
+        let making = self
+            .work
             .spawn(async move { Done::Made(id, plan.make(id).await) });
+        self.makes.push((making.id(), id));
     }
 
     /// In this order: what is nobody's fault and lasts is told rather than what passes.
@@ -184,10 +189,18 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    async fn note(&mut self, done: Result<Done<S>, JoinError>) {
-        // What may panic runs elsewhere.
-        let Ok(done) = done else {
-            return;
+    async fn note(&mut self, done: Result<(tokio::task::Id, Done<S>), JoinError>) {
+        let task = done.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let made = self.makes.iter().position(|(makes, _)| *makes == task);
+        let made = made.map(|at| self.makes.swap_remove(at).1);
+        let done = match (done, made) {
+            (Ok((_, done)), _) => done,
+            // Or its id would be taken for good, and whoever comes for it wait for nothing.
+            (Err(panic), Some(id)) => {
+                logged::error!(id, %panic, "a match cannot be started");
+                Done::Made(id, Err(NotMade::Failed))
+            }
+            (Err(_), None) => return,
         };
         match done {
             Done::Made(id, Ok(game)) => {
@@ -303,6 +316,10 @@ impl<S: Simulation> Plan<S> {
         let (game, journal) = match made {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
+                if self.floor.lost.holds_journal(id) {
+                    logged::error!(id, %error, "no match is made: it hangs in this process, and keeps its journal");
+                    return Err(NotMade::Failed);
+                }
                 logged::warn!(id, %error, "no match is made: it runs elsewhere");
                 return Err(NotMade::Elsewhere);
             }
@@ -327,6 +344,10 @@ impl<S: Simulation> Plan<S> {
 
     /// On a thread for blocking work: the game's own code, and files.
     fn prepare(&self, id: u64) -> Result<Prepared<S>, HostError> {
+        if self.floor.lost.hangs(id) {
+            logged::error!(id, "no match is made: it has hung again and again of late");
+            return Ok(Err(NotMade::Failed));
+        }
         let OnDemand {
             template,
             journals,

@@ -10,6 +10,7 @@ use twinstep_core::{Simulation, Tick};
 use super::{Ends, Runner};
 use crate::encoding::Encoding;
 use crate::game::Folded;
+use crate::host::journal_read::StoredJournal;
 use crate::host::logged;
 use crate::incident::{Incident, Trouble};
 use crate::outbox::JobId;
@@ -62,19 +63,21 @@ impl<S: Simulation> Runner<S> {
         });
     }
 
-    /// Folds the journal to a tick at which a client differs: on a thread, since the file may be long.
+    /// Folds the journal to a tick at which a client differs: on a thread, since that takes a while. Of the file it reads what
+    /// follows the last worlds before that tick.
     pub(super) fn fold(&mut self, peer: PeerId, tick: Tick) {
         let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
             return;
         };
         self.folding = true;
         let path = journal.path().to_owned();
-        let (rules, hello) = self.game.origin();
+        let (rules, _) = self.game.origin();
+        let index = self.game.last_worlds();
         let done = self.folds.0.clone();
         let started = self.ends.hands.run(move || {
             let fold = AssertUnwindSafe(|| {
-                let bytes = std::fs::read(&path).map_err(|_| ReplayError::NoWorld)?;
-                Folded::of::<S>(&bytes, &rules, &hello, tick)
+                let stored = StoredJournal::open(&path).map_err(|_| ReplayError::NoWorld)?;
+                Folded::of::<S>(stored, &rules, index, tick)
             });
             let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
             let _ = done.send((peer, tick, folded));

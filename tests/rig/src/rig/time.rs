@@ -150,8 +150,9 @@ impl<S: Play> Rig<S> {
             self.game.hand_ticket(peer, 1, vec![0x5a; TICKET_BYTES]);
         }
         for (peer, tick) in evidence {
-            let (rules, hello) = self.game.origin();
-            let folded = Folded::of::<S>(&self.journal, &rules, &hello, tick);
+            let (rules, _) = self.game.origin();
+            let index = self.game.last_worlds();
+            let folded = Folded::of::<S>(&self.journal, &rules, index, tick);
             self.game.hand_evidence(peer, tick, folded);
         }
     }

@@ -1,0 +1,65 @@
+//! Where a journal's bytes lie: in memory, or in a file of any length that is read piece by piece.
+//!
+//! Invariant: a reader asks for one record at a time, so a journal of any length takes the memory of its largest record.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Why a source gave no bytes, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceError(pub &'static str);
+
+/// A journal's bytes. What lies in memory is one as it is; `twinstep-server` reads files as one.
+pub trait JournalSource {
+    /// The bytes from `offset` on: at least `least` of them, or all that there are.
+    ///
+    /// # Errors
+    /// The bytes are there and cannot be read.
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError>;
+}
+
+fn behind(bytes: &[u8], offset: u64) -> &[u8] {
+    let at = usize::try_from(offset).ok();
+    at.and_then(|at| bytes.get(at..)).unwrap_or_default()
+}
+
+impl<B: AsRef<[u8]> + ?Sized> JournalSource for &B {
+    fn window(&mut self, offset: u64, _: usize) -> Result<&[u8], SourceError> {
+        Ok(behind((**self).as_ref(), offset))
+    }
+}
+
+impl JournalSource for Vec<u8> {
+    fn window(&mut self, offset: u64, _: usize) -> Result<&[u8], SourceError> {
+        Ok(behind(self, offset))
+    }
+}
+
+impl<J: JournalSource + ?Sized> JournalSource for &mut J {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        (**self).window(offset, least)
+    }
+}
+
+impl<J: JournalSource + ?Sized> JournalSource for Box<J> {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        (**self).window(offset, least)
+    }
+}
+
+/// The beginning of a journal: nothing from an offset on is there.
+#[derive(Clone, Debug)]
+pub struct UpTo<J> {
+    /// The journal.
+    pub journal: J,
+    /// Where it ends.
+    pub end: u64,
+}
+
+impl<J: JournalSource> JournalSource for UpTo<J> {
+    fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
+        let left = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let window = self.journal.window(offset, least.min(left))?;
+        Ok(&window[..window.len().min(left)])
+    }
+}

@@ -1,0 +1,285 @@
+//! Files of this process: regular ones, which other users cannot read, with one writer, and never put over another file.
+//!
+//! ```text
+//!  to write   open ─▶ take it alone ─▶ does the name still lead to it? ─▶ act ─▶ let go
+//!                                            ╰─ no: another process was faster, so begin again
+//! ```
+//!
+//! Invariant: a name in a folder is given, moved or removed by the process alone that has the file alone to which it leads.
+//! (On Windows a file that is open for writing can be read by others, and opened for writing by nobody: no lock is needed,
+//! and a lock would keep readers out.)
+
+#[cfg(unix)]
+use std::fs::TryLockError;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How often a file is opened that other processes move in between.
+const TRIES: u32 = 16;
+
+/// An open file, or who keeps it from being opened.
+pub(super) enum Opened {
+    /// It is this process's alone.
+    Alone(File),
+    /// Another process writes it, or another part of this one.
+    InUse,
+}
+
+/// Options under which a link is not followed, a pipe does not wait for its other end, and a new file is its owner's alone.
+fn options() -> OpenOptions {
+    #[allow(unused_mut)]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.mode(0o600).custom_flags(flags.bits() as i32);
+    }
+    options
+}
+
+/// Options of the one writer of a file.
+fn writer() -> OpenOptions {
+    let mut options = options();
+    options.read(true).write(true);
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+        const SHARE_READ_AND_DELETE: u32 = 1 | 4;
+        options.share_mode(SHARE_READ_AND_DELETE);
+    }
+    options
+}
+
+/// Opens a regular file to read it.
+///
+/// # Errors
+/// It cannot be opened; or it is a link, a pipe, a device or a folder.
+pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
+    open(options().read(true), path)
+}
+
+/// Opens a regular file to write it, with nobody else who writes it.
+///
+/// # Errors
+/// As [`open_to_read`].
+pub(super) fn open_alone(path: &Path) -> io::Result<Opened> {
+    take_alone(path, || open(&writer(), path))
+}
+
+/// Makes a file, for its owner's eyes, that nobody else writes.
+///
+/// # Errors
+/// Something is there already ([`io::ErrorKind::AlreadyExists`]), a link that leads nowhere included; or it cannot be made.
+pub(super) fn make_new(path: &Path) -> io::Result<Opened> {
+    take_alone(path, || writer().create_new(true).open(path))
+}
+
+fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<Opened> {
+    for _ in 0..TRIES {
+        let file = match open() {
+            Ok(file) => file,
+            Err(error) if is_shared(&error) => return Ok(Opened::InUse),
+            Err(error) => return Err(error),
+        };
+        if !lock(&file, path) {
+            return Ok(Opened::InUse);
+        }
+        if leads_to(path, &file)? {
+            return Ok(Opened::Alone(file));
+        }
+        // Another process moved it meanwhile: what is there now is another file, or none.
+    }
+    Ok(Opened::InUse)
+}
+
+#[cfg(unix)]
+fn lock(file: &File, path: &Path) -> bool {
+    match file.try_lock() {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        // A file system without locks: the operator sees to it.
+        Err(TryLockError::Error(error)) => {
+            super::logged::warn!(path = %path.display(), %error, "the file cannot be locked");
+            true
+        }
+    }
+}
+
+/// That it is open for writing is the lock.
+#[cfg(not(unix))]
+fn lock(_: &File, _: &Path) -> bool {
+    true
+}
+
+fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    // Asked first for the words; what counts is the file that was opened.
+    refuse_strange(&std::fs::symlink_metadata(path)?)?;
+    let file = options.open(path)?;
+    refuse_strange(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn refuse_strange(data: &Metadata) -> io::Result<()> {
+    let kind = data.file_type();
+    let what = if kind.is_file() {
+        return Ok(());
+    } else if kind.is_symlink() {
+        "a link: name the file to which it leads"
+    } else if kind.is_dir() {
+        "a folder"
+    } else {
+        "a pipe or a device"
+    };
+    let said = format!("expected a regular file, got {what}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, said))
+}
+
+/// Whether Windows keeps a file from being opened because it is open elsewhere.
+fn is_shared(error: &io::Error) -> bool {
+    const SHARING_VIOLATION: i32 = 32;
+    cfg!(windows) && error.raw_os_error() == Some(SHARING_VIOLATION)
+}
+
+/// Whether a name leads to this file, and not to another one or none.
+#[cfg(unix)]
+pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    match std::fs::symlink_metadata(path) {
+        Ok(data) => Ok((data.dev(), data.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Elsewhere a file that is open for writing keeps its name.
+#[cfg(not(unix))]
+pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
+    path.try_exists()
+}
+
+/// Gives a file that is this process's alone another name, unless that is taken.
+///
+/// # Errors
+/// The name is taken ([`io::ErrorKind::AlreadyExists`]), or cannot be given. Then the file has its old name.
+pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    match std::fs::hard_link(from, to) {
+        Ok(()) => std::fs::remove_file(from)?,
+        // A file system without hard links: the name is taken first.
+        Err(error) if [Unsupported, PermissionDenied].contains(&error.kind()) => {
+            drop(writer().create_new(true).open(to)?);
+            std::fs::rename(from, to).inspect_err(|_| drop(std::fs::remove_file(to)))?;
+        }
+        Err(error) => return Err(error),
+    }
+    sync_folder(to)
+}
+
+/// Waits until the disk has the entry of a file in its folder.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        // Elsewhere a folder cannot be waited for.
+        false => Ok(()),
+    }
+}
+
+/// A name with something behind it.
+pub(super) fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// Copies what a file holds to a new one, which is its owner's alone; how many bytes. What could not be copied whole is removed.
+///
+/// # Errors
+/// The new file is there already, or one cannot be read or the other not written.
+pub(super) fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
+    use io::Seek;
+    let Opened::Alone(mut copy) = make_new(to)? else {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    };
+    let copied = (|| {
+        from.rewind()?;
+        let bytes = io::copy(&mut from, &mut copy)?;
+        copy.sync_all()?;
+        Ok(bytes)
+    })();
+    // Or each try would leave one, where there may be no room.
+    copied.inspect_err(|_: &io::Error| drop(std::fs::remove_file(to)))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("twinstep-own-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Findings O3-7 and O3-13: `/dev/zero` and a pipe were read without end, and links were written through.
+    #[test]
+    fn links_pipes_devices_and_folders_are_refused_in_words_and_at_once() {
+        let folder = folder("strange");
+        let file = folder.join("match.journal");
+        std::fs::write(&file, "all of it").unwrap();
+        let (link, pipe) = (folder.join("link"), folder.join("pipe"));
+        symlink(&file, &link).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for (path, what) in [
+            (&link, "a link"),
+            (&pipe, "a pipe"),
+            (&PathBuf::from("/dev/zero"), "a device"),
+            (&folder, "a folder"),
+        ] {
+            let read = open_to_read(path).unwrap_err().to_string();
+            let written = open_alone(path).map(drop).unwrap_err().to_string();
+            assert!(read.contains(what) && written.contains(what), "{read}");
+        }
+        // Where a link stands, nothing is made behind it.
+        std::fs::remove_file(&file).unwrap();
+        let made = make_new(&link).map(drop).unwrap_err();
+        assert_eq!(made.kind(), io::ErrorKind::AlreadyExists);
+        assert!(!file.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Finding O3-13: all users of the machine could read journals.
+    #[test]
+    fn what_is_made_is_its_owners_alone_and_no_name_is_taken_from_another_file() {
+        let folder = folder("made");
+        let (one, two) = (folder.join("one"), folder.join("two"));
+        let Ok(Opened::Alone(mut file)) = make_new(&one) else {
+            panic!("nobody else has it");
+        };
+        io::Write::write_all(&mut file, b"one").unwrap();
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(matches!(open_alone(&one), Ok(Opened::InUse)));
+        std::fs::write(&two, "two").unwrap();
+        let taken = rename_to_free(&one, &two).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&two).unwrap(), b"two");
+        let copied = copy_to_new(&file, &folder.join("copy")).unwrap();
+        assert_eq!(copied, 3);
+        rename_to_free(&one, &folder.join("three")).unwrap();
+        assert!(!leads_to(&one, &file).unwrap());
+        assert!(leads_to(&folder.join("three"), &file).unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
