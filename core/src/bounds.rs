@@ -184,15 +184,24 @@ pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A session says hello within this, or it ends: as long as a transport waits for a client that is silent. A client says
 /// it ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// A join takes at most so long, from when its world is on its way.
-pub const JOIN_TIME_MAX: Duration = Duration::from_secs(30);
-/// A world that others wait behind is given so long to get under way, and four round trips more...
-pub const JOIN_START: Duration = Duration::from_secs(3);
-/// ...and from then on comes at least so fast, in bytes per second.
-pub const JOIN_BYTES_PER_SECOND: u32 = 16 << 10;
-/// Snapshots on their way to joiners at once, per match; those that came on too slowly, and gave their place away, go on
-/// beside them at 128 KiB/s each.
+/// A world makes progress with each so many bytes of it that are acknowledged, and with its last one.
+pub const JOIN_STEP_BYTES: u64 = 16 << 10;
+/// Each [`JOIN_STEP_BYTES`] of a world that others wait behind take at most so long, and four round trips more.
+pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
+/// A join without progress for so long, and four round trips more, ends: [`JOIN_STEP_WITHIN`], and an outage of 10 s. Its
+/// progress is a world's on its way; then, that it is a second of the match's ticks nearer to now than ever before. So
+/// 8 MiB take at most 512 times that, if [`LOAD_TICKS_MAX`] holds the frames since.
+pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
+/// A world that has been on its way for so long at less than 128 KiB/s gives its place to who waits for one.
+pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(5);
+/// Snapshots on their way to joiners at once, per match; those that come more slowly than that, and gave their place away, go
+/// on beside them at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
+/// Frames since a world that is on its way, in ticks, beyond which they are forgotten though somebody will need them: 400 s
+/// at 60 Hz, in which 8 MiB come at 168 kbit/s.
+pub const LOAD_TICKS_MAX: u32 = 24_000;
+/// What those frames may take of the server's memory, in bytes, without what the game's own types keep elsewhere.
+pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// A player is healed at most once in so long.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
 /// Heals of one player within [`HEALS_WINDOW`]; the next one closes its session.
@@ -285,7 +294,7 @@ pub const fn owner_ticks(tick: Duration) -> u32 {
 }
 
 const _: () = assert!(INPUT_WINDOW <= u8::MAX as u32, "a reach is told in a byte");
-const _: () = assert!(BACKLOG <= BACKLOG_MAX);
+const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS_MAX);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);

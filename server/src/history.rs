@@ -1,4 +1,4 @@
-//! What the match remembers: frames of the last half minute, digests as far as they were taken, and few worlds, from which
+//! What the match remembers: frames of the last half minute, and for longer where somebody still loads the world before them; digests as far as they were taken, and few worlds, from which
 //! the frames lead to any other of the last second (`history/worlds.rs`).
 //!
 //! Frames lie flat: one queue per kind of content and, per tick, where its part begins. So a frame without
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use twinstep_core::bounds::{BACKLOG, HISTORY, backlog};
+use twinstep_core::bounds::{BACKLOG, HISTORY, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS_MAX, backlog};
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
@@ -26,6 +26,8 @@ pub struct History<S: Simulation> {
     worlds: Worlds<S>,
     /// How many frames are kept.
     kept: u32,
+    /// From here on somebody needs them whose world is on its way.
+    needed: Option<Tick>,
     first: Tick,
     ticks: VecDeque<Sealed>,
     inputs: Flat<S::Input>,
@@ -59,6 +61,10 @@ impl<T: Clone> Flat<T> {
         Flat {
             items: VecDeque::with_capacity(items),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.items.len() * size_of::<T>()
     }
 
     fn push(&mut self, items: &[T]) -> u32 {
@@ -98,6 +104,7 @@ impl<S: Simulation> History<S> {
         History {
             worlds: Worlds::new(),
             kept: BACKLOG,
+            needed: None,
             first,
             ticks: VecDeque::with_capacity(BACKLOG as usize + 1),
             // What half a minute holds, the game alone knows: room for a few, and the queues grow to what it needs. More is
@@ -113,6 +120,32 @@ impl<S: Simulation> History<S> {
     /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME), which at this length of ticks are so many.
     pub fn keep_for(&mut self, tick: Duration) {
         self.kept = backlog(tick);
+    }
+
+    /// Keeps the frames from here on beyond that time, for who has its world on its way: within [`LOAD_TICKS_MAX`] and
+    /// [`LOAD_FRAMES_BYTES_MAX`].
+    pub fn keep_from(&mut self, needed: Option<Tick>) {
+        self.needed = needed;
+    }
+
+    /// Whether the oldest frame is one too many.
+    fn overflows(&self) -> bool {
+        let ticks = self.ticks.len();
+        let is_needed = || self.needed.is_some_and(|needed| needed <= self.first);
+        ticks > self.kept as usize
+            && !(is_needed()
+                && ticks <= LOAD_TICKS_MAX as usize
+                && self.bytes() <= LOAD_FRAMES_BYTES_MAX)
+    }
+
+    /// What the frames take, without what the game's own types keep elsewhere.
+    fn bytes(&self) -> usize {
+        self.ticks.len() * size_of::<Sealed>()
+            + self.inputs.bytes()
+            + self.roster.bytes()
+            + self.outcomes.bytes()
+            + self.claims.bytes()
+            + self.commands.bytes()
     }
 
     /// The oldest tick whose frame is kept.
@@ -192,7 +225,7 @@ impl<S: Simulation> History<S> {
             filled: frame.filled,
             lists,
         });
-        while self.ticks.len() > self.kept as usize
+        while self.overflows()
             && let Some(oldest) = self.ticks.pop_front()
         {
             self.first += 1;
@@ -243,9 +276,15 @@ impl<S: Simulation> History<S> {
 
     /// A walk over the kept frames from `tick` on.
     pub fn frames(&self, tick: Tick) -> FrameWalk<'_, S> {
+        let skipped = ((tick - self.first) as usize).min(self.ticks.len());
+        // Nearly all ask for few from the end: count from whichever end is nearer.
+        let from_front = skipped < self.ticks.len() / 2;
+        let counted = match from_front {
+            true => self.ticks.range(..skipped),
+            false => self.ticks.range(skipped..),
+        };
         let mut at = [0; 5];
-        // Few are asked for, and nearly all from the end: count from there.
-        for sealed in self.ticks.iter().skip((tick - self.first) as usize) {
+        for sealed in counted {
             for (at, len) in at.iter_mut().zip(sealed.counts()) {
                 *at += len as usize;
             }
@@ -257,8 +296,10 @@ impl<S: Simulation> History<S> {
             self.claims.items.len(),
             self.commands.items.len(),
         ];
-        for (at, end) in at.iter_mut().zip(ends) {
-            *at = end - *at;
+        if !from_front {
+            for (at, end) in at.iter_mut().zip(ends) {
+                *at = end - *at;
+            }
         }
         FrameWalk {
             history: self,

@@ -14,8 +14,8 @@ use std::time::Duration;
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{
-    JOIN_BYTES_PER_SECOND, JOIN_START, REPORT_BYTES_MAX, RTT_MAX, SEATS_MAX, SPARSE_AFTER,
-    WORLD_BYTES_MAX,
+    JOIN_PLACE_TIME, JOIN_STALL_MAX, JOIN_STEP_BYTES, JOIN_STEP_WITHIN, REPORT_BYTES_MAX, RTT_MAX,
+    SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX,
 };
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::lane::{LaneReceiver, LaneSender};
@@ -46,6 +46,9 @@ use tickets::Tickets;
 /// A session finds its rhythm within so long.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
+/// Bytes a second of a world that has no place any more.
+const BULK_BESIDE: u32 = 128 << 10;
+
 /// A session, as the host numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
@@ -68,6 +71,24 @@ impl SessionStage {
     pub(crate) fn has_world(self) -> bool {
         matches!(self, SessionStage::CatchingUp | SessionStage::Playing)
     }
+
+    /// Whether it is under way, by a world or by frames: the frames since what it began with are kept for it.
+    pub(crate) fn joins(self) -> bool {
+        matches!(self, SessionStage::Loading | SessionStage::CatchingUp)
+    }
+}
+
+/// How a join comes on.
+#[derive(Default)]
+struct Stride {
+    /// When it came on last.
+    at: Duration,
+    /// Whether it has, since its stage began.
+    came_on: bool,
+    /// Bytes that had arrived by then.
+    bytes: u64,
+    /// The smallest distance to now, in ticks.
+    distance: Option<u32>,
 }
 
 /// One session.
@@ -78,6 +99,9 @@ pub(crate) struct Peer {
     pub(crate) stage: SessionStage,
     pub(crate) since: Duration,
     pub(crate) request: Request,
+    stride: Stride,
+    /// Its world came so slowly that it gave its place away, and comes beside the others.
+    beside: bool,
     pub(crate) link: LinkState,
     pub(crate) lane_out: LaneSender,
     pub(crate) lane_in: LaneReceiver,
@@ -116,6 +140,8 @@ impl Peer {
             stage: SessionStage::Greeting,
             since: now,
             request: Request::new(now),
+            stride: Stride::default(),
+            beside: false,
             link: LinkState::default(),
             lane_out: LaneSender::new(WORLD_BYTES_MAX),
             lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
@@ -188,12 +214,53 @@ impl Peer {
     pub(crate) fn enter(&mut self, stage: SessionStage, now: Duration) {
         self.stage = stage;
         self.since = now;
+        self.stride = Stride {
+            at: now,
+            bytes: self.lane_out.arrived_bytes(),
+            ..Stride::default()
+        };
         self.acks.forgive(now);
+    }
+
+    /// Its client acknowledged some of its lane.
+    pub(crate) fn note_arrived(&mut self, now: Duration) {
+        let bytes = self.lane_out.arrived_bytes();
+        let is_last = self.lane_out.is_idle() && bytes > self.stride.bytes;
+        if is_last || bytes >= self.stride.bytes + JOIN_STEP_BYTES {
+            (self.stride.at, self.stride.bytes) = (now, bytes);
+            self.stride.came_on = true;
+        }
+    }
+
+    /// It catches up, and is so many ticks behind; with `step` of them less than ever before it has come on.
+    pub(crate) fn note_distance(&mut self, now: Duration, ticks: u32, step: u32) {
+        let least = self.stride.distance;
+        if least.is_none_or(|least| ticks.saturating_add(step) <= least) {
+            self.stride.came_on |= least.is_some();
+            (self.stride.at, self.stride.distance) = (now, Some(ticks));
+        }
+    }
+
+    /// Whether it has come on at all since its stage began.
+    pub(crate) fn came_on(&self) -> bool {
+        self.stride.came_on
+    }
+
+    /// Whether it has not come on for so long. A lost chunk is noticed a way there and back later, and may be lost again.
+    fn stands_for(&self, now: Duration, time: Duration) -> bool {
+        let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
+        now.saturating_sub(self.stride.at) > time + ways
+    }
+
+    /// Whether its join does not come on any more.
+    pub(crate) fn is_stuck(&self, now: Duration) -> bool {
+        self.stands_for(now, JOIN_STALL_MAX)
     }
 
     /// Whether its world is on its way and takes a place.
     pub(crate) fn is_loading(&self) -> bool {
-        self.stage == SessionStage::Loading && !self.has_loaded() && !self.standing.gave_way()
+        let has_place = !self.beside && !self.standing.gave_way();
+        self.stage == SessionStage::Loading && !self.has_loaded() && has_place
     }
 
     /// Whether it has the world that it begins with, or needed none.
@@ -203,14 +270,25 @@ impl Peer {
 
     /// Whether its world gets on too slowly to keep others waiting.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
-        // A lost chunk is noticed a way there and back later, and may be lost again.
-        let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
-        let start = JOIN_START + ways;
-        let Some(under_way) = now.saturating_sub(self.since).checked_sub(start) else {
-            return false;
-        };
-        let due = u64::from(JOIN_BYTES_PER_SECOND) * under_way.as_millis() as u64 / 1_000;
-        self.lane_out.progress().acked_bytes <= due
+        self.stands_for(now, JOIN_STEP_WITHIN)
+    }
+
+    /// Whether its world has been on its way for a while and takes little of the server's line: it needs no place.
+    pub(crate) fn is_slow(&self, now: Duration) -> bool {
+        let under_way = now.saturating_sub(self.since);
+        let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
+        under_way > JOIN_PLACE_TIME && self.lane_out.progress().acked_bytes < much
+    }
+
+    /// Its world comes beside the others from now on, and needs no place.
+    pub(crate) fn go_beside(&mut self) {
+        self.beside = true;
+        self.lane_out.set_rate(BULK_BESIDE);
+    }
+
+    /// Whether its world is on its way beside the others.
+    pub(crate) fn loads_beside(&self) -> bool {
+        self.stage == SessionStage::Loading && self.beside && !self.has_loaded()
     }
 
     /// Whether nothing was heard of it for long. Its lane rests then: what is on it cannot be acknowledged.
@@ -258,6 +336,7 @@ impl Peer {
     /// The match stood still for so long, for which this session is not to blame.
     pub(crate) fn excuse(&mut self, slip: Duration) {
         self.since += slip;
+        self.stride.at += slip;
         self.acks.excuse(slip);
         self.request.excuse(slip);
         self.rhythm.excuse(slip);

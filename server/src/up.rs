@@ -291,5 +291,6 @@ fn take_lane_ack(peer: &mut Peer, now: Duration, ack: Option<&LaneAck>) {
     if let Some(ack) = ack {
         let taken = peer.lane_out.handle_ack(now, ack);
         debug_assert!(taken.is_ok(), "it was checked");
+        peer.note_arrived(now);
     }
 }

@@ -209,3 +209,31 @@ fn who_plays_before_its_world_is_there_keeps_its_place() {
         "no packet was refused as such"
     );
 }
+
+/// Finding P3-B1: a join is judged by its progress, and one without any ends sooner than one that comes on.
+#[test]
+fn who_acknowledges_nothing_is_put_out_in_bounded_time_and_others_get_in() {
+    let mut config = RigConfig::new(6, LinkProfile::LAN);
+    config.clients = 1;
+    let mut rig = Rig::<Game>::new(config);
+    rig.run(SECOND * 2);
+    let mut staller = Staller::new(1, 1);
+    staller.insist(&mut rig);
+    rig.run(MS(50));
+    assert_eq!(rig.game.stage(staller.peer), Some(SessionStage::Loading));
+    rig.run(SECOND * 15);
+    assert_eq!(rig.game.stage(staller.peer), None, "its join ended");
+    let ended = rig.now;
+    while rig.now - ended < SECOND * 15 {
+        staller.insist(&mut rig);
+        rig.run(MS(100));
+        let stage = rig.game.stage(staller.peer);
+        assert_ne!(
+            stage,
+            Some(SessionStage::Loading),
+            "it gets no world so soon"
+        );
+    }
+    let late = rig.join("late");
+    assert!(rig.until_it_plays(late) < SECOND * 3);
+}

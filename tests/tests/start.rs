@@ -379,9 +379,9 @@ fn who_returns_when_its_frames_are_about_to_be_forgotten_plays_at_once() {
     }
 }
 
-/// Who catches up and falls behind the frames that are kept needs a world, like anybody else.
+/// Finding P3-B1: frames were kept for 30 s whoever still needed them, and an outage then cost a world.
 #[test]
-fn who_falls_behind_while_it_catches_up_is_healed() {
+fn who_hears_nothing_for_ten_seconds_while_it_catches_up_goes_on_by_frames() {
     let mut rig = Rig::<Edges>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
@@ -389,11 +389,11 @@ fn who_falls_behind_while_it_catches_up_is_healed() {
         rig.run(MS);
     }
     rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));
-    rig.run(14 * SECOND);
+    rig.run(12 * SECOND);
     rig.relink(late, LinkProfile::WAN);
     let took = rig.until_it_plays(late);
     assert!(took < 4 * SECOND, "{took:?}");
-    assert_eq!(rig.stats(late).heals, 1);
+    assert_eq!(rig.stats(late).heals, 0);
     rig.converge();
 }
 

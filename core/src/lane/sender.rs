@@ -211,6 +211,14 @@ impl LaneSender {
         self.progress
     }
 
+    /// Bytes that the receiver has, in order or not. May go back by a chunk. Costs O([`WINDOW_CHUNKS`]) while busy.
+    #[must_use]
+    pub fn arrived_bytes(&self) -> u64 {
+        let acked = self.window.iter().zip(self.base..);
+        let acked = acked.filter(|(flight, _)| **flight == Flight::Acked);
+        self.progress.acked_bytes + acked.map(|(_, seq)| self.data_bytes(seq)).sum::<u64>()
+    }
+
     /// The chunk to send now: one that is overdue, oldest first, else a new one. Notes it as sent.
     fn due(&mut self, now: Duration, resend_after: Duration) -> Option<u32> {
         if self.window.is_empty() {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{ACK_CLOSE_AFTER, HELLO_WITHIN, JOIN_TIME_MAX, RTT_MAX, ticks_in};
+use twinstep_core::bounds::{ACK_CLOSE_AFTER, HELLO_WITHIN, RTT_MAX, ticks_in};
 use twinstep_core::packet::hello::CloseCode;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation};
@@ -19,6 +19,8 @@ use crate::tally::JoinResult;
 /// Who catches up is let in when its acks are no farther behind than its round trip, two turns and this explain.
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
+/// Who catches up comes on by so much of the match's time.
+const STEP: Duration = Duration::from_secs(1);
 /// A dropped player's seat is freed after so long.
 const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
@@ -80,6 +82,7 @@ impl<S: Simulation> Match<S> {
         let turn_ticks = u32::from(cadence.turn_ticks);
         // Of the turn that is not full nobody was told anything.
         let told = self.truth.world.turn().began;
+        let step_ticks = ticks_in(STEP, cadence.tick()).max(1);
         let near_ticks = ticks_in(NEAR, cadence.tick()).max(NEAR_TICKS_MIN);
         let mut at = 0;
         while at < self.people.peers.len() {
@@ -103,7 +106,6 @@ impl<S: Simulation> Match<S> {
                 _ => peer.acks.wanted(),
             };
             let near = 2 * turn_ticks + near_ticks + rtt_ticks.ceil() as u32;
-            let waited = now.saturating_sub(peer.since);
             let stuck = peer.acks.stood_for(now) > ACK_CLOSE_AFTER;
             let verdict = match peer.stage {
                 // Waiting for a place does not count, as long as it is asked for.
@@ -111,8 +113,15 @@ impl<S: Simulation> Match<S> {
                     let silent = now.saturating_sub(peer.request.at().max(peer.since));
                     (silent > HELLO_WITHIN).then_some(CloseCode::JoinTooSlow)
                 }
-                SessionStage::Loading => (waited > JOIN_TIME_MAX).then_some(CloseCode::JoinTooSlow),
-                SessionStage::CatchingUp if waited > JOIN_TIME_MAX => Some(CloseCode::JoinTooSlow),
+                SessionStage::Loading => {
+                    // Without the frames since, its world is of no use.
+                    let in_vain = !peer.has_loaded() && peer.acks.wanted() < oldest;
+                    let is_stuck = peer.is_stuck(now);
+                    if is_stuck && !peer.has_loaded() && !peer.came_on() {
+                        peer.standing.give_way(now);
+                    }
+                    (in_vain || is_stuck).then_some(CloseCode::JoinTooSlow)
+                }
                 SessionStage::CatchingUp if next - has_come_to <= near => {
                     peer.enter(SessionStage::Playing, now);
                     self.noted.tally.join(JoinResult::Playing);
@@ -125,7 +134,10 @@ impl<S: Simulation> Match<S> {
                     self.let_in(at);
                     None
                 }
-                SessionStage::CatchingUp => None,
+                SessionStage::CatchingUp => {
+                    peer.note_distance(now, next - has_come_to, step_ticks);
+                    peer.is_stuck(now).then_some(CloseCode::JoinTooSlow)
+                }
                 SessionStage::Playing => {
                     self.let_in(at);
                     stuck.then_some(CloseCode::NoAcks)

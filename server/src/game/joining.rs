@@ -6,9 +6,10 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world ─────────────▶ caught up ─▶ Joined
 //! ```
 //!
-//! Two have a place at once (of those who watch, eight): worlds are large. A world that gets on more slowly than
-//! 16 KiB/s loses its place as soon as somebody waits for one. It goes on beside the others, more slowly than they, until
-//! somebody wants its seats too; then its client, like a spectator at once, stays out for 30 s. Frames need no place.
+//! Two have a place at once (of those who watch, eight): worlds are large. A world that has been on its way for 5 s at less
+//! than 128 KiB/s gives its place away as soon as somebody waits for one, and goes on beside the others, at no more than
+//! that. So does one of which no 16 KiB came within 3 s, until somebody wants its seats too. If nothing of it came at all,
+//! its client stays out for 30 s then; a spectator does so at once. Frames need no place.
 //!
 //! Invariant: a joiner costs the others nothing: its player joins only when its authority has caught up.
 
@@ -30,8 +31,6 @@ use crate::peer::{Peer, SessionStage};
 
 /// A client that waits for a place says hello again within this time, or somebody else may have it.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
-/// Bytes a second of a world that has no place any more.
-const BULK_BESIDE: u32 = 128 << 10;
 /// What a frame is taken to cost a newcomer, in bytes: it is sent about three times until it is acknowledged. Who could
 /// have a world for less gets that.
 const FRAME_BYTES: usize = 64;
@@ -234,15 +233,7 @@ impl<S: Simulation> Match<S> {
             peers.filter(|p| p.is_loading()).count()
         };
         while loads(self) + before >= places {
-            let stalled = |p: &Peer| alike(&p) && p.is_loading() && p.is_stalled(now);
-            let stalled = self.people.peers.iter().position(stalled)?;
-            if watches {
-                self.put_out(now, stalled);
-            } else {
-                let stalled = &mut self.people.peers[stalled];
-                stalled.standing.give_way(now);
-                stalled.lane_out.set_rate(BULK_BESIDE);
-            }
+            self.free_place(now, watches)?;
         }
         let at = self.people.position(id)?;
         // Counted once: also where its world has to be encoded first.
@@ -260,6 +251,42 @@ impl<S: Simulation> Match<S> {
             self.people.peers[at].request.settle();
         }
         has_world.then_some(at)
+    }
+
+    /// Takes the place of a world that does not come on, or of one that takes little of the line. `None`: there is none.
+    fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
+        let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
+        let peers = &mut self.people.peers;
+        let stalled = |p: &Peer| loading(p) && p.is_stalled(now);
+        if let Some(stalled) = peers.iter().position(stalled) {
+            if watches {
+                self.put_out(now, stalled);
+            } else {
+                self.lose_place(now, stalled);
+            }
+            return Some(());
+        }
+        let slow = peers.iter().position(|p| loading(p) && p.is_slow(now))?;
+        peers[slow].go_beside();
+        // Each keeps a world in memory. Players are few.
+        let beside = |p: &&Peer| p.is_spectator() && p.loads_beside();
+        let beside = peers.iter().filter(beside);
+        if beside.clone().count() > VIEWS_AT_ONCE
+            && let Some(oldest) = beside.min_by_key(|p| p.since).map(|p| p.id)
+            && let Some(at) = self.people.position(oldest)
+        {
+            self.leave_unseated(at, CloseCode::JoinTooSlow);
+        }
+        Some(())
+    }
+
+    /// A world that does not come on keeps no place. Of whose nothing came at all is let in to a world again later.
+    fn lose_place(&mut self, now: Duration, at: usize) {
+        let peer = &mut self.people.peers[at];
+        peer.go_beside();
+        if !peer.came_on() {
+            peer.standing.give_way(now);
+        }
     }
 
     /// Whether there is a world for a session that takes no time which others would wait. If not, one is encoded for it.
@@ -302,8 +329,10 @@ impl<S: Simulation> Match<S> {
 
     /// Who joins too slowly is in somebody's way.
     fn put_out(&mut self, now: Duration, at: usize) {
-        let standing = &mut self.people.peers[at].standing;
-        standing.bar(now, CloseCode::JoinTooSlow);
+        let peer = &mut self.people.peers[at];
+        if !peer.came_on() {
+            peer.standing.bar(now, CloseCode::JoinTooSlow);
+        }
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 

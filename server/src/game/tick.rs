@@ -72,7 +72,12 @@ impl<S: Simulation> Match<S> {
         let begins = self.truth.world.tick() == turn.began;
         let cadence = begins.then(|| self.next_cadence());
         self.clock.last_cadence = cadence.unwrap_or(turn.cadence);
-        self.truth.history.keep_for(self.clock.last_cadence.tick());
+        let history = &mut self.truth.history;
+        history.keep_for(self.clock.last_cadence.tick());
+        let joins = self.people.peers.iter().filter(|p| p.stage.joins());
+        let needed = joins.map(|p| p.acks.wanted());
+        let first = history.first();
+        history.keep_from(needed.filter(|needed| *needed >= first).min());
         cadence.filter(|cadence| *cadence != turn.cadence)
     }
 

@@ -51,6 +51,14 @@
 //! a few million of them the world is still digested at each turn, as what is small, and its rebuilds cost microseconds.
 //! For who joins and for the journal all of it is encoded, on a thread of its own where it has more than 128 KiB.
 //!
+//! # A slow line
+//!
+//! A world comes at up to 512 KiB/s, and a join goes on for as long as its world comes on: 16 KiB of it in 13 s, so that an outage of
+//! 10 s ends no join of one session. The frames since are kept meanwhile, for 24,000 ticks at most (400 s at 60 Hz), or 16 MiB: so
+//! 8 MiB need a line of 168 kbit/s at 60 Hz, and 4 MiB half of that. What takes longer ends with
+//! [`JoinTooSlow`](twinstep_core::packet::hello::CloseCode::JoinTooSlow). Two worlds are on their way at once; one that takes less than 128 KiB/s makes room for
+//! the next one after 5 s. `Session::progress` says how much has come, and how long the rest takes.
+//!
 //! # Measured
 //!
 //! Four players, 60 Hz, in memory, `twinstep-bench quick` on a 2-core virtual machine (`bench/QUICK.md` has all of it):

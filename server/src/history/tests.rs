@@ -1,7 +1,7 @@
 use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::bounds::BACKLOG_TIME;
+use twinstep_core::bounds::{BACKLOG_TIME, LOAD_TICKS_MAX};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Never};
 
@@ -26,6 +26,31 @@ fn frames_are_kept_for_half_a_minute_at_any_rate() {
     (0..8_000).for_each(|n| history.keep_frame(&FrameData::empty(Tick(n)), None, Tick(n)));
     history.keep_for(Duration::from_secs(1) / 60);
     history.keep_frame(&FrameData::empty(Tick(8_000)), None, Tick(8_000));
+    assert_eq!(history.next() - history.first(), BACKLOG);
+}
+
+/// Finding P3-B1: who loads a world for longer than that needs the frames since.
+#[test]
+fn frames_are_kept_longer_for_who_loads_within_a_bound() {
+    let mut history = History::<Counter>::new(Tick(0));
+    let keep = |history: &mut History<Counter>, from: u32, to: u32| {
+        for n in from..to {
+            history.keep_frame(&FrameData::empty(Tick(n)), None, Tick(n));
+        }
+    };
+    keep(&mut history, 0, 1_000);
+    history.keep_from(Some(Tick(500)));
+    keep(&mut history, 1_000, 20_000);
+    assert_eq!(history.first(), Tick(500));
+    let mut frame = FrameData::empty(Tick(0));
+    for from in [500, 700, 11_000, 19_999] {
+        let mut walk = history.frames(Tick(from));
+        assert!(walk.next(&mut frame) && frame.tick == Tick(from));
+    }
+    keep(&mut history, 20_000, 30_000);
+    assert_eq!(history.next() - history.first(), LOAD_TICKS_MAX, "no more");
+    history.keep_from(None);
+    keep(&mut history, 30_000, 30_001);
     assert_eq!(history.next() - history.first(), BACKLOG);
 }
 
@@ -102,6 +127,23 @@ fn few_worlds_of_a_large_match_are_kept_and_any_of_the_last_second_is_found_agai
         let older = (7 + ticks).checked_sub(HISTORY).map(Tick);
         assert!(older.is_none_or(|tick| history.world(tick, &()).is_none()));
     }
+}
+
+/// A walk begins in the right place, whichever end is nearer.
+#[test]
+fn a_walk_from_any_tick_has_the_frames_from_there() {
+    let (history, _) = played(500, true);
+    let mut all = history.frames(history.first());
+    let (mut frame, mut first) = (FrameData::roomy(Tick(0)), FrameData::roomy(Tick(0)));
+    while all.next(&mut frame) {
+        assert!(history.frames(frame.tick).next(&mut first));
+        assert!(
+            first.inputs.iter().eq(frame.inputs.iter()),
+            "{}",
+            frame.tick
+        );
+    }
+    assert_eq!(frame.tick + 1, history.next());
 }
 
 #[test]
