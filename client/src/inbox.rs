@@ -4,9 +4,8 @@
 //! server goes on telling before it can know of the gap.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use twinstep_core::bounds::{FRAMES_AHEAD_MAX, ticks_in};
+use twinstep_core::bounds::{FRAMES_AHEAD_MAX, LOAD_TICKS_MAX};
 use twinstep_core::frame::FrameData;
 use twinstep_core::packet::frames::RUN_MAX;
 use twinstep_core::packet::gaps::Gaps;
@@ -15,10 +14,6 @@ use twinstep_core::{Simulation, Tick};
 
 /// Frames that wait without a gap at most: about 8 s at 60 Hz, after which the server's repeats must serve.
 const FRAMES_MAX: usize = 512;
-/// Frames are remembered that were stepped while the world was known to differ: those of so long, which is longer than
-/// between two heals, and at least so many. They are stepped once more after the heal.
-const PASSED: Duration = Duration::from_secs(15);
-const PASSED_MIN: u32 = 1_024;
 /// Digests remembered, by tick.
 const DIGESTS: usize = 256;
 
@@ -143,14 +138,18 @@ impl<S: Simulation> Inbox<S> {
     }
 
     pub(crate) fn recycle(&mut self, frame: FrameData<S>) {
-        self.spare.push(frame);
+        if self.spare.len() < FRAMES_MAX {
+            self.spare.push(frame);
+        }
     }
 
-    /// Gives back a frame that may have to be stepped again; whether another one may be. Ticks last `tick`.
-    pub(crate) fn keep(&mut self, frame: FrameData<S>, tick: Duration) -> bool {
-        self.passed.push_back(frame);
-        let most = ticks_in(PASSED, tick).max(PASSED_MIN);
-        self.passed.len() < most as usize
+    /// Gives back a frame that was stepped while the world was known to differ: it is stepped once more after the heal,
+    /// which may be on its way for as long as a world to join with. Whether another one may be kept.
+    pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
+        // A copy has no room beyond what is in it.
+        self.passed.push_back(frame.clone());
+        self.recycle(frame);
+        self.passed.len() < LOAD_TICKS_MAX as usize
     }
 
     /// Forgets frames before `tick`, and begins there if it has none beyond. Those that were [kept](Inbox::keep) are to
@@ -160,7 +159,7 @@ impl<S: Simulation> Inbox<S> {
             if frame.tick >= tick {
                 self.frames.push_front(frame);
             } else {
-                self.spare.push(frame);
+                self.recycle(frame);
             }
         }
         while self.frames.front().is_some_and(|frame| frame.tick < tick) {
@@ -174,7 +173,7 @@ impl<S: Simulation> Inbox<S> {
 
     /// Forgets all that came, and begins at `tick`: what a server said that is lost may not be what another one says.
     pub(crate) fn restart(&mut self, tick: Tick) {
-        self.spare.extend(self.passed.drain(..));
+        self.passed.clear();
         self.spare.extend(self.frames.drain(..));
         self.spare.extend(self.beyond.drain(..));
         self.next = tick;

@@ -334,8 +334,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             }
         }
         if self.divergence.is_there() {
-            let tick = self.timeline.authority().turn().cadence.tick();
-            if !self.inbox.keep(frame, tick) {
+            if !self.inbox.keep(frame) {
                 self.divergence.stand();
             }
         } else {

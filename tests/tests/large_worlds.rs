@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_client::SessionConfig;
-use twinstep_core::simnet::LinkProfile;
+use twinstep_core::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy, unasked};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::TurnLength;
+use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -178,4 +179,90 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
         }
     }
     panic!("{} of 16 play", all.game.playing().len());
+}
+
+/// A newcomer loads a world of so many bytes over a line of so many kbit/s, which carries nothing for ten seconds where
+/// that is asked for; how long it took until it played.
+fn loads(world_bytes: u32, kbit: u32, breaks: bool) -> Duration {
+    let mut config = RigConfig::new(3, LinkProfile::LAN);
+    (config.clients, config.fps, config.verify) = (1, 30, false);
+    config.policies.tick = SECOND / 10;
+    config.load = Load {
+        world_bytes,
+        hertz: 10,
+        ..Load::default()
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.until_it_plays(0);
+    let line: LinkProfile = format!("rtt=60,kbit={kbit}")
+        .parse()
+        .expect("a link in words");
+    let late = rig.join("late");
+    rig.relink(late, line);
+    let began = rig.now;
+    if breaks {
+        rig.run(10 * SECOND);
+        rig.relink(late, LinkProfile::both(LegProfile::BLACKOUT));
+        rig.run(10 * SECOND);
+        rig.relink(late, line);
+    }
+    while rig.game.stage(rig.clients[late].peer()) != Some(SessionStage::Playing) {
+        rig.run(SECOND / 10);
+        let took = rig.now - began;
+        let closed = rig.clients[late].session.closed();
+        assert_eq!(
+            closed, None,
+            "{world_bytes} bytes at {kbit} kbit/s: {took:?}"
+        );
+        assert!(took < 400 * SECOND, "{world_bytes} bytes at {kbit} kbit/s");
+    }
+    let took = rig.now - began;
+    println!("{world_bytes} bytes at {kbit} kbit/s: {took:?}");
+    assert_eq!(rig.stats(late).heals, 0, "one world is enough");
+    rig.run(5 * SECOND);
+    rig.converge();
+    took
+}
+
+/// Finding P3-B1: joins ended 30 s after they began, however well they came on, and frames were kept no longer.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn a_world_is_loaded_for_as_long_as_it_comes_on() {
+    loads(4_000_000, 1_000, false);
+    loads(8_000_000, 256, false);
+}
+
+/// Finding P3-B1: a heal that took longer than half a minute to come ended the session.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn a_heal_may_take_as_long_as_a_join() {
+    let mut config = RigConfig::new(4, LinkProfile::LAN);
+    (config.clients, config.fps, config.verify) = (1, 60, false);
+    config.load = Load {
+        world_bytes: 6_000_000,
+        hertz: 60,
+        ..Load::default()
+    };
+    let mut rig = Rig::<Edges>::new(config);
+    rig.until_it_plays(0);
+    rig.relink(0, "rtt=60,kbit=1000".parse().expect("a link in words"));
+    rig.spoil(0, |sim| sim.ballast.spoil(7));
+    let began = rig.now;
+    while rig.stats(0).heals == 0 {
+        rig.run(SECOND / 10);
+        let took = rig.now - began;
+        assert_eq!(rig.clients[0].session.cut(), None, "{took:?}");
+        assert!(took < 70 * SECOND, "no heal came");
+    }
+    println!("healed after {:?}", rig.now - began);
+    rig.run(10 * SECOND);
+    assert_eq!((rig.stats(0).heals, rig.returns(0)), (1, (0, 0)));
+    rig.converge();
+}
+
+/// Finding P3-B1: an outage within a load ends no load that came on before.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn an_outage_of_ten_seconds_ends_no_load() {
+    loads(4_000_000, 1_000, true);
 }
