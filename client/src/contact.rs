@@ -61,6 +61,8 @@ struct HeldUp {
     since: Option<Duration>,
     /// What had come by then: whether a welcome, and bytes of a world.
     had: (bool, usize),
+    /// When the first bytes of the world were there, and how many.
+    first: Option<(Duration, usize)>,
     /// When it was looked at last. Of a longer time only [`AWAKE_MAX`] counts.
     looked_at: Duration,
 }
@@ -160,11 +162,25 @@ impl Contact {
         let slept = now.saturating_sub(self.held_up.looked_at);
         let slept = slept.saturating_sub(AWAKE_MAX);
         let since = self.held_up.since.filter(|_| self.held_up.had == had);
+        // Fewer than before are those of another one.
+        let first = self.held_up.first.filter(|(_, bytes)| *bytes <= had.1);
+        let begins = (had.1 > 0).then_some((now, had.1));
         self.held_up = HeldUp {
             since: Some(since.map_or(now, |since| since + slept)),
             had,
+            first: first.or(begins),
             looked_at: now,
         };
+    }
+
+    /// How long the rest of a world of so many bytes takes, by how it has come so far; `None` in its first second.
+    pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
+        let (began, first) = self.held_up.first?;
+        let took = self.held_up.looked_at.saturating_sub(began);
+        let bytes = self.held_up.had.1;
+        let came = bytes.checked_sub(first).filter(|came| *came > 0)?;
+        let left = total_bytes.saturating_sub(bytes);
+        (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
     /// It waits anew.
@@ -192,6 +208,24 @@ impl Contact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Finding P3-B1: nobody knew how long a world would take.
+    #[test]
+    fn the_rest_of_a_world_takes_as_long_as_what_came_lets_expect() {
+        let mut contact = Contact::default();
+        let ms = Duration::from_millis;
+        contact.watch(ms(0), Some((true, 0)));
+        for n in 0..=50 {
+            contact.watch(ms(1_000 + 100 * n), Some((true, 1_000 + 200 * n as usize)));
+            let rest = contact.rest(21_000);
+            assert_eq!(rest.is_some(), n >= 10, "{n}: {rest:?}");
+        }
+        // 10,000 bytes came in 5 s, and as many are left.
+        assert_eq!(contact.rest(21_000), Some(ms(5_000)));
+        // Another world begins.
+        contact.watch(ms(6_100), Some((true, 500)));
+        assert_eq!(contact.rest(21_000), None);
+    }
 
     /// Finding P3-P3: a session that slept while its world was on its way gave up when it woke.
     #[test]

@@ -169,6 +169,7 @@ fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
             Some(Progress::World {
                 received_bytes,
                 total_bytes,
+                ..
             }) => {
                 assert!(bytes <= Some(received_bytes) && received_bytes <= total_bytes);
                 bytes = Some(received_bytes);

@@ -45,6 +45,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return world.map(|arriving| Progress::World {
                 received_bytes: arriving.received_bytes,
                 total_bytes: arriving.total_bytes,
+                rest: self.contact.rest(arriving.total_bytes),
             });
         };
         playing.is_catching_up().then(|| {

@@ -1,6 +1,7 @@
 //! What a session tells its game: how far it is, what happened, why it is over, and where worlds differ.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_core::packet::hello::CloseCode;
@@ -164,10 +165,12 @@ impl Events {
 pub enum Progress {
     /// The world is on its way.
     World {
-        /// Bytes of it that have come in order.
+        /// Bytes of it that have come.
         received_bytes: usize,
         /// Bytes of it in all.
         total_bytes: usize,
+        /// How long the rest takes if it comes as fast as what has come; `None` in the first second.
+        rest: Option<Duration>,
     },
     /// The world is here; it steps through the ticks since.
     CatchingUp {

@@ -24,6 +24,8 @@ pub enum Notice {
         received_bytes: usize,
         /// Bytes in all.
         total_bytes: usize,
+        /// How long the rest takes, as far as can be told.
+        rest: Option<Duration>,
     },
     /// The world is here, and steps through the ticks since.
     CatchingUp {
@@ -53,9 +55,11 @@ impl Notice {
                 Some(Progress::World {
                     received_bytes,
                     total_bytes,
+                    rest,
                 }) => Notice::Loading {
                     received_bytes,
                     total_bytes,
+                    rest,
                 },
                 _ => Notice::Connecting,
             });
@@ -91,7 +95,14 @@ impl fmt::Display for Notice {
             Notice::Loading {
                 received_bytes,
                 total_bytes,
-            } => write!(f, "loading the match: {received_bytes} of {total_bytes} B"),
+                rest,
+            } => {
+                write!(f, "loading the match: {received_bytes} of {total_bytes} B")?;
+                match rest {
+                    Some(rest) => write!(f, ", {:.0} s more", rest.as_secs_f32().ceil()),
+                    None => Ok(()),
+                }
+            }
             Notice::CatchingUp {
                 done_ticks,
                 total_ticks,
